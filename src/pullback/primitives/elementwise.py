@@ -24,7 +24,7 @@ from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
-from pullback.core.trace import Primitive, Rule
+from pullback.core.trace import Primitive, Rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import (
@@ -261,7 +261,16 @@ square_p = elementwise(
 )  # fmt: skip
 
 
-taylor(exp_p)(lambda ans, x: integral(ans, derivative(x)))
+def _computed_once(ans: Series) -> Series:
+    """The coefficients of a result, whose value a compiled program computes once.
+
+    The compiler computes it anew in the kernel of each coefficient otherwise: for the sine of 20,000 elements to order
+    10 that is 1.8 instead of 0.4 ms.
+    """
+    return ans if state.trace.eager else Series([once(ans[0])], lambda k: ans[k])
+
+
+taylor(exp_p)(lambda ans, x: integral(_computed_once(ans), derivative(x)))
 
 
 @taylor(square_p)
@@ -507,8 +516,8 @@ def _with_companion(slope: Any, sign: int) -> Rule:
 
     def rule(ans: Series, x: Series) -> Coefficient:
         speed, other = derivative(x), Series([slope(x[0])])
-        other.next = integral(ans, speed, sign)
-        return integral(other, speed)
+        other.next = integral(_computed_once(ans), speed, sign)
+        return integral(_computed_once(other), speed)
 
     return rule
 

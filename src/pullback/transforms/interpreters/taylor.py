@@ -247,7 +247,7 @@ class TaylorTrace(Trace):
             ]
         outs = self.parent.process(primitive, tuple(values), params)
         results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in outs]
-        nexts = _jointly(lambda k: [cs[k - 1] for cs in up_to(k)[1]], True, len(outs))
+        nexts = _jointly(lambda k: [cs[k - 1] for cs in up_to(k)[1]], len(outs))
         for x, following in zip(results, nexts, strict=True):
             if type(x) is TaylorTracer:
                 x.series.next = following
@@ -294,8 +294,8 @@ def _by_rule(
         series = [x.series if type(x) is TaylorTracer else Series([x]) for x in results]
         return rule(series if primitive.multiple_results else series[0], *operands, **params)  # type: ignore[no-any-return]
     if primitive.linear_in == "each" and len(operands) == 2:
-        product = partial(primitive.bind, **params)
-        return lambda k: convolution(product, *operands, k)
+        x, y = operands
+        return partial(convolution, partial(primitive.bind, **params), x, y)
     return None
 
 
