@@ -18,7 +18,7 @@ import numpy
 
 from benchmarks.compilers import Compiler
 from benchmarks.libraries import Library
-from benchmarks.problems import Call, _mlp, _normal, sparse_matrix
+from benchmarks.problems import Call, _mlp, _normal, derivatives_along_a_curve, sparse_matrix
 
 
 @dataclass(frozen=True)
@@ -194,6 +194,13 @@ def rosenbrock_hessian(library: Library) -> Task:
         return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
 
     return Task(_compiler(library).hessian(f, _normal(library, 100)))
+
+
+def jet_of_network(library: Library, order: int) -> Task:
+    """The derivatives of a small network along a curve."""
+    along, x, terms = derivatives_along_a_curve(library, order)
+    compiled = _compiler(library).compile(along)
+    return Task(lambda: compiled(x, terms))
 
 
 # Steps before the one whose loss is compared, so that it shows whether the gradients are right.
