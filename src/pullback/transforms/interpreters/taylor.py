@@ -46,14 +46,19 @@ class TaylorTracer(Tracer):
         self.made_at = made_at
 
     @property
+    def primal(self) -> Any:
+        """The value."""
+        return self.series.known[0]
+
+    @property
     def aval(self) -> ShapedArray:
-        return typeof(self.series.known[0])
+        return typeof(self.primal)
 
     def _seen(self) -> Any:
         """The value, or what stands for this one where a function runs again."""
         trace = at_work(self._trace)
         seen = self if trace is None else trace.seen(self)
-        return self.series.known[0] if seen is self else seen
+        return self.primal if seen is self else seen
 
     def concrete(self) -> Any:
         value = self._seen()
@@ -138,7 +143,7 @@ class TaylorTrace(Trace):
             program = taylor_program.of(primitive)
             if program is not None:
                 return self._remember(key, args, params, self._program(primitive, program, args, own, params))
-            values = tuple([x.series.known[0] if mine else x for x, mine in zip(args, own, strict=True)])
+            values = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
             outs = self.parent.process(primitive, values, params)
             if type(primitive.jvp_rule) is ZeroTangents:
                 return outs
@@ -229,7 +234,7 @@ class TaylorTrace(Trace):
         self, primitive: Primitive, rule: Callable[..., Any], args: Sequence[Any], own: Sequence[bool], params: Any
     ) -> list[Any]:
         """The results of an operation that holds programs."""
-        values = [x.series.known[0] if mine else x for x, mine in zip(args, own, strict=True)]
+        values = [x.primal if mine else x for x, mine in zip(args, own, strict=True)]
 
         def up_to(order: int) -> tuple[list[Any], list[Sequence[Any]]]:
             nothing = (ZERO,) * order
@@ -388,7 +393,7 @@ def taylor_flat(
     coefficients: list[list[Any]] = []
     for x in results:
         if type(x) is TaylorTracer and x._trace is trace:
-            outs.append(x.series.known[0])
+            outs.append(x.primal)
             coefficients.append([x.series[k] for k in range(1, order + 1)])
         else:
             check_result(x)
