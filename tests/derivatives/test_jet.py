@@ -150,12 +150,29 @@ def test_powers_of_any_exponent(exponent: float) -> None:
     assert_taylor(lambda x: lax.pow(x, exponent) if isinstance(exponent, float) else x**exponent, 0.7)
 
 
+MOVING_POWERS: dict[str, Function] = {
+    "x**x": lambda x: x**x,
+    "of an array": lambda x: (jnp.array([2.0, 3.0]) ** x).sum(),
+    "of a number": lambda x: lax.pow(2.0, x),
+    "of both": lambda x: (1 + x * x) ** jnp.sin(x),
+    "by an array": lambda x: (x ** jnp.array([2.5, -1.0, 3.0, 0.0])).sum(),
+    "complex": lambda x: ((x + 0.2j) ** (x * 1j)).real,
+}
+
+
+@pytest.mark.parametrize("name", MOVING_POWERS)
+def test_powers_of_moving_exponents(name: str) -> None:
+    assert_taylor(MOVING_POWERS[name], 0.7)
+
+
 def test_powers_at_zero() -> None:
     """Finite below the exponent, infinite above; of whole exponents all are finite."""
     np.testing.assert_array_equal(taylor(lambda x: lax.pow(x, 1.5), 0.0, 3), [0, 0, np.inf, -np.inf])
     np.testing.assert_array_equal(taylor(lambda x: lax.pow(x, 3.5), 0.0, 4), [0, 0, 0, 0, np.inf])
     for power in (lambda x: x**3, lambda x: x**3.0, lambda x: x ** jnp.array(3.0)):
         np.testing.assert_array_equal(taylor(power, 0.0, 4), [0, 0, 0, 1, 0])
+    np.testing.assert_array_equal(taylor(lambda x: x ** (x + 2.5), 0.0, 2), [0, 0, 0])
+    np.testing.assert_array_equal(taylor(lambda x: x ** (x + 1), 0.0, 1), [0, 1])
     np.testing.assert_array_equal(taylor(jnp.sqrt, 0.0, 2), [0, np.inf, -np.inf])
 
 
@@ -414,6 +431,7 @@ COSTS: dict[str, Function] = {
     "sqrt": jnp.sqrt,
     "power": lambda x: lax.pow(x, 2.5),
     "integer power": lambda x: x**7,
+    "moving power": lambda x: x**x,
     "quotient": lambda x: 1 / (1 + x * x),
     "asin": jnp.arcsin,
     "erf": lax.erf,

@@ -69,7 +69,7 @@ from pullback.primitives.discrete import (  # noqa: F401
     shift_right_logical_p,
     xor_p,
 )  # fmt: skip
-from pullback.primitives.power_series import derivative, integral, of_product, of_square
+from pullback.primitives.power_series import derivative, integral, of_product, of_square, total
 from pullback.primitives.rules import batch_unary, jvp_linear, jvp_zero
 from pullback.primitives.sums import add_any as add_any
 from pullback.primitives.sums import add_any_p as add_any_p
@@ -386,11 +386,33 @@ pow_p = elementwise(
 @taylor(pow_p)
 def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient | None:
     exponent = y[0]
+    if y.next is not None or len(y.known) > 1:
+        return _moving_power_taylor(ans, x, y)
     if type(exponent) not in SCALARS or type(exponent) is builtins.complex:
         return None
     if exponent >= 0 and exponent == int(exponent):
         return _integer_pow_taylor(ans, x, y=int(exponent))
     return _fixed_power_taylor(ans, x, exponent)
+
+
+def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
+    """Of x**y = exp(y log x); where x is zero, coefficients of orders below y are zero, and others are not finite."""
+    base = x[0] if type(x[0]) not in SCALARS else shapes.full((), x[0], ans[0].dtype)
+    inverse = Series([div(1, base)])
+    inverse.next = _div_taylor(inverse, Series([1]), x)
+    logarithm = Series([log(base)], integral(inverse, derivative(x)))
+    usual = integral(ans, derivative(_product(y, logarithm)))
+    below = real(y[0]) if dtypes.is_complex(base.dtype) and type(y[0]) not in SCALARS else y[0]
+    at_zero = eq(base, 0)
+
+    def coefficient(k: int) -> Any:
+        if k == 1:
+            slopes = (_pow_by_x, x[1]), (_pow_by_y, y[1])
+            return total(rule(t, x[0], y[0], ans[0]) for rule, t in slopes if t is not ZERO)
+        c = usual(k)
+        return c if c is ZERO else where(and_p.bind(at_zero, gt(below, k)), 0, c)
+
+    return coefficient
 
 
 def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
