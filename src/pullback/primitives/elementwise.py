@@ -19,7 +19,7 @@ import numpy as np
 
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, as_array, shape_of, typeof
+from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of, typeof
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
@@ -385,10 +385,12 @@ pow_p = elementwise(
 
 @taylor(pow_p)
 def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient | None:
-    exponent = y[0]
     if y.next is not None or len(y.known) > 1:
         return _moving_power_taylor(ans, x, y)
-    if type(exponent) not in SCALARS or type(exponent) is builtins.complex:
+    exponent = y[0]
+    if is_on_host(exponent) and exponent.shape == ():
+        exponent = host_value(exponent).item()
+    if type(exponent) not in SCALARS or type(exponent) is builtins.complex or not math.isfinite(exponent):
         return None
     if exponent >= 0 and exponent == int(exponent):
         return _integer_pow_taylor(ans, x, y=int(exponent))
@@ -434,7 +436,8 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
         if k + 1 <= exponent:
             return where(at_zero, 0, c)
         size = math.prod((exponent - i) / (i + 1) for i in range(k))
-        return where(at_zero, mul(mul(size, pow(x[0], exponent - k)), integer_pow(x[1], k)), c)
+        factor = mul(size, pow(x[0], exponent - k)) if k < exponent else math.copysign(math.inf, size)
+        return where(at_zero, mul(factor, integer_pow(x[1], k)), c)
 
     return coefficient
 
