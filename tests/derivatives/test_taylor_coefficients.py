@@ -20,7 +20,11 @@ DIGITS_LOST = {"lax.bessel_i1e": 10}
 """Its derivative is a difference of two functions, which are much larger than the coefficients of high order."""
 
 
-@pytest.mark.parametrize("label", ROWS)
+COMPILED = ("scipy.special.jv", "scipy.special.yv", "scipy.special.iv", "scipy.special.kv")
+"""Functions that are compiled programs, in each order anew."""
+
+
+@pytest.mark.parametrize("label", [pytest.param(x, marks=[pytest.mark.slow] * (x in COMPILED)) for x in ROWS])
 def test_coefficients_are_those_of_mpmath(label: str) -> None:
     """To twelve digits of the larger of each coefficient and those next to it, as some are zero."""
     row = ROWS[label]
