@@ -98,10 +98,9 @@ def taylor_jaxpr(
     >>> taylor_jaxpr(make_jaxpr(square)(1.0), 2, ((True, False),))
     ({ lambda ; a:f32[] b:f32[]. let
         c:f32[] = square a
-        d:f32[] = mul a b
-        e:f32[] = mul d 2.0:f32[]
-        f:f32[] = mul b b
-      in (c, e, f) }, ((True, True),))
+        d:f32[] = sum_of_products[scale=2] a b
+        e:f32[] = sum_of_products[scale=1] b b
+      in (c, d, e) }, ((True, True),))
     """
     forced = flags(instantiate, len(closed.out_avals), "results")
     given = [_tangent_aval(a) for a, kept in zip(closed.in_avals, nonzero, strict=True) for k in kept if k]
