@@ -510,5 +510,12 @@ def test_series_are_freed_at_once() -> None:
         gc.enable()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "complex64"])
+def test_coefficients_have_the_dtype_of_the_value(dtype: str) -> None:
+    for x in (jnp.ones((), dtype), jnp.ones(2, dtype)):
+        coefficients = taylor(lambda x: jnp.sin(x) * x / (1 + x * x), x, 4)
+        assert [(c.dtype, c.shape) for c in coefficients] == [(x.dtype, x.shape)] * 5
+
+
 def test_every_leaf_is_an_array() -> None:
     assert all(isinstance(c, jnp.ndarray) for c in tree.leaves(taylor(lambda x: (x, 1.0), 0.5, 3)))

@@ -354,6 +354,7 @@ ELEMENTWISE = [
         row(sum_of_products_p, weighted_products(scale), *samples, params={"scale": scale}, dtypes=INEXACT)
         for scale, samples in (
             (1, [R(2, 3)] * 4),
+            (3, [R()] * 4),
             (-0.5, [R(2, 3), R(3), R(), R(2, 3)]),
             (2, [R(3), R(), R(3), R(2, 1)]),
         )

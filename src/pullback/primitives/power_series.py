@@ -42,7 +42,7 @@ def _sum_host(*factors: Any, scale: float) -> Any:
         return out
     for a, b in zip(factors[2::2], factors[3::2], strict=True):
         out = out + a * b
-    return out if scale == 1 else out * scale
+    return out if scale == 1 else out * out.dtype.type(scale)
 
 
 def _add_products(out: Any, factors: Sequence[Any]) -> None:
