@@ -29,7 +29,7 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
     They are found by interpolation: a partial derivative is a sum of derivatives of that order along straight lines, of
     which there are as many as different partial derivatives. For n variables that are ``binomial(n + order - 1,
     order)``, each of which costs of the order of ``order``² evaluations; ``order`` nested Jacobians take n to that
-    power. The sums lose digits: about one for order 3, two for order 4, and four for order 6.
+    power. The sums cancel: small elements have absolute errors of some roundings of the largest.
 
     Args:
       fun: takes a real or complex array, and returns one.
