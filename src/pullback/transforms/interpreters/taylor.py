@@ -275,7 +275,12 @@ def _settled(x: TaylorTracer, made_at: source.Location | None) -> Any:
 def _is_same(primitive: Primitive, earlier: dict[str, Any], params: dict[str, Any]) -> bool:
     """Whether the parameters of an operation are those of an earlier one."""
     rule = repeats.of(primitive)
-    return earlier == params if rule is None else rule(earlier, **params)
+    if rule is not None:
+        return rule(earlier, **params)  # type: ignore[no-any-return]
+    try:
+        return earlier == params
+    except ValueError:  # arrays among a user's parameters
+        return False
 
 
 def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
