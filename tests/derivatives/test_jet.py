@@ -35,6 +35,7 @@ from pullback.derivatives import jet, taylor
 from pullback.experimental import jet as jax_spelling
 from pullback.experimental.ode import odeint
 from pullback.extend.core import Primitive
+from pullback.scipy.linalg import expm, solve_sylvester, sqrtm
 
 Function = Callable[..., Any]
 pytestmark = pytest.mark.usefixtures("all_in_x64")
@@ -134,12 +135,15 @@ def test_what_does_not_fit_is_refused(call: Function, message: str) -> None:
 def test_an_operation_without_a_derivative_is_named_with_its_line() -> None:
     hidden = Primitive("hidden")
     hidden.host(lambda x: x)
+    hidden.abstract_eval(lambda x: x)
 
     def f(x: Any) -> Any:
         return hidden.bind(x)  # this line
 
-    with pytest.raises(errors.MissingRuleError, match=r"(?s)'hidden' has no jvp rule, which Taylor mode.*# this line"):
-        taylor(f, 1.0, 2)
+    for g in (f, jit(f)):
+        with pytest.raises(errors.MissingRuleError, match=r"'hidden' has no jvp rule, which Taylor mode") as raised:
+            taylor(g, 1.0, 2)
+        assert str(raised.value).endswith("return hidden.bind(x)  # this line")
 
 
 # Operations ----------------------------------------------------------------------------------------------------------
@@ -206,6 +210,9 @@ OF_MATRICES: dict[str, Function] = {
     "tridiagonal_solve": lambda x: lax.linalg.tridiagonal_solve(
         jnp.array([0.0, x, 1.0]), jnp.array([3.0, 4.0, 5 + x]), jnp.array([x, x * x, 0.0]), jnp.ones((3, 1)) + x
     ).sum(),
+    "sylvester": lambda x: solve_sylvester(matrix(x), matrix(x * x), matrix(x) @ matrix(x))[0, 1],
+    "sqrtm": lambda x: sqrtm(matrix(x) @ matrix(x)).real.sum(),
+    "expm": lambda x: expm(matrix(x)).sum(),
     "conv": lambda x: jnp.convolve(jnp.array([x, 1.0, x * x]), jnp.array([jnp.sin(x), x]))[2],
     "einsum": lambda x: jnp.einsum("ij,jk,kl->il", matrix(x), matrix(x), matrix(x)).sum(),
 }
@@ -447,6 +454,7 @@ COSTS: dict[str, Function] = {
     "while_loop": lambda x: lax.while_loop(lambda c: c < 5, lambda c: c * jnp.exp(x), x),
     "solve": lambda x: jnp.linalg.solve(jnp.eye(2) * x, jnp.ones(2)),
     "cholesky": lambda x: jnp.linalg.cholesky(jnp.eye(2) * x),
+    "sylvester": lambda x: solve_sylvester(jnp.eye(2) * x, jnp.eye(2) * x, jnp.eye(2)),
 }
 
 

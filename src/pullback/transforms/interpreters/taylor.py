@@ -34,6 +34,8 @@ from pullback.primitives.power_series import convolution, times
 from pullback.primitives.rules import ZeroTangents
 from pullback.primitives.shapes import zeros_like
 
+_PLACE = "\nThe operation is at:\n"
+
 
 class TaylorTracer(Tracer):
     """A value with its Taylor coefficients."""
@@ -110,8 +112,10 @@ class TaylorTrace(Trace):
                 for series in moving:
                     series[k]
         except MissingRuleError as error:
+            if _PLACE in str(error):  # of a program within
+                raise
             where = source.format_location(state.source_loc or made_at)
-            raise MissingRuleError(f"{error}\nThe operation is at:\n{where}") from None
+            raise MissingRuleError(f"{error}{_PLACE}{where}") from None
         finally:
             state.trace = outer
             self._forget()
