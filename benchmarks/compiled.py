@@ -18,7 +18,7 @@ import numpy
 
 from benchmarks.compilers import Compiler
 from benchmarks.libraries import Library
-from benchmarks.problems import Call, _mlp, _normal, sparse_matrix
+from benchmarks.problems import Call, _mlp, _normal, derivatives_along_a_curve, sparse_matrix
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,13 @@ def laplacian(library: Library, width: int, walkers: int) -> Task:
     compiled = _compiler(library).compile(library.transforms.vmap(library.laplacian(network)))
     points = _normal(library, walkers, 30)
     return Task(lambda: compiled(points))
+
+
+def jet_of_network(library: Library, order: int) -> Task:
+    """The derivatives of a small network along a curve."""
+    along, x, terms = derivatives_along_a_curve(library, order)
+    compiled = _compiler(library).compile(along)
+    return Task(lambda: compiled(x, terms))
 
 
 # Steps before the one whose loss is compared, so that it shows whether the gradients are right.

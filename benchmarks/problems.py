@@ -92,6 +92,24 @@ def sparse_product(library: Library) -> Call:
     return lambda: matrix @ vector
 
 
+def derivatives_along_a_curve(library: Library, order: int) -> tuple[Callable[..., Any], Any, Any]:
+    """What computes the derivatives of a network's outputs up to an order, the inputs, and a curve's derivatives."""
+    np, jet = library.np, importlib.import_module(f"{library.transforms.__name__}.experimental.jet").jet
+    weights = [_normal(library, 32, 32, scale=1 / math.sqrt(32), seed=seed) for seed in range(3)]
+
+    def network(x: Any) -> Any:
+        return np.tanh(np.tanh(x @ weights[0]) @ weights[1]) @ weights[2]
+
+    terms = tuple([_normal(library, 16, 32, seed=3 + k) for k in range(order)])
+    return lambda x, terms: jet(network, (x,), (terms,)), _normal(library, 16, 32, seed=2), terms
+
+
+def jet_of_network(library: Library, order: int) -> Call:
+    """The derivatives of a small network along a curve."""
+    along, x, terms = derivatives_along_a_curve(library, order)
+    return lambda: along(x, terms)
+
+
 # Names of special functions, with the interval of each operand.
 SPECIAL: Mapping[str, tuple[tuple[float, float], ...]] = {
     "gammaln": ((0.1, 20),),

@@ -145,6 +145,15 @@ _EAGER = (
         )
         for kind in ("custom_jvp", "custom_vjp")
     ),
+    *(
+        Workload(
+            f"jet-{order}",
+            f"derivatives of an MLP to order {order} (jet)",
+            partial(problems.jet_of_network, order=order),
+            {"jax": 0.2},
+        )
+        for order in (3, 10)
+    ),
     Workload("conv-grad", "grad of a convolution, 8 images", problems.convolution_gradient, {"jax": 0.5}),
     Workload("gamma", "random.gamma, 10,000", partial(problems.gamma_samples, count=10_000), {"jax": 1.0}),
     Workload(
@@ -246,6 +255,16 @@ _COMPILED = (
             group="compiled",
         )
         for width, walkers in ((64, 64), (256, 16))
+    ),
+    *(
+        _compiled(
+            f"jet-{order}-jit",
+            f"derivatives of an MLP to order {order} (jet)",
+            partial(compiled.jet_of_network, order=order),
+            jax=1.0,
+            torch=False,
+        )
+        for order in (3, 10)
     ),
     _compiled("mlp-512-jit", "MLP, 10 layers of 512, batch 128", compiled.network, jax=0.75),
     _compiled("mlp-512-grad-jit", "grad(MLP), 10 layers of 512, batch 128", compiled.network_gradient, jax=1.0),

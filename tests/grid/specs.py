@@ -44,6 +44,7 @@ from pullback.primitives import (
     reductions as red,
 )
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.power_series import sum_of_products_p
 
 NumpyArray = np.ndarray[Any, Any]
 
@@ -287,6 +288,10 @@ def share(at_least: Any, x: Any, y: Any) -> Any:
     return np.where(first & second, 0.5, first).astype(x.dtype)
 
 
+def weighted_products(scale: float) -> Any:
+    return lambda a, b, c, d: (a * b + c * d) * np.asarray(scale).astype(a.dtype)
+
+
 def widen(f: Any) -> Any:
     return lambda *xs: f(*(np.asarray(x, np.complex128 if x.dtype.kind == "c" else np.float64) for x in xs))
 
@@ -345,6 +350,15 @@ ELEMENTWISE = [
     *binary(ew.add_p, np.add, ANY),
     *binary(ew.sub_p, np.subtract, NUMBER),
     *binary(ew.mul_p, np.multiply, ANY),
+    *(
+        row(sum_of_products_p, weighted_products(scale), *samples, params={"scale": scale}, dtypes=INEXACT)
+        for scale, samples in (
+            (1, [R(2, 3)] * 4),
+            (3, [R()] * 4),
+            (-0.5, [R(2, 3), R(3), R(), R(2, 3)]),
+            (2, [R(3), R(), R(3), R(2, 1)]),
+        )
+    ),
     *binary(ew.div_p, xla_div, REAL + "s", right=(0.5, 2)),
     *binary(ew.div_p, np.divide, "F", ugly=False),
     *binary(ew.pow_p, np.power, INEXACT, lo=0.2, ugly=False),

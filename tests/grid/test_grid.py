@@ -31,6 +31,7 @@ from pullback.core.config import enable_x64
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
+from pullback.derivatives import taylor
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
@@ -337,6 +338,30 @@ def test_derivatives_are_mapped_and_staged(spec: Spec, letter: str) -> None:
         staged = jaxpr_as_fun(closed)(*point)
         assert_same(staged, derivative(*point), 1e-12)
         assert [typeof(x) for x in staged] == closed.out_avals
+
+
+SOME_ROWS = {id(s) for s in ROWS_OF_TABLE[:: chosen(20, 1)]}
+
+
+@for_derivatives(lambda s: s.second and id(s) in SOME_ROWS)
+def test_taylor_coefficients_are_those_of_nested_jvp(spec: Spec, letter: str) -> None:
+    """To order 3, along a line; of one row in twenty, and of all in the exhaustive run."""
+    f, point, _ = active(spec, letter)
+    directions = [random_like(x, i) for i, x in enumerate(point)]
+    along = lambda t: inexact(f(*[x + t.astype(x.dtype) * v for x, v in zip(point, directions, strict=True)]))
+    zero = as_array(np.zeros(()))
+    if not point or not along(zero):
+        return
+    coefficients = taylor(along, zero, 3)
+    expected = []
+    for k in range(4):
+        expected.append([np.asarray(x) / math.factorial(k) for x in along(zero)])
+        along = lambda t, f=along: jvp(f, (t,), (jnp.ones(()),))[1]
+    for got, wanted in zip(zip(*coefficients, strict=True), zip(*expected, strict=True), strict=True):
+        scale = max(np.abs(b[np.isfinite(b)]).max(initial=0) for b in wanted)
+        for a, b in zip(got, wanted, strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10 * scale)
 
 
 # Mapping -----------------------------------------------------------------------------------------------------------

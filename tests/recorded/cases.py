@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 FAMILIES = (
-    "convolution", "decompositions", "fourier", "lax", "nn_image", "numpy_rest", "random_keys", "random_rest",
+    "convolution", "decompositions", "fourier", "jets", "lax", "nn_image", "numpy_rest", "random_keys", "random_rest",
     "scipy_linalg", "scipy_signal", "sparse", "special", "stats",
 )  # fmt: skip
 Arrays = tuple[Any, ...]

@@ -30,6 +30,7 @@ from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
+from pullback.derivatives import jet
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 
@@ -243,3 +244,57 @@ def test_the_sum_of_a_mapped_and_an_unmapped_term_of_a_derivative() -> None:
     x = jnp.array([1.0, 2.0])
     np.testing.assert_allclose(grad(mapped)(x), grad(looped)(x))
     np.testing.assert_allclose(jvp(mapped, (x,), (x,))[1], jvp(looped, (x,), (x,))[1])
+
+
+def coefficients(p: Program, order: int) -> tuple[list[Any], list[Any]]:
+    """A point, and for each input its Taylor coefficients."""
+    args = p.arguments()
+    terms = zip(*[random_like(p.inputs, 10 + k) for k in range(order)], strict=True)
+    return args, [list(cs) for cs in terms]
+
+
+@given(programs())
+def test_jet_is_jvp_of_jvp(p: Program) -> None:
+    """Along x + t u + t² v."""
+    args, series = coefficients(p, 2)
+    along = lambda t: p(*[x + t * u + t * t * v for x, (u, v) in zip(args, series, strict=True)])
+    slope = lambda t: jvp(along, (t,), (1.0,))[1]
+    got = jet(p, args, series, factorial_scaled=False)
+    halves = [c / 2 for c in jvp(slope, (0.0,), (1.0,))[1]]
+    expected = p(*args), [list(cs) for cs in zip(slope(0.0), halves, strict=True)]
+    assert_close(got, expected)
+
+
+@given(programs())
+def test_jet_of_order_one_is_jvp(p: Program) -> None:
+    args, u = p.arguments(), p.directions(1)
+    out, series = jet(p, args, [[t] for t in u])
+    assert_close((out, [cs[0] for cs in series]), jvp(p, args, u))
+
+
+@given(programs())
+def test_jet_commutes_with_vmap_and_staging(p: Program) -> None:
+    batch = stacked(p.inputs, 3)
+    series = [list(cs) for cs in zip(*[stacked(p.inputs, 4 + k) for k in range(3)], strict=True)]
+    within = vmap(lambda xs, cs: jet(p, xs, cs))(batch, series)
+    assert_close(jet(vmap(p), batch, series), within)
+    args, terms = coefficients(p, 3)
+    f = lambda xs, cs: jet(p, xs, cs)
+    closed = make_jaxpr(f)(args, terms)
+    check_jaxpr(closed)
+    assert_close(jaxpr_as_fun(closed)(*tree.leaves((args, terms))), tree.leaves(f(args, terms)))
+    assert_close(jet(jaxpr_as_fun(make_jaxpr(p)(*args)), args, terms), f(args, terms))
+
+
+@given(programs(max_instructions=6))
+def test_the_derivative_of_a_jet_is_the_jet_of_a_derivative(p: Program) -> None:
+    """By the point, along a fixed direction, in both modes."""
+    args, series = coefficients(p, 2)
+    u = p.directions(1)
+    outside = jvp(lambda *xs: jet(p, xs, series), args, u)[1]
+    within = jet(lambda *xs: jvp(p, xs, u)[1], args, series)
+    assert_close(outside, within)
+    total = lambda *xs: sum(c.sum() for c in tree.leaves(jet(p, xs, series)[1]))
+    forward = jvp(total, args, u)[1]
+    backward = inner(vjp(total, *args)[1](jnp.ones_like(forward)), u)
+    assert abs(float(forward) - backward) <= 1e-8 * (1 + abs(backward))

@@ -36,6 +36,7 @@ from pullback import (
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
+from pullback.derivatives import jet
 
 Function = Callable[..., Any]
 Pair = tuple[Callable[[Function], Function], Callable[[Function], Function]]
@@ -257,6 +258,25 @@ def reverse(f: Function) -> Function:
     return run
 
 
+def along_a_curve(f: Function) -> Function:
+    def run(x: Any, y: Any) -> Any:
+        return jet(f, (x, y), ([0.7 + 0.3 * x, y], [0.2 * y, x]))
+
+    return run
+
+
+def nested(f: Function) -> Function:
+    """The same by ``jvp`` of ``jvp``."""
+
+    def run(x: Any, y: Any) -> Any:
+        curve = lambda t: f(x + t * (0.7 + 0.3 * x) + t * t * y / 2, y + t * 0.2 * y + t * t * x / 2)
+        slope = lambda t: jvp(curve, (t,), (1.0,))[1]
+        first, second = jvp(slope, (0.0,), (1.0,))
+        return f(x, y), [first, second]
+
+    return run
+
+
 TRANSFORMATIONS: dict[str, Pair] = {
     "jvp": (forward, forward),
     "vjp": (reverse, reverse),
@@ -270,6 +290,7 @@ TRANSFORMATIONS: dict[str, Pair] = {
     "vmap of y": rows(None, 0),
     "checkpoint": (checkpoint, same),
     "make_jaxpr": (lambda f: lambda x, y: jaxpr_as_fun(make_jaxpr(f)(x, y))(x, y)[0], same),
+    "jet": (along_a_curve, nested),
 }
 
 
@@ -313,6 +334,14 @@ def test_each_construct_under_each_transformation(construct: str, transformation
     second = "vmap of y" if transformation in ("grad", "jvp", "vjp", "linearize") else "grad"
     if not unsupported([construct], [transformation, second]):
         assert_holds([construct], [transformation, second], 0.2, 0.5, same)
+
+
+@pytest.mark.parametrize("other", TRANSFORMATIONS)
+def test_jets_and_each_transformation(other: str) -> None:
+    """In either order, of a loop with a rule, and of a branch."""
+    for constructs in (["custom_jvp", "scan"], ["cond"]):
+        assert_holds(constructs, ["jet", other], 0.7, 0.9, same)
+        assert_holds(constructs, [other, "jet"], 0.7, 0.9, same)
 
 
 @pytest.mark.slow

@@ -40,6 +40,7 @@ from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
+from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.collectives import vary
@@ -55,7 +56,15 @@ from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, staged_zeros
+from pullback.transforms.interpreters.jaxprs import (
+    batch_jaxpr,
+    flat_series,
+    grouped,
+    jvp_jaxpr,
+    kept_of,
+    staged_zeros,
+    taylor_jaxpr,
+)
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.refs import Ref, contents, write_all
 from pullback.transforms.interpreters.stage import stage_flat
@@ -362,6 +371,16 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
     results = cond_p.bind(*primals, *select(tangents[1:], nonzero), branches=both)
     return results[:count], spread(has_tangent, results[count:], ZERO)
+
+
+@taylor_program(cond_p)
+def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, branches: Branches) -> Any:
+    nonzero = kept_of(series[1:])
+    moving = [tuple(map(any, taylor_jaxpr(b, order, nonzero)[1])) for b in branches]
+    forced = tuple(map(any, zip(*moving, strict=True)))
+    along = tuple(taylor_jaxpr(b, order, nonzero, forced)[0] for b in branches)
+    outs = cond_p.bind(*primals, *flat_series(series[1:]), branches=along)
+    return outs[: len(forced)], grouped(outs[len(forced) :], tuple((f,) * order for f in forced))
 
 
 @cond_p.transpose

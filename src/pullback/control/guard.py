@@ -19,6 +19,7 @@ from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import Eqn
 from pullback.core.linear import is_linear
 from pullback.core.lists import select
+from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives.elementwise import where
@@ -65,6 +66,13 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> 
         ZERO if t is ZERO else where(_beside(needed, t) if m else some, t, 0)
         for t, m in zip(tangents[1:], mapped, strict=True)
     ]
+
+
+@taylor_program(guard_p)
+def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
+    """As in the jvp rule: operands of one that needs the function, and no derivatives."""
+    orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
+    return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 
 
 def _beside(needed: Any, x: Any) -> Any:

@@ -32,7 +32,7 @@ from pullback.control.common import (
     zero_tangent,
 )
 from pullback.control.guard import guard
-from pullback.control.scan_primitive import Dims, Flags, jvp_body, smaller_body
+from pullback.control.scan_primitive import Dims, Flags, carried_series, jvp_body, smaller_body, taylor_body
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, as_array, host_value, is_at_home, typeof
@@ -41,6 +41,7 @@ from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
+from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.collectives import vary
@@ -66,7 +67,7 @@ from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr, flat_series, grouped, kept_of
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.refs import write_all
 from pullback.transforms.interpreters.stage import stage_flat
@@ -298,6 +299,19 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
     consts = [*body_consts, *(t for t in const_ts if t is not ZERO)]
     outs = bind(condition, program, cond_consts, consts, [*init, *moving], loop.checkpoints)
     return outs[: len(init)], spread(carry, outs[len(init) :], ZERO)
+
+
+@taylor_program(while_p)
+def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    loop = While(**params)
+    cond_consts, body_consts, init = loop.split(primals)
+    _, const_series, init_series = loop.split(series)
+    step = taylor_body(loop.body_jaxpr, order, loop.body_nconsts, len(init), kept_of([*const_series, *init_series]))
+    moving = flat_series(carried_series(init, init_series, step.carry))
+    condition = _ignoring(loop.cond_jaxpr, tuple([typeof(c) for c in moving]))
+    consts = [*body_consts, *flat_series(const_series)]
+    outs = bind(condition, step.jaxpr, cond_consts, consts, [*init, *moving], loop.checkpoints)
+    return outs[: len(init)], grouped(outs[len(init) :], step.carry)
 
 
 # Partial evaluation, dead code

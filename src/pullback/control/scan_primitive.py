@@ -28,6 +28,7 @@ from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, jaxpr_as_fun, positions
 from pullback.core.linear import is_linear
 from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
+from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives.elementwise import add_any, convert_element_type
@@ -41,7 +42,15 @@ from pullback.transforms.interpreters.dce import close, dce_closed_jaxpr, live_e
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
+from pullback.transforms.interpreters.jaxprs import (
+    Kept,
+    batch_jaxpr,
+    flat_series,
+    grouped,
+    jvp_jaxpr,
+    kept_of,
+    taylor_jaxpr,
+)
 from pullback.transforms.interpreters.laplacian import Carried, Directions, filled, laplacian_rule, laplacian_step
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import Policy, RematSplit, remat_steps
@@ -253,11 +262,11 @@ def jvp_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: Flag
     return Step(reordered(both, _with_tangents([consts, carry, xs]), _with_tangents([carry, ys])), carry, ys)
 
 
-def _with_tangents(groups: Sequence[Flags], kinds: int = 1) -> list[int]:
+def _with_tangents(groups: Sequence[Sequence[int]], kinds: int = 1) -> list[int]:
     """Values and tangents of each group, as indices into the list of all values and then all tangents.
 
     Args:
-      groups: for each value, whether it has a tangent: for ``[a], [b]`` with both, ``a, b, da, db -> a, da, b, db``,
+      groups: for each value, how many tangents it has: for ``[a], [b]`` with both, ``a, b, da, db -> a, da, b, db``,
         which is ``[0, 2, 1, 3]``.
       kinds: how many kinds of tangents there are, of which one comes after the other.
     """
@@ -335,6 +344,72 @@ def _laplacian(
             jacobians = [moveaxis(j, 1, 0) for j in jacobians]
         outs += map(Carried, own, spread(has, jacobians, ZERO), spread(has, laplacians, ZERO))
     return outs
+
+
+class TaylorStep(NamedTuple):
+    """A step of a loop that carries Taylor coefficients too.
+
+    Attributes:
+      jaxpr: the step: constants ``a``, carry ``b`` -> ``b`` becomes ``a, a1, a2, b, b1, b2 -> b, b1, b2``.
+      carry: for each carry, which coefficients it has: all or none.
+      ys: the same for each stacked result of a scan, of which some may be missing.
+    """
+
+    jaxpr: ClosedJaxpr
+    carry: Kept
+    ys: Kept
+
+
+@cached_by_jaxpr
+def taylor_body(closed: ClosedJaxpr, order: int, num_consts: int, num_carry: int, nonzero: Kept) -> TaylorStep:
+    """A step of values and their Taylor coefficients."""
+    consts, init, xs = split_list(nonzero, num_consts, num_carry)
+    nothing = [False] * (len(closed.jaxpr.outvars) - num_carry)
+
+    def whole(carry: Flags) -> list[tuple[bool, ...]]:
+        return [(c,) * order for c in carry]
+
+    def step(carry: list[bool]) -> Any:
+        along, kept = taylor_jaxpr(closed, order, (*consts, *whole(carry), *xs), (*carry, *nothing))
+        return list(map(any, kept[:num_carry])), (along, kept[num_carry:])
+
+    carry, (along, ys) = fixpoint(step, map(any, init))
+    inputs, results = (
+        [[*map(sum, part)] for part in (consts, whole(carry), xs)],
+        [[*map(sum, part)] for part in (whole(carry), ys)],
+    )
+    return TaylorStep(reordered(along, _with_tangents(inputs), _with_tangents(results)), tuple(whole(carry)), ys)
+
+
+@taylor_program(scan_p)
+def _taylor(
+    order: int,
+    primals: Sequence[Any],
+    series: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    **rest: Any,
+) -> tuple[list[Any], list[Any]]:
+    body = taylor_body(jaxpr, order, num_consts, num_carry, kept_of(series))
+    consts, init, xs = split_list(series, num_consts, num_carry)
+    values = split_list(primals, num_consts, num_carry)
+    parts = consts, carried_series(values[1], init, body.carry), xs
+    operands = [[*part, *flat_series(cs)] for part, cs in zip(values, parts, strict=True)]
+    outs, out_series = [], []
+    for found, kept in zip(bind(body.jaxpr, Loop(**rest), *operands), (body.carry, body.ys), strict=True):
+        outs += found[: len(kept)]
+        out_series += grouped(found[len(kept) :], kept)
+    return outs, out_series
+
+
+def carried_series(init: Sequence[Any], series: Sequence[Sequence[Any]], kept: Kept) -> list[list[Any]]:
+    """The Taylor coefficients of an initial carry: all where a step makes some, zeros among them."""
+    return [
+        [zero_tangent(typeof(x)) if c is ZERO and k else c for c, k in zip(cs, flags, strict=True)]
+        for x, cs, flags in zip(init, series, kept, strict=True)
+    ]
 
 
 # Partial evaluation --------------------------------------------------------------------------------------------------

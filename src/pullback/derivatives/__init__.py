@@ -1,4 +1,4 @@
-"""Derivatives beyond gradients and Jacobians: of second order, estimated, pre-accumulated, and of data types."""
+"""Derivatives beyond gradients and Jacobians: of any order, estimated, pre-accumulated, and of data types."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pullback.derivatives.estimates import hessian_trace as hessian_trace
     from pullback.derivatives.estimates import stochastic_diag as stochastic_diag
     from pullback.derivatives.estimates import stochastic_trace as stochastic_trace
+    from pullback.derivatives.jets import jet as jet
+    from pullback.derivatives.jets import taylor as taylor
     from pullback.derivatives.krylov import Spectrum as Spectrum
     from pullback.derivatives.krylov import Tridiagonal as Tridiagonal
     from pullback.derivatives.krylov import lanczos as lanczos
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pullback.derivatives.laplacians import ForwardLaplacian as ForwardLaplacian
     from pullback.derivatives.laplacians import forward_laplacian as forward_laplacian
     from pullback.derivatives.laplacians import laplacian as laplacian
+    from pullback.derivatives.mixed import derivative_tensor as derivative_tensor
     from pullback.derivatives.modes import jvp_from_vjp as jvp_from_vjp
     from pullback.derivatives.modes import vjp_from_jvp as vjp_from_jvp
     from pullback.derivatives.preaccumulation import preaccumulate as preaccumulate
@@ -41,8 +44,10 @@ _NAMES = {
         "zero_tangent",
     ),
     "estimates": ("Estimate", "hessian_diag", "hessian_trace", "stochastic_diag", "stochastic_trace"),
+    "jets": ("jet", "taylor"),
     "krylov": ("Spectrum", "Tridiagonal", "lanczos", "spectrum"),
     "laplacians": ("ForwardLaplacian", "forward_laplacian", "laplacian"),
+    "mixed": ("derivative_tensor",),
     "modes": ("jvp_from_vjp", "vjp_from_jvp"),
     "preaccumulation": ("preaccumulate",),
     "products": ("CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "hessian_operator", "hvp"),

@@ -19,11 +19,12 @@ import numpy as np
 
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, as_array, shape_of, typeof
+from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of, typeof
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive, Rule
+from pullback.core.taylor_rules import Coefficient, Series, taylor
+from pullback.core.trace import Primitive, Rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import (
@@ -76,6 +77,7 @@ from pullback.primitives.discrete import (  # noqa: F401
     shift_right_logical_p,
     xor_p,
 )  # fmt: skip
+from pullback.primitives.power_series import derivative, integral, of_product, of_square, total
 from pullback.primitives.rules import batch_unary, jvp_linear, jvp_zero
 from pullback.primitives.sums import add_any as add_any
 from pullback.primitives.sums import add_any_p as add_any_p
@@ -126,6 +128,11 @@ def _div_checks(ans: Any, x: Any, y: Any) -> list[Failure]:
     return [Failure(DivisionCheckError, eq_p.bind(as_array(y), 0), "division by zero")]
 
 
+def difference(x: Any, y: Any) -> Any:
+    """The difference of two Taylor coefficients, or linear values, of which each may be ``ZERO``."""
+    return x if y is ZERO else neg(y) if x is ZERO else sub(x, y)
+
+
 @add_p.tangent
 def _add_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
@@ -169,6 +176,11 @@ def _mul_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     return add_any_p.bind(mul_p.bind(tx, y), mul_p.bind(x, ty))
 
 
+@taylor(mul_p)
+def _mul_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
+    return lambda k: of_product(x, y, k)
+
+
 @partial(mul_p.transpose, linear_in="each")
 def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
     if type(x) is LinearVar:
@@ -184,6 +196,17 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
         return div_p.bind(tx, y)
     by_y = mul(ty, div(neg(ans), y))
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
+
+
+@taylor(div_p)
+def _div_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
+    """Of q y = x."""
+
+    def coefficient(k: int) -> Any:
+        rest = difference(x[k], of_product(y, ans, k, first=1))
+        return rest if rest is ZERO else div(rest, y[0])
+
+    return coefficient
 
 
 @partial(div_p.transpose, linear_in=(0,))
@@ -245,6 +268,51 @@ square_p = elementwise(
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
+
+def _computed_once(series: Series) -> Series:
+    """A series whose value a compiled program computes once, for all that it is used in.
+
+    The compiler computes it anew in the kernel of each coefficient otherwise: for the sine of 20,000 elements to order
+    10 that is 1.8 instead of 0.4 ms.
+    """
+    if not state.trace.eager:
+        series.known[0] = once(series.known[0])
+    return series
+
+
+taylor(exp_p)(lambda ans, x: integral(_computed_once(ans), derivative(x)))
+
+
+@taylor(square_p)
+def _square_taylor(ans: Series, x: Series) -> Coefficient:
+    return lambda k: of_square(x, k)
+
+
+@taylor(expm1_p)
+def _expm1_taylor(ans: Series, x: Series) -> Coefficient:
+    slope = Series([exp(x[0])], lambda k: ans[k])  # ans + 1 has no place right where ans is nearly -1
+    return integral(slope, derivative(x))
+
+
+@taylor(sqrt_p)
+def _sqrt_taylor(ans: Series, x: Series) -> Coefficient:
+    """Of y y = x."""
+    half = div(0.5, ans[0])
+
+    def coefficient(k: int) -> Any:
+        rest = difference(x[k], of_square(ans, k, first=1))
+        return rest if rest is ZERO else mul(rest, half)
+
+    return coefficient
+
+
+@taylor(logistic_p)
+def _logistic_taylor(ans: Series, x: Series) -> Coefficient:
+    rest = Series([logistic(neg(x[0]))], lambda k: difference(ZERO, ans[k]))  # 1 - ans
+    slope = Series([mul(ans[0], rest[0])], lambda k: of_product(ans, rest, k))
+    return integral(slope, derivative(x))
+
+
 integer_pow_p = Primitive("integer_pow")
 ON_ELEMENTS.add(integer_pow_p)
 integer_pow_p.batch_rule = batch_unary(integer_pow_p)
@@ -281,6 +349,32 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
     return ans, mul(t, mul(2, x) if y == 2 else mul(y, integer_pow(x, y - 1))) if y != 1 else t
 
 
+@taylor(integer_pow_p)
+def _integer_pow_taylor(ans: Series, x: Series, *, y: int) -> Coefficient:
+    """By products: at zero too, where the recurrence for powers would divide by zero."""
+    if y >= 0:
+        power = _whole_power(x, y)
+        return lambda k: power[k]
+    return _div_taylor(ans, Series([1]), _whole_power(x, -y))
+
+
+def _whole_power(x: Series, exponent: int) -> Series:
+    """By squaring."""
+    result, power = None, x
+    while exponent:
+        if exponent & 1:
+            result = power if result is None else _product(result, power)
+        exponent >>= 1
+        if exponent:
+            power = _product(power, power)
+    return Series([1]) if result is None else result
+
+
+def _product(x: Series, y: Series) -> Series:
+    coefficient = _mul_taylor(Series([]), x, y)
+    return Series([mul(x[0], y[0])], coefficient)
+
+
 def _pow_by_x(t: Any, x: Any, y: Any, ans: Any) -> Any:
     if type(y) in SCALARS:
         return ZERO if y == 0 else mul(t, mul(y, pow(x, y - 1)))
@@ -298,6 +392,65 @@ def _pow_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
 pow_p = elementwise(
     "pow", of=NUMBER, arity=2, host=host.power, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=(_pow_by_x, _pow_by_y),
 )  # fmt: skip
+
+
+@taylor(pow_p)
+def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient | None:
+    if y.next is not None or len(y.known) > 1:
+        return _moving_power_taylor(ans, x, y)
+    exponent = y[0]
+    if is_on_host(exponent) and exponent.shape == ():
+        exponent = host_value(exponent).item()
+    if type(exponent) not in SCALARS or type(exponent) is builtins.complex or not math.isfinite(exponent):
+        return None
+    if exponent >= 0 and exponent == int(exponent):
+        return _integer_pow_taylor(ans, x, y=int(exponent))
+    return _fixed_power_taylor(ans, x, exponent)
+
+
+def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
+    """Of x**y = exp(y log x); where x is zero, coefficients of orders below y are zero, and others are not finite."""
+    base = x[0] if type(x[0]) not in SCALARS else shapes.full((), x[0], ans[0].dtype)
+    inverse = Series([div(1, base)])
+    inverse.next = _div_taylor(inverse, Series([1]), x)
+    logarithm = Series([log(base)], integral(inverse, derivative(x)))
+    usual = integral(ans, derivative(_product(y, logarithm)))
+    below = real(y[0]) if dtypes.is_complex(base.dtype) and type(y[0]) not in SCALARS else y[0]
+    at_zero = eq(base, 0)
+
+    def coefficient(k: int) -> Any:
+        if k == 1:
+            slopes = (_pow_by_x, x[1]), (_pow_by_y, y[1])
+            return total(rule(t, x[0], y[0], ans[0]) for rule, t in slopes if t is not ZERO)
+        c = usual(k)
+        return c if c is ZERO else where(and_p.bind(at_zero, gt(below, k)), 0, c)
+
+    return coefficient
+
+
+def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
+    """Of x y' = exponent y x'. The slope y' / x' is a quotient of series, which begins with the derivative at x."""
+
+    def next_slope(k: int) -> Any:
+        rest = ZERO if ans[k] is ZERO else mul(exponent, ans[k])
+        rest = difference(rest, of_product(x, slope, k, first=1))
+        return rest if rest is ZERO else div(rest, x[0])
+
+    slope = Series([mul(exponent, pow(x[0], exponent - 1))], next_slope)
+    at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
+
+    def coefficient(k: int) -> Any:
+        c = usual(k)
+        if k == 1 or c is ZERO or x[1] is ZERO:
+            return c
+        # Where x is zero only the power of the first coefficient counts; below the exponent it is zero.
+        if k + 1 <= exponent:
+            return where(at_zero, 0, c)
+        size = math.prod((exponent - i) / (i + 1) for i in range(k))
+        factor = mul(size, pow(x[0], exponent - k)) if k < exponent else math.copysign(math.inf, size)
+        return where(at_zero, mul(factor, integer_pow(x[1], k)), c)
+
+    return coefficient
 
 
 def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
@@ -387,6 +540,26 @@ cos_p = elementwise(
     "cos", doc=("The cosine of an angle in radians.", "0.0", "1.0"),
     of=INEXACT, host=np.cos, hlo="cosine", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, neg(sin(x))),
 )  # fmt: skip
+
+
+def _with_companion(slope: Any, sign: int) -> Rule:
+    """The coefficients of a function whose derivative is another one, of which the derivative is the first again.
+
+    Args:
+      slope: computes the derivative.
+      sign: 1, or -1 if the second derivative is the function with the other sign.
+    """
+
+    def rule(ans: Series, x: Series) -> Coefficient:
+        speed, other = derivative(x), _computed_once(Series([slope(x[0])]))
+        other.next = integral(_computed_once(ans), speed, sign)
+        return integral(other, speed)
+
+    return rule
+
+
+taylor(sin_p)(_with_companion(lambda x: cos(x), -1))
+taylor(cos_p)(_with_companion(lambda x: neg(sin(x)), -1))
 tan_p = elementwise(
     "tan", doc=("The tangent of an angle in radians.", "0.0", "0.0"),
     of=INEXACT, host=np.tan, hlo="tan", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, _tan_slope(x, ans)),
@@ -419,6 +592,18 @@ tanh_p = elementwise(
     of=INEXACT, host=host.tanh, hlo="tanh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: mul(t, _tanh_slope(x, ans)),
 )  # fmt: skip
+
+
+taylor(sinh_p)(_with_companion(lambda x: cosh(x), 1))
+taylor(cosh_p)(_with_companion(lambda x: sinh(x), 1))
+
+
+@taylor(tanh_p)
+def _tanh_taylor(ans: Series, x: Series) -> Coefficient:
+    slope = Series([_tanh_slope(x[0], ans[0])], lambda k: of_square(ans, k, sign=-1))
+    return integral(slope, derivative(x))
+
+
 asinh_p = elementwise(
     "asinh", doc=("The inverse of the hyperbolic sine.", "0.0", "0.0"),
     of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,

@@ -20,6 +20,7 @@ from pullback.core.array import typeof
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
+from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -28,6 +29,7 @@ from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.operands import bind
+from pullback.primitives.power_series import convolution
 from pullback.primitives.slicing import iota
 
 # Matrices ----------------------------------------------------------------------------------------------------------
@@ -382,20 +384,37 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
     # op(A) dX = dB - op(dA) X, where of dA counts the triangle that is read of A.
     (a, b), (ta, tb) = primals, tangents
     x = triangular_solve_p.bind(a, b, **params)
-    if ta is ZERO:
-        return x, triangular_solve_p.bind(a, tb, **params)
+    if ta is not ZERO:
+        moved = ops.neg(_times_triangle(_read_triangle(ta, **params), x, **params))
+        tb = moved if tb is ZERO else ops.add_any_p.bind(tb, moved)
+    return x, triangular_solve_p.bind(a, tb, **params)
+
+
+def _read_triangle(a: Any, *, lower: bool, unit_diagonal: bool, conjugate_a: bool, **params: bool) -> Any:
+    """What counts of a change of the matrix: the triangle that is read."""
     distance = rows_minus_columns(*a.shape[-2:])
-    first = 1 if params["unit_diagonal"] else 0
-    read = ops.ge_p.bind(distance, first) if params["lower"] else ops.le_p.bind(distance, -first)
-    ta = ops.where(read, ta, 0)
-    if params["conjugate_a"]:
-        ta = ops.conj(ta)
-    if params["left_side"]:
-        moved = product(ta, x, -2 if params["transpose_a"] else -1, -2)
-    else:
-        moved = product(x, ta, -1, -1 if params["transpose_a"] else -2)
-    moved = ops.neg(moved)
-    return x, triangular_solve_p.bind(a, moved if tb is ZERO else ops.add_any_p.bind(tb, moved), **params)
+    first = 1 if unit_diagonal else 0
+    read = ops.ge_p.bind(distance, first) if lower else ops.le_p.bind(distance, -first)
+    a = ops.where(read, a, 0)
+    return ops.conj(a) if conjugate_a else a
+
+
+def _times_triangle(a: Any, x: Any, *, left_side: bool, transpose_a: bool, **params: bool) -> Any:
+    if left_side:
+        return product(a, x, -2 if transpose_a else -1, -2)
+    return product(x, a, -1, -1 if transpose_a else -2)
+
+
+@taylor(triangular_solve_p)
+def _triangular_solve_taylor(ans: Series, a: Series, b: Series, **params: bool) -> Coefficient:
+    read = Series([a[0]], lambda k: a[k] if a[k] is ZERO else _read_triangle(a[k], **params))
+
+    def coefficient(k: int) -> Any:
+        moved = convolution(partial(_times_triangle, **params), read, ans, k, first=1)
+        rest = ops.difference(b[k], moved)
+        return rest if rest is ZERO else triangular_solve_p.bind(a[0], rest, **params)
+
+    return coefficient
 
 
 @partial(triangular_solve_p.transpose, linear_in=(1,))

@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -36,6 +37,7 @@ from pullback.primitives.linalg import (
     triangular_solve_p,
 )
 from pullback.primitives.masked import masked_solution
+from pullback.primitives.power_series import convolution
 from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
@@ -426,6 +428,20 @@ def _linear_solve_jvp(primals: Any, tangents: Any, *, transpose: bool) -> Any:
         moved = ops.neg(product(ta, x, -2 if transpose else -1))
         tb = moved if tb is ZERO else ops.add_any_p.bind(tb, moved)
     return x, ZERO if tb is ZERO else linear_solve_p.bind(*factors, tb, transpose=transpose)
+
+
+@taylor(linear_solve_p)
+def _linear_solve_taylor(
+    ans: Series, a: Series, factors: Series, permutation: Series, b: Series, *, transpose: bool
+) -> Coefficient:
+    solve = partial(linear_solve_p.bind, a[0], factors[0], permutation[0], transpose=transpose)
+
+    def coefficient(k: int) -> Any:
+        moved = convolution(lambda c, x: product(c, x, -2 if transpose else -1), a, ans, k, first=1)
+        rest = ops.difference(b[k], moved)
+        return rest if rest is ZERO else solve(rest)
+
+    return coefficient
 
 
 @partial(linear_solve_p.transpose, linear_in=(3,))

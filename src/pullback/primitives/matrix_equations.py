@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -33,6 +34,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import element, repeat
+from pullback.primitives.power_series import convolution, total
 from pullback.primitives.schur import schur_p
 from pullback.primitives.slicing import iota
 
@@ -156,6 +158,28 @@ def _equation_jvp(primals: Any, tangents: Any, *, stein: bool, conjugated: bool,
         moved = ops.neg(moved)
         total = moved if total is ZERO else ops.add_any_p.bind(total, moved)
     return x, ZERO if total is ZERO else solve(total)
+
+
+@taylor(matrix_equation_p)
+def _equation_taylor(
+    ans: Series, a: Series, b: Series, u: Series, r: Series, v: Series, s: Series, c: Series, *, stein: bool,
+    conjugated: bool, tolerance: float,
+) -> Coefficient | None:  # fmt: skip
+    """Of A X + X B = C."""
+    if stein or 0 in c[0].shape:
+        return None
+    fixed = [x[0] for x in (a, b, u, r, v, s)]
+    turned = adjoint if conjugated else lambda x: x
+
+    def coefficient(k: int) -> Any:
+        left = convolution(lambda m, x: product(turned(m), x), a, ans, k, first=1)
+        right = convolution(lambda m, x: product(x, turned(m)), b, ans, k, first=1)
+        rest = ops.difference(c[k], total([left, right]))
+        if rest is ZERO:
+            return rest
+        return _equation(*fixed, rest, stein=False, conjugated=conjugated, tolerance=tolerance)
+
+    return coefficient
 
 
 @partial(matrix_equation_p.transpose, linear_in=(6,))

@@ -19,14 +19,20 @@ operand number ``operand``: the parameters with which it does all but that sum, 
 None."""
 
 
-def jvp_zero(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation that is constant almost everywhere, or whose results are not differentiable."""
+class ZeroTangents:
+    """The jvp rule of an operation that is constant almost everywhere, or whose results are not differentiable."""
 
-    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        out = p.bind(*primals, **params)
-        return out, [ZERO] * len(out) if p.multiple_results else ZERO
+    __slots__ = ("primitive",)
 
-    return rule
+    def __init__(self, primitive: Primitive) -> None:
+        self.primitive = primitive
+
+    def __call__(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        out = self.primitive.bind(*primals, **params)
+        return out, [ZERO] * len(out) if self.primitive.multiple_results else ZERO
+
+
+jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:

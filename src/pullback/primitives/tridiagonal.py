@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate
@@ -31,6 +32,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import element, repeat
+from pullback.primitives.power_series import convolution, total
 from pullback.primitives.slicing import iota, pad
 
 # Tridiagonal systems -----------------------------------------------------------------------------------------------
@@ -90,12 +92,32 @@ def _tridiagonal_solve_jvp(primals: Any, tangents: Any) -> Any:
     *diagonals, _ = primals
     *changes, t = tangents
     x = tridiagonal_solve(*primals)
-    rows = len(x.shape) - 2
-    for change, places in zip(changes, (1, 0, -1), strict=True):
+    for change, places in zip(changes, _PLACES, strict=True):
         if change is not ZERO:
-            term = ops.mul(shapes.expand_dims(change, (-1,)), _moved(x, places, rows) if places else x)
-            t = ops.neg(term) if t is ZERO else ops.add_any_p.bind(t, ops.neg(term))
+            term = ops.neg(_times_diagonal(change, x, places=places))
+            t = term if t is ZERO else ops.add_any_p.bind(t, term)
     return x, tridiagonal_solve_p.bind(*diagonals, t)
+
+
+_PLACES = 1, 0, -1
+"""How far from the diagonal an element of each of the three is: rows are moved by so much."""
+
+
+def _times_diagonal(diagonal: Any, x: Any, *, places: int) -> Any:
+    return ops.mul(shapes.expand_dims(diagonal, (-1,)), _moved(x, places, len(x.shape) - 2) if places else x)
+
+
+@taylor(tridiagonal_solve_p)
+def _tridiagonal_solve_taylor(ans: Series, dl: Series, d: Series, du: Series, b: Series) -> Coefficient:
+    def coefficient(k: int) -> Any:
+        parts = [
+            convolution(partial(_times_diagonal, places=places), diagonal, ans, k, first=1)
+            for diagonal, places in zip((dl, d, du), _PLACES, strict=True)
+        ]
+        rest = ops.difference(b[k], total(parts))
+        return rest if rest is ZERO else tridiagonal_solve_p.bind(dl[0], d[0], du[0], rest)
+
+    return coefficient
 
 
 @partial(tridiagonal_solve_p.transpose, linear_in=(3,))

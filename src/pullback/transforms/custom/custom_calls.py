@@ -18,6 +18,7 @@ from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearErro
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer
 from pullback.core.lists import select, spread
+from pullback.core.taylor_rules import repeats
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import zeros_of
@@ -35,6 +36,7 @@ from pullback.transforms.custom.linear_map import (
     with_batch_axes,
 )
 from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import BatchTrace, Uniform
 from pullback.transforms.interpreters.stage import StageTrace, hoisted, stage_flat
 from pullback.transforms.interpreters.transpose import is_affine
@@ -87,6 +89,10 @@ class CustomCall(HoldsFunction):
         """The results of the function, which is to be transposed with respect to operands in which it is linear."""
         return run(*operands)
 
+    def repeats(self, earlier: CustomCall) -> bool:
+        """Whether it calls the same function as an earlier call, whose results then are its own."""
+        return False
+
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
         """The operands without the captured values."""
         return operands[: len(operands) - self.captured] if self.captured else operands
@@ -108,6 +114,7 @@ call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
 call_p.impl(lambda args, params: params["call"].evaluate(args))
 call_p.decomposition(lambda *args, call: call.inline(call.run, args))
 call_p.jvp(lambda primals, tangents, *, call: call.differentiate(primals, tangents))
+repeats(call_p)(lambda earlier, *, call: call.repeats(earlier["call"]))
 call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
 
 
@@ -224,6 +231,13 @@ class DerivativeCall(CustomCall):
         self.run = run
         self.jvp = jvp
         self.forward = forward
+
+    def repeats(self, earlier: CustomCall) -> bool:
+        if self.rules is None or self.rules != earlier.rules:
+            return False
+        if isinstance(self.run, FlatFunction) and isinstance(earlier.run, FlatFunction):
+            self.run.out_tree = earlier.run.out_tree
+        return True
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         if self.captured:

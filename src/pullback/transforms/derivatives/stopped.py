@@ -8,11 +8,12 @@ from typing import Any
 from pullback.core import tree
 from pullback.core.trace import Primitive, Trace, state
 from pullback.transforms.interpreters.forward import JVPTracer
+from pullback.transforms.interpreters.taylor import TaylorTracer
 
 
 def constant(x: Any) -> Any:
-    """A value without its tangents; what has none stays as it is."""
-    while isinstance(x, JVPTracer):
+    """A value without its tangents or Taylor coefficients; what has none stays as it is."""
+    while isinstance(x, (JVPTracer, TaylorTracer)):
         x = x.primal
     return x
 

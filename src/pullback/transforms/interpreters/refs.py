@@ -29,6 +29,7 @@ from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import JVPTrace
 from pullback.transforms.interpreters.stage import Outside, StageTrace, StageTracer
+from pullback.transforms.interpreters.taylor import TaylorTrace
 
 
 class Ref(RefCell):
@@ -344,7 +345,7 @@ def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
         if trace.is_same(x._trace):
             return
         trace = trace.parent
-    if isinstance(x._trace, JVPTrace):
+    if isinstance(x._trace, (JVPTrace, TaylorTrace)):
         what, cure = "a value that is differentiated", "write lax.stop_gradient(x)"
     elif isinstance(x._trace, BatchTrace):
         what, cure = "a value that is mapped", "map the reference too, as an argument of the function"

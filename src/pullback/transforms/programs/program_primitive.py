@@ -13,13 +13,22 @@ from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
+from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.forward import Direction
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
+from pullback.transforms.interpreters.jaxprs import (
+    batch_jaxpr,
+    flat_series,
+    grouped,
+    jvp_jaxpr,
+    kept_of,
+    taylor_jaxpr,
+    transpose_jaxpr,
+)
 from pullback.transforms.interpreters.laplacian import laplacian_of_program, laplacian_rule
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import remat_program
@@ -85,10 +94,17 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         return if_needed(first), if_needed(second), parts.unknown_outputs
 
     laplacian_rule(p)(partial(laplacian_of_program, p))
+    taylor_program(p)(partial(_taylor, p))
     p.dce(_dce)
     p.remat(remat_program)
     p.record(partial(record_in_parts, p))
     return p
+
+
+def _taylor(p: Primitive, order: int, primals: Any, series: Any, *, jaxpr: ClosedJaxpr, **options: Any) -> Any:
+    along, kept = taylor_jaxpr(jaxpr, order, kept_of(series))
+    outs = p.bind(*primals, *flat_series(series), jaxpr=along, **options)
+    return outs[: len(kept)], grouped(outs[len(kept) :], kept)
 
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:

@@ -1,0 +1,201 @@
+"""``jet`` and ``taylor``: all derivatives of a function along a curve, up to an order, in one pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from pullback.core import dtypes, tree
+from pullback.core.array import SCALARS, host_value, is_on_host, typeof
+from pullback.core.errors import ArgumentError
+from pullback.core.types import ZERO
+from pullback.primitives.elementwise import mul
+from pullback.primitives.shapes import full
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_callable,
+    check_differentiable,
+    dense,
+    name_of,
+    to_arrays,
+    to_tangent,
+)
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.taylor import taylor_flat
+
+
+@api_boundary
+def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bool = True) -> tuple[Any, Any]:
+    """The value of a function along a curve, and its derivatives by the curve's parameter.
+
+    The curve h(t) starts at the primals. It is given by its derivatives h', h'', ... at t = 0, of which there may be
+    any number n; the results are the derivatives of fun(h(t)) up to order n. They cost of the order of n² operations
+    for each that ``fun`` does, where n nested :func:`pullback.jvp` cost 2ⁿ.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: a tuple or list of the arguments.
+      series: a tuple or list of the derivatives of each argument: a tree like the argument, in which in the place of
+        each leaf is a sequence of n arrays or numbers of its shape and dtype. All are of one length.
+      factorial_scaled: whether derivatives are given and returned; otherwise Taylor coefficients, which are these
+        divided by k!.
+
+    Returns:
+      ``(out, series)``: the value of ``fun``, and a tree like it of lists of n arrays.
+
+    Raises:
+      ArgumentError: primals and series do not fit each other, or are of different lengths (a TypeError and ValueError).
+      TangentMismatchError: a derivative of another shape or dtype than its primal value (a TypeError and ValueError).
+      MissingRuleError: an operation without a derivative; the message names it and the line (a NotImplementedError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13.
+
+    >>> import pullback.numpy as pnp
+    >>> out, (first, second) = jet(pnp.sin, (0.0,), ((1.0, 0.0),))
+    >>> print(out, first, second)
+    0.0 1.0 -0.0
+    >>> out, derivatives = jet(lambda x, y: x * y, (2.0, 3.0), ((1.0, 0.0), (1.0, 0.0)))
+    >>> print(out, *derivatives)
+    6.0 5.0 2.0
+    """
+    check_callable(fun, "jet")
+    leaves, in_tree, terms = _arguments(fun, primals, series)
+    order = len(terms[0]) if terms else 0
+    if any(len(cs) != order for cs in terms):
+        raise ArgumentError(
+            f"jet of {name_of(fun)}: all series must be of one length, got {', '.join(str(len(cs)) for cs in terms)}; "
+            "zeros may stand for derivatives that vanish"
+        )
+    scales = [math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)]
+    arrays = to_arrays(leaves, "jet", fun, primals)
+    given = []
+    for i, (x, cs) in enumerate(zip(arrays, terms, strict=True)):
+        place = partial(_place, "jet", i, fun, primals)
+        given.append([scaled(_coefficient(c, x, place), 1 / scale) for c, scale in zip(cs, scales, strict=True)])
+    flat, outs, coefficients = _along(fun, arrays, in_tree, given, order)
+    derivatives = [
+        [scaled(dense(c, x), scale) for c, scale in zip(cs, scales, strict=True)]
+        for x, cs in zip(outs, coefficients, strict=True)
+    ]
+    return flat.result(outs), tree.unflatten(flat.out_structure, derivatives)
+
+
+@api_boundary
+def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -> list[Any]:
+    """The Taylor coefficients of a function at a point.
+
+    Args:
+      fun: a function of one argument, a tree of real or complex arrays; it returns such a tree.
+      x: the point.
+      order: that of the last coefficient, not negative.
+      direction: a tree of arrays like ``x``: the coefficients are those of ``fun(x + t * direction)`` by t. By default
+        ones, which returns for a function of each element the coefficients at each.
+
+    Returns:
+      A list of ``order + 1`` trees like the result of ``fun``: the derivatives of order k by t, divided by k!.
+
+    Raises:
+      ArgumentError: ``order`` is no integer from 0 on; or ``direction`` is not of the tree of ``x`` (a TypeError and
+        ValueError).
+      TangentMismatchError: an array of ``direction`` has another shape or dtype than that of ``x`` (a TypeError and
+        ValueError).
+      NotDifferentiableError: ``x`` has integers or booleans (a TypeError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13.
+
+    >>> print(*taylor(lambda x: 1 / (1 - x), 0.0, 4))
+    1.0 1.0 1.0 1.0 1.0
+    >>> import pullback.numpy as pnp
+    >>> print(*taylor(lambda x: x[0] * x[1] ** 2, pnp.array([1.0, 2.0]), 3, pnp.array([1.0, 0.0])))
+    4.0 4.0 0.0 0.0
+    """
+    check_callable(fun, "taylor")
+    check_order(order, "taylor")
+    leaves, in_tree = tree.flatten((x,))
+    arrays = to_arrays(leaves, "taylor", fun, (x,))
+    for i, a in enumerate(arrays):
+        check_differentiable(typeof(a), "taylor", fun, False, False, partial(argument_name, i, fun, (x,)))
+    if direction is None:
+        moving = [full(a.shape, 1, a.dtype) for a in arrays]
+    else:
+        given, given_tree = tree.flatten((direction,))
+        if given_tree != in_tree:
+            raise ArgumentError(
+                f"taylor of {name_of(fun)}: the direction must be of the tree of the point, {in_tree}, but is of "
+                f"{given_tree}"
+            )
+        moving = [
+            to_tangent(t, typeof(a), "direction", partial(_place, "taylor", i, fun, (x,)))
+            for i, (t, a) in enumerate(zip(given, arrays, strict=True))
+        ]
+    first = [[t, *[ZERO] * (order - 1)][:order] for t in moving]
+    flat, outs, coefficients = _along(fun, arrays, in_tree, first, order)
+    columns = zip(*[[x, *[dense(c, x) for c in cs]] for x, cs in zip(outs, coefficients, strict=True)], strict=True)
+    return [flat.result(column) for column in columns] if outs else [flat.result(())] * (order + 1)
+
+
+def check_order(order: Any, what: str) -> None:
+    """Refuse what is not the order of a derivative."""
+    if not isinstance(order, int) or isinstance(order, bool) or order < 0:
+        raise ArgumentError(f"{what}: order must be an integer from 0 on, got {order!r}")
+
+
+def scaled(c: Any, scale: float) -> Any:
+    """A derivative or coefficient, times a number."""
+    return c if c is ZERO or scale == 1 or not dtypes.is_inexact(c.dtype) else mul(c, scale)
+
+
+def _along(
+    fun: Any, arrays: Sequence[Any], in_tree: Any, series: Sequence[Sequence[Any]], order: int
+) -> tuple[FlatFunction, list[Any], list[list[Any]]]:
+    """A function along a curve: as a flat function, its results, and their coefficients from order 1 on."""
+    flat = FlatFunction(fun, in_tree)
+    outs, coefficients = taylor_flat(fun, flat, arrays, series, order)
+    return flat, outs, coefficients
+
+
+def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, list[Sequence[Any]]]:
+    """The leaves of the arguments, their tree, and the derivatives of each."""
+    for what, given in (("primals", primals), ("series", series)):
+        if not isinstance(given, (tuple, list)):
+            raise ArgumentError(
+                f"jet takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, got {given!r} of "
+                f"type {type(given).__name__}"
+            )
+    if len(primals) != len(series):
+        raise ArgumentError(
+            f"jet of {name_of(fun)} was given {len(primals)} primals and {len(series)} series: there must be one "
+            "series for each argument"
+        )
+    terms: list[Sequence[Any]] = []
+    for i, (x, of_x) in enumerate(zip(primals, series, strict=True)):
+        try:
+            found: Any = tree.structure(x).flatten_up_to(of_x)
+        except ValueError:
+            found = [None]
+        for cs in found:
+            if not isinstance(cs, (tuple, list)):
+                raise ArgumentError(
+                    f"jet of {name_of(fun)}: the series of argument {i} must be a tree like the argument, with a "
+                    f"sequence of derivatives in the place of each array, got {of_x!r}"
+                )
+        terms.extend(found)
+    leaves, in_tree = tree.flatten(tuple(primals))
+    return leaves, in_tree, terms
+
+
+def _coefficient(c: Any, x: Any, place: Callable[[], str]) -> Any:
+    """A derivative of an argument; ``ZERO`` for one that is known to vanish, and for those of integers."""
+    if not dtypes.is_inexact(x.dtype) or (type(c) in SCALARS and c == 0):
+        return ZERO
+    if type(c) in SCALARS and not x.shape:
+        c = full((), c, x.dtype)
+    c = to_tangent(c, typeof(x), "derivative", place)
+    return ZERO if is_on_host(c) and not host_value(c).any() else c
+
+
+def _place(what: str, i: int, fun: Any, args: Any) -> str:
+    return f"{what} of {name_of(fun)}, {argument_name(i, fun, args)}"

@@ -1,0 +1,115 @@
+"""``derivative_tensor``: all partial derivatives of an order, from derivatives along straight lines."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core.errors import ArgumentError
+from pullback.derivatives.jets import check_order, taylor
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.functions.arguments import check_callable, name_of
+
+Index = tuple[int, ...]
+"""How often each variable occurs in a partial derivative: ``(2, 1)`` is that by the first, twice, and by the second."""
+
+
+@api_boundary
+def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size: int | None = None) -> Any:
+    """All partial derivatives of an order: for 1 the Jacobian, for 2 the Hessian, for 3 the tensor of third ones.
+
+    They are found by interpolation: a partial derivative is a sum of derivatives of that order along straight lines, of
+    which there are as many as different partial derivatives. For n variables that are ``binomial(n + order - 1,
+    order)``, each of which costs of the order of ``order``² evaluations; ``order`` nested Jacobians take n to that
+    power. The sums cancel: small elements have absolute errors of some roundings of the largest.
+
+    Args:
+      fun: takes a real or complex array, and returns one.
+      x: the point, of any shape.
+      order: of the derivatives, not negative.
+      chunk_size: how many lines to compute at a time, which bounds the memory that is used; all by default.
+
+    Returns:
+      An array of the shape of the result and then, ``order`` times, that of ``x``. It is symmetric in these.
+
+    Raises:
+      ArgumentError: ``order`` is no integer from 0 on, or ``fun`` does not return an array (a TypeError and
+        ValueError).
+      NotDifferentiableError: ``x`` has integers or booleans (a TypeError).
+
+    Source: A. Griewank, J. Utke and A. Walther, Evaluating higher derivative tensors by forward propagation of
+    univariate Taylor series, Mathematics of Computation 69 (2000).
+
+    >>> import pullback.numpy as pnp
+    >>> print(derivative_tensor(lambda x: x[0] ** 2 * x[1], pnp.array([2.0, 3.0]), 2))
+    [[6. 4.]
+     [4. 0.]]
+    """
+    check_callable(fun, "derivative_tensor")
+    check_order(order, "derivative_tensor")
+    x = pnp.asarray(x)
+    if order == 0 or not x.size:
+        out = fun(x)
+        return out if order == 0 else pnp.zeros((*out.shape, *x.shape * order), out.dtype)
+    lines, weights, places = _interpolation(x.size, order)
+
+    def along(line: Any) -> Any:
+        out = taylor(fun, x, order, line.reshape(x.shape).astype(x.dtype))[order]
+        if not hasattr(out, "shape"):
+            raise ArgumentError(
+                f"derivative_tensor: {name_of(fun)} must return an array, got a {type(out).__name__}"
+            )  # fmt: skip
+        return out
+
+    derivatives = vmap(along, chunk_size=chunk_size)(lines)
+    partial = pnp.tensordot(weights.astype(derivatives.dtype), derivatives, 1)
+    tensor = pnp.moveaxis(partial[places], [*range(order)], [*range(-order, 0)])
+    return tensor.reshape(*derivatives.shape[1:], *x.shape * order)
+
+
+@functools.lru_cache(64)
+def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
+    """How partial derivatives are made of coefficients along lines.
+
+    Returns:
+      The directions of the lines; for each partial derivative the weights of the Taylor coefficients along these; and
+      where in the tensor of shape ``(n,) * order`` each partial derivative is.
+    """
+    indices = [
+        tuple(chosen.count(i) for i in range(n)) for chosen in itertools.combinations_with_replacement(range(n), order)
+    ]  # fmt: skip
+    weights = np.array([[float(_weight(i, j)) for j in indices] for i in indices])
+    numbers = {index: number for number, index in enumerate(indices)}
+    places = np.empty((n,) * order, np.int32)
+    for place in itertools.product(range(n), repeat=order):
+        places[place] = numbers[tuple(place.count(i) for i in range(n))]
+    return np.array(indices, float), weights, places
+
+
+def _weight(i: Index, j: Index) -> Fraction:
+    """The share of the line along j in the partial derivative i: equation (13.14) of Griewank and Walther."""
+    order = sum(i)
+    total = Fraction(0)
+    for k in itertools.product(*[range(m + 1) for m in i]):
+        size = sum(k)
+        if size:
+            sign = (-1) ** (order - size)
+            ways = math.prod(math.comb(a, b) for a, b in zip(i, k, strict=True))
+            share = math.prod(
+                (_binomial(Fraction(order * a, size), b) for a, b in zip(k, j, strict=True)), start=Fraction(1)
+            )
+            total += sign * ways * share * Fraction(size, order) ** order
+    return total
+
+
+def _binomial(a: Fraction, b: int) -> Fraction:
+    """The generalised binomial coefficient."""
+    return math.prod(((a - m) / (m + 1) for m in range(b)), start=Fraction(1))

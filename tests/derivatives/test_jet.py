@@ -1,0 +1,529 @@
+"""``jet`` and ``taylor``: derivatives along a curve agree with nested ``jvp``, through everything, under everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback.numpy as jnp
+from pullback import (
+    checkpoint,
+    custom_jvp,
+    custom_vjp,
+    disable_jit,
+    errors,
+    float0,
+    grad,
+    jacfwd,
+    jit,
+    jvp,
+    lax,
+    linearize,
+    make_jaxpr,
+    nn,
+    shard_map,
+    tree,
+    vjp,
+    vmap,
+)  # fmt: skip
+from pullback.custom_batching import custom_vmap
+from pullback.derivatives import jet, taylor
+from pullback.experimental import jet as jax_spelling
+from pullback.experimental.ode import odeint
+from pullback.extend.core import Primitive
+from pullback.scipy.linalg import expm, solve_sylvester, sqrtm
+
+Function = Callable[..., Any]
+pytestmark = pytest.mark.usefixtures("all_in_x64")
+
+
+def nested(f: Function, x: Any, order: int) -> list[Any]:
+    """Taylor coefficients by ``jvp`` of ``jvp``."""
+    out = []
+    for k in range(order + 1):
+        out.append(f(x) / math.factorial(k))
+        f = lambda x, f=f: jvp(f, (x,), (jnp.ones_like(x),))[1]
+    return out
+
+
+def assert_taylor(f: Function, x: float = 0.4, order: int = 4) -> None:
+    got = taylor(f, x, order)
+    np.testing.assert_allclose(np.array(got), np.array(nested(f, jnp.asarray(x), order)), rtol=1e-10, atol=1e-12)
+
+
+# The functions themselves --------------------------------------------------------------------------------------------
+
+
+def test_jet_takes_and_returns_derivatives() -> None:
+    """The derivatives of sin(t**3) at t = 0.5, by those of t**3 (Faà di Bruno's formula)."""
+    h = 0.5**3, 3 * 0.5**2, 6 * 0.5, 6.0
+    out, derivatives = jet(jnp.sin, (h[0],), (h[1:],))
+    c, s = math.cos(h[0]), math.sin(h[0])
+    expected = c * h[1], c * h[2] - s * h[1] ** 2, c * h[3] - 3 * s * h[1] * h[2] - c * h[1] ** 3
+    np.testing.assert_allclose([out, *derivatives], [s, *expected], rtol=1e-14)
+
+
+def test_jet_without_factorials_takes_and_returns_coefficients() -> None:
+    _, derivatives = jet(jnp.exp, (0.0,), ((1.0, 2.0, 6.0),))
+    _, coefficients = jet(jnp.exp, (0.0,), ((1.0, 1.0, 1.0),), factorial_scaled=False)
+    np.testing.assert_allclose([c * math.factorial(k + 1) for k, c in enumerate(coefficients)], derivatives)
+
+
+def test_jet_of_trees() -> None:
+    def f(d: Any, y: Any) -> Any:
+        return {"product": d["x"] * y, "sines": [jnp.sin(y), d["n"]]}
+
+    x, n, y = np.array([1.0, 2.0]), 3, np.array([0.5, 0.25])
+    series = {"x": [x, 0 * x], "n": [0, 0]}, [jnp.ones(2), jnp.zeros(2)]
+    out, derivatives = jet(f, ({"x": x, "n": n}, y), series)
+    np.testing.assert_allclose(out["product"], x * y)
+    np.testing.assert_allclose(derivatives["product"], [x * y + x, 2 * x])
+    np.testing.assert_allclose(derivatives["sines"][0], [np.cos(y), -np.sin(y)])
+    assert out["sines"][1] == 3
+    assert all(z.dtype == float0 for z in derivatives["sines"][1])
+
+
+def test_results_that_do_not_depend_on_the_point_have_zeros() -> None:
+    out, (first, second) = jet(lambda x: jnp.arange(3.0), (1.0,), ((1.0, 0.0),))
+    np.testing.assert_array_equal(out, [0, 1, 2])
+    np.testing.assert_array_equal([first, second], np.zeros((2, 3)))
+    assert [float(c) for c in taylor(jnp.floor, 1.5, 2)] == [1, 0, 0]
+
+
+def test_taylor_along_a_direction() -> None:
+    coefficients = taylor(lambda p: p["a"] * p["b"] ** 2, {"a": 1.0, "b": 2.0}, 3, {"a": 1.0, "b": -1.0})
+    np.testing.assert_allclose(coefficients, [4, 0, -3, 1])  # (1 + t) (2 - t)**2
+
+
+def test_of_each_element() -> None:
+    x = np.linspace(0.1, 1, 5)
+    np.testing.assert_allclose(taylor(jnp.log, x, 3), [np.log(x), 1 / x, -1 / (2 * x**2), 1 / (3 * x**3)])
+
+
+def test_order_zero_is_the_value() -> None:
+    assert [float(c) for c in taylor(jnp.exp, 0.0, 0)] == [1.0]
+    assert jet(jnp.exp, (0.0,), ((),)) == (1.0, [])
+
+
+def test_jax_s_name() -> None:
+    assert jax_spelling.jet is jet
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jet(jnp.sin, 1.0, ((1.0,),)), "jet takes primals as a tuple or list"),
+        (lambda: jet(jnp.sin, (1.0,), ((1.0,), (1.0,))), "was given 1 primals and 2 series"),
+        (lambda: jet(jnp.sin, (1.0,), (1.0,)), "the series of argument 0 must be a tree like the argument"),
+        (lambda: jet(jnp.add, (1.0, 2.0), ((1.0,), (1.0, 0.0))), "all series must be of one length, got 1, 2"),
+        (lambda: jet(jnp.sin, (1.0,), ((jnp.ones(2),),)), r"argument 0 \(x\): the value is f64\[\], so its deriv"),
+        (lambda: taylor(jnp.sin, 1.0, -1), "order must be an integer from 0 on, got -1"),
+        (lambda: taylor(jnp.sin, 1.0, 1.5), "order must be an integer from 0 on, got 1.5"),
+        (lambda: taylor(jnp.sin, 1, 2), "taylor needs real or complex inputs, but"),
+        (lambda: taylor(jnp.sin, 1.0, 2, (1.0,)), "the direction must be of the tree of the point"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call: Function, message: str) -> None:
+    with pytest.raises(TypeError, match=f"(?s){message}"):
+        call()
+
+
+def test_an_operation_without_a_derivative_is_named_with_its_line() -> None:
+    hidden = Primitive("hidden")
+    hidden.host(lambda x: x)
+    hidden.abstract_eval(lambda x: x)
+
+    def f(x: Any) -> Any:
+        return hidden.bind(x)  # this line
+
+    for g in (f, jit(f)):
+        with pytest.raises(errors.MissingRuleError, match=r"'hidden' has no jvp rule, which Taylor mode") as raised:
+            taylor(g, 1.0, 2)
+        assert str(raised.value).endswith("return hidden.bind(x)  # this line")
+
+
+# Operations ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0, 2.5, 1.5, 0.5, -1.5, 0, 3, 5, -2])
+def test_powers_of_any_exponent(exponent: float) -> None:
+    assert_taylor(lambda x: lax.pow(x, exponent) if isinstance(exponent, float) else x**exponent, 0.7)
+
+
+MOVING_POWERS: dict[str, Function] = {
+    "x**x": lambda x: x**x,
+    "of an array": lambda x: (jnp.array([2.0, 3.0]) ** x).sum(),
+    "of a number": lambda x: lax.pow(2.0, x),
+    "of both": lambda x: (1 + x * x) ** jnp.sin(x),
+    "by an array": lambda x: (x ** jnp.array([2.5, -1.0, 3.0, 0.0])).sum(),
+    "complex": lambda x: ((x + 0.2j) ** (x * 1j)).real,
+}
+
+
+@pytest.mark.parametrize("name", MOVING_POWERS)
+def test_powers_of_moving_exponents(name: str) -> None:
+    assert_taylor(MOVING_POWERS[name], 0.7)
+
+
+def test_powers_at_zero() -> None:
+    """Finite below the exponent, infinite above; of whole exponents all are finite."""
+    np.testing.assert_array_equal(taylor(lambda x: lax.pow(x, 1.5), 0.0, 3), [0, 0, np.inf, -np.inf])
+    np.testing.assert_array_equal(taylor(lambda x: lax.pow(x, 3.5), 0.0, 4), [0, 0, 0, 0, np.inf])
+    for power in (lambda x: x**3, lambda x: x**3.0, lambda x: x ** jnp.array(3.0)):
+        np.testing.assert_array_equal(taylor(power, 0.0, 4), [0, 0, 0, 1, 0])
+    np.testing.assert_array_equal(taylor(lambda x: x ** (x + 2.5), 0.0, 2), [0, 0, 0])
+    np.testing.assert_array_equal(taylor(lambda x: x ** (x + 1), 0.0, 1), [0, 1])
+    np.testing.assert_array_equal(taylor(jnp.sqrt, 0.0, 2), [0, np.inf, -np.inf])
+
+
+def test_far_from_zero_nothing_cancels() -> None:
+    """Derivatives that are small next to one, with all their digits."""
+    np.testing.assert_allclose(taylor(nn.sigmoid, 30.0, 3)[3], math.exp(-30.0) / 6, rtol=1e-12)
+    np.testing.assert_allclose(taylor(jnp.expm1, -30.0, 3)[3], math.exp(-30.0) / 6, rtol=1e-14)
+
+
+def matrix(x: Any) -> Any:
+    return jnp.array([[2.0 + x, x, 0.1], [x * x, 3.0 - x, jnp.sin(x)], [0.2, x, 4.0]])
+
+
+def symmetric(x: Any) -> Any:
+    return matrix(x) + matrix(x).T
+
+
+OF_MATRICES: dict[str, Function] = {
+    "cholesky": lambda x: jnp.linalg.cholesky(symmetric(x)).sum(),
+    "solve": lambda x: jnp.linalg.solve(matrix(x), jnp.array([x, 1.0, x * x])).sum(),
+    "inv": lambda x: jnp.linalg.inv(matrix(x))[0, 1],
+    "det": lambda x: jnp.linalg.det(matrix(x)),
+    "slogdet": lambda x: jnp.linalg.slogdet(matrix(x))[1],
+    "eigvalsh": lambda x: (jnp.linalg.eigvalsh(symmetric(x)) ** 2)[1],
+    "eigh": lambda x: jnp.linalg.eigh(symmetric(x))[1][0, 1] ** 2,
+    "svd": lambda x: jnp.linalg.svd(matrix(x))[1][1],
+    "qr": lambda x: jnp.linalg.qr(matrix(x))[1].sum(),
+    "triangular_solve": lambda x: lax.linalg.triangular_solve(
+        matrix(x), jnp.ones((2, 3)) * x, lower=True, transpose_a=True, unit_diagonal=True
+    ).sum(),
+    "tridiagonal_solve": lambda x: lax.linalg.tridiagonal_solve(
+        jnp.array([0.0, x, 1.0]), jnp.array([3.0, 4.0, 5 + x]), jnp.array([x, x * x, 0.0]), jnp.ones((3, 1)) + x
+    ).sum(),
+    "sylvester": lambda x: solve_sylvester(matrix(x), matrix(x * x), matrix(x) @ matrix(x))[0, 1],
+    "sqrtm": lambda x: sqrtm(matrix(x) @ matrix(x)).real.sum(),
+    "expm": lambda x: expm(matrix(x)).sum(),
+    "conv": lambda x: jnp.convolve(jnp.array([x, 1.0, x * x]), jnp.array([jnp.sin(x), x]))[2],
+    "einsum": lambda x: jnp.einsum("ij,jk,kl->il", matrix(x), matrix(x), matrix(x)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_of_matrices(name: str) -> None:
+    assert_taylor(OF_MATRICES[name])
+
+
+STRUCTURAL: dict[str, Function] = {
+    "indexing": lambda x: (jnp.array([x, x * x, 1.0])[jnp.array([1, 0, 2, 1])] * jnp.arange(4.0)).sum(),
+    "update": lambda x: jnp.zeros(3).at[1].set(x * x).at[jnp.array([1, 2])].add(jnp.array([x, x**3])).prod(),
+    "where": lambda x: jnp.where(jnp.array([True, False]), x * x, 1.0).sum(),
+    "sort": lambda x: (jnp.sort(jnp.array([x, -x, x * x])) * jnp.arange(3.0)).sum(),
+    "extremes": lambda x: jnp.max(jnp.array([x, x * x])) + jnp.minimum(x, x * x) + jnp.clip(x * x, 0.1, 2.0),
+    "reductions": lambda x: jnp.prod(jnp.array([x, x, 2.0])) + jnp.var(jnp.array([x, 1.0])),
+    "cumulative": lambda x: jnp.cumprod(jnp.array([x, x + 1, x + 2]))[2] + jnp.cumsum(jnp.array([x, x * x]))[1],
+    "fft": lambda x: jnp.abs(jnp.fft.fft(jnp.array([x, x * x, 1.0]))[1]),
+    "complex": lambda x: jnp.real(jnp.exp(1j * x) * (x + 1j * x * x) ** 2),
+    "stop_gradient": lambda x: x * lax.stop_gradient(x * x),
+    "dtype": lambda x: (x.astype("complex128") ** 2).real.astype("float64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_structural_operations(name: str) -> None:
+    assert_taylor(STRUCTURAL[name])
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+
+@custom_jvp
+def sine(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+sine.defjvps(lambda t, ans, x: t * cosine(x))
+
+
+@custom_jvp
+def cosine(x: Any) -> Any:
+    return jnp.cos(x)
+
+
+cosine.defjvps(lambda t, ans, x: -t * sine(x))
+
+
+@custom_vjp
+def cube(x: Any) -> Any:
+    return x**3
+
+
+cube.defvjp(lambda x: (cube(x), x), lambda x, ct: (3 * x**2 * ct,))
+
+
+@custom_vmap
+def shifted(x: Any) -> Any:
+    return jnp.sin(x) + 1
+
+
+@shifted.def_vmap
+def shifted_batch(size: int, mapped: Any, x: Any) -> Any:
+    return jnp.sin(x) + 1, mapped[0]
+
+
+@custom_jvp
+def tripled(x: Any) -> Any:
+    return x
+
+
+tripled.defjvps(lambda t, ans, x: 3 * t * ans)
+
+
+def root(x: Any) -> Any:
+    """The solution of y**3 + y = x."""
+
+    def newton(f: Any, y: Any) -> Any:
+        for _ in range(30):
+            y = y - f(y) / (3 * y**2 + 1)
+        return y
+
+    return lax.custom_root(lambda y: y**3 + y - x, 0.5, newton, lambda g, y: y / g(1.0))
+
+
+PROGRAMS: dict[str, Function] = {
+    "jit": jit(lambda x: jnp.sin(x) * x),
+    "jit in jit": jit(lambda x: jit(jnp.exp)(x * x) + jit(lambda y: y * 2)(x)),
+    "scan": lambda x: lax.scan(lambda c, a: (jnp.sin(c) * a, c * x), x, jnp.array([1.0, 2.0, x]))[0],
+    "stacked": lambda x: lax.scan(lambda c, a: (jnp.sin(c) + a, (c * x, a)), x, jnp.arange(3.0))[1][0].sum(),
+    "scan in reverse": lambda x: lax.scan(lambda c, a: (c + a * a, None), 0.0, jnp.array([x, 1.0]), reverse=True)[0],
+    "while_loop": lambda x: lax.while_loop(lambda c: c[1] < 1.5, lambda c: (c[0] + 1, c[1] * x + 1), (0, x))[1],
+    "fori_loop": lambda x: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, 1.0),
+    "cond": lambda x: lax.cond(x > 0, jnp.sin, lambda x: 2.0, x),
+    "traced cond": jit(lambda x: lax.cond(x > 0, jnp.sin, lambda x: 2.0, x)),
+    "traced switch": jit(lambda x: lax.switch(1, [jnp.sin, lambda x: x * x], x) * lax.switch(0, [jnp.sin, jnp.cos], x)),
+    "map": lambda x: lax.map(lambda a: jnp.sin(a * x), jnp.arange(3.0)).sum(),
+    "associative_scan": lambda x: lax.associative_scan(jnp.multiply, jnp.array([x, x + 1, 2.0]))[2],
+    "vmap": lambda x: vmap(lambda a: a * jnp.sin(x))(jnp.arange(3.0)).sum(),
+    "grad": grad(lambda x: jnp.sin(x) * x**2),
+    "vjp": lambda x: vjp(lambda a: a**3 * x, x)[1](x)[0],
+    "jvp": lambda x: jvp(lambda a: a**3 * x, (x,), (x,))[1],
+    "linearize": lambda x: linearize(lambda a: a**3 * x, x)[1](x),
+    "checkpoint": checkpoint(lambda x: jnp.sin(jnp.sin(x)) * x),
+    "grad of checkpoint": grad(checkpoint(lambda x: jnp.sin(jnp.sin(x)) * x)),
+    "custom_jvp": lambda x: sine(x) * cosine(x * x),
+    "custom_jvp of itself": tripled,
+    "custom_jvp in jit": jit(lambda x: sine(x) * tripled(x)),
+    "custom_vjp": lambda x: cube(jnp.sin(x)),
+    "custom_vjp in jit": jit(lambda x: cube(jnp.sin(x))),
+    "custom_vmap": lambda x: shifted(x * x),
+    "custom_root": root,
+    "custom_linear_solve": lambda x: lax.custom_linear_solve(
+        lambda y: (2 + x) * y, x * x, lambda mv, b: b / mv(1.0), symmetric=True
+    ),
+    "nn": lambda x: nn.gelu(x) + nn.silu(x) + nn.relu(x) + nn.logsumexp(jnp.array([x, x * x])) + nn.softplus(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str) -> None:
+    assert_taylor(PROGRAMS[name], order=3)
+
+
+@pytest.mark.slow
+def test_solutions_of_differential_equations() -> None:
+    f = lambda x: odeint(lambda y, t: -x * y, 1.0, jnp.array([0.0, 1.0]), rtol=1e-12, atol=1e-12)[1]
+    np.testing.assert_allclose(taylor(f, 0.4, 3), taylor(lambda x: jnp.exp(-x), 0.4, 3), rtol=1e-9)
+    assert_taylor(f, order=2)
+
+
+def test_loops_in_python() -> None:
+    with disable_jit():
+        assert_taylor(PROGRAMS["scan"], order=2)
+        assert_taylor(PROGRAMS["while_loop"], order=2)
+
+
+def test_a_program_is_mapped_once() -> None:
+    f = jit(lambda x: jnp.sin(x) * x)
+    closed = [make_jaxpr(lambda x: taylor(f, x, 3))(1.0) for _ in range(2)]
+    inner = [next(eqn for eqn in c.eqns if eqn.primitive.name == "jit").params["jaxpr"] for c in closed]
+    assert inner[0] is inner[1]
+
+
+def test_branches_on_values() -> None:
+    """Python may look at values, as in ``jvp``."""
+    assert_taylor(lambda x: jnp.sin(x) if x > 0 else jnp.cos(x), 0.5)
+    assert_taylor(lambda x: jnp.sin(x) if x > 0 else jnp.cos(x), -0.5)
+
+
+# Under other transformations -----------------------------------------------------------------------------------------
+
+
+def third(x: Any) -> Any:
+    return taylor(lambda y: jnp.tanh(y) * jnp.sin(2 * y), x, 3)[3]
+
+
+def fourth_derivative(x: Any) -> Any:
+    return 4 * taylor(lambda y: jnp.tanh(y) * jnp.sin(2 * y), x, 4)[4]
+
+
+UNDER: dict[str, Function] = {
+    "grad": grad(third),
+    "jit of grad": jit(grad(third)),
+    "grad of jit": grad(jit(third)),
+    "jvp": lambda x: jvp(third, (x,), (1.0,))[1],
+    "linearize": lambda x: linearize(third, x)[1](1.0),
+    "jacfwd": jacfwd(third),
+    "vmap of grad": lambda x: vmap(grad(third))(jnp.array([x, 2 * x]))[0],
+    "grad of vmap": lambda x: grad(lambda x: vmap(third)(jnp.array([x, 0.0]))[0])(x),
+    "checkpoint": grad(checkpoint(third)),
+    "taylor": lambda x: taylor(third, x, 1)[1],
+    "scan": lambda x: lax.scan(lambda c, a: (grad(third)(a), None), 0.0, jnp.array([x]))[0],
+}
+
+
+@pytest.mark.parametrize("name", UNDER)
+def test_derivatives_of_a_coefficient(name: str) -> None:
+    """The derivative of the third coefficient is four times the fourth."""
+    np.testing.assert_allclose(UNDER[name](0.4), fourth_derivative(0.4), rtol=1e-12)
+
+
+def test_taylor_of_taylor() -> None:
+    """Of sin(x y), by y and then by x."""
+    mixed = lambda x: taylor(lambda y: jnp.sin(x * y), 1.0, 2)[2]
+    expected = taylor(lambda x: -jnp.sin(x) * x**2 / 2, 0.3, 3)
+    np.testing.assert_allclose(taylor(mixed, 0.3, 3), expected, rtol=1e-12)
+
+
+def test_batches() -> None:
+    x = np.linspace(0.1, 0.9, 4)
+    f = lambda x: taylor(lambda y: nn.gelu(y) ** 2, x, 4)
+    np.testing.assert_allclose(vmap(f)(x), np.stack([np.array(f(a)) for a in x], 1), rtol=1e-12)
+    series = np.random.default_rng(0).normal(size=(4, 3))
+    along = lambda x, terms: jet(jnp.sin, (x,), (list(terms),))[1]
+    np.testing.assert_allclose(
+        vmap(along)(x, series), np.stack([np.array(along(a, s)) for a, s in zip(x, series, strict=True)], 1), rtol=1e-12
+    )
+
+
+def test_compiled() -> None:
+    def network(w: Any, x: Any) -> Any:
+        return jnp.tanh(jnp.tanh(x @ w) @ w).sum()
+
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3)))
+    f = lambda x: taylor(lambda t: network(w, t * jnp.arange(3.0)), x, 5)
+    np.testing.assert_allclose(jit(f)(0.3), f(0.3), rtol=1e-12)
+
+
+def test_over_a_mesh() -> None:
+    from pullback import P, make_mesh
+
+    mesh = make_mesh((1,), ("i",))
+    f = shard_map(lambda x: lax.psum(jnp.sin(x).sum(), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())
+    assert_taylor(lambda x: f(x * jnp.arange(4.0)), order=3)
+
+
+# Cost ----------------------------------------------------------------------------------------------------------------
+
+
+COSTS: dict[str, Function] = {
+    "exp": jnp.exp,
+    "log": jnp.log,
+    "sin": jnp.sin,
+    "tanh": jnp.tanh,
+    "logistic": nn.sigmoid,
+    "sqrt": jnp.sqrt,
+    "power": lambda x: lax.pow(x, 2.5),
+    "integer power": lambda x: x**7,
+    "moving power": lambda x: x**x,
+    "quotient": lambda x: 1 / (1 + x * x),
+    "asin": jnp.arcsin,
+    "erf": lax.erf,
+    "gelu": nn.gelu,
+    "atan2": lambda x: jnp.arctan2(x, 1 + x),
+    "custom_jvp": tripled,
+    "scan": lambda x: lax.scan(lambda c, a: (jnp.sin(c) * a, None), x, jnp.arange(2.0))[0],
+    "while_loop": lambda x: lax.while_loop(lambda c: c < 5, lambda c: c * jnp.exp(x), x),
+    "solve": lambda x: jnp.linalg.solve(jnp.eye(2) * x, jnp.ones(2)),
+    "cholesky": lambda x: jnp.linalg.cholesky(jnp.eye(2) * x),
+    "sylvester": lambda x: solve_sylvester(jnp.eye(2) * x, jnp.eye(2) * x, jnp.eye(2)),
+}
+
+
+def operations(closed: Any) -> int:
+    """How many operations a program has, each product of a sum counted, and those of programs within it."""
+    count = 0
+    for eqn in closed.eqns:
+        programs = [p for q in eqn.params.values() for p in (q if isinstance(q, tuple) else (q,)) if hasattr(p, "eqns")]
+        count += sum(map(operations, programs))
+        count += len(eqn.invars) // 2 if eqn.primitive.name == "sum_of_products" else 1
+    return count
+
+
+def cost(f: Function, order: int) -> int:
+    """Of all derivatives along a curve of which none vanishes."""
+    return operations(make_jaxpr(lambda x, terms: jet(f, (x,), (terms,)))(0.5, [0.1] * order))
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_cost_grows_as_the_square_of_the_order(name: str) -> None:
+    """Twice the order takes at most four times the operations; a second ``jvp`` more takes twice as many."""
+    assert cost(COSTS[name], 16) <= 4.2 * cost(COSTS[name], 8)
+
+
+@pytest.mark.parametrize("f", [lax.lgamma, lax.digamma], ids=["lgamma", "digamma"])
+def test_cost_of_what_has_other_functions_for_derivatives(f: Function) -> None:
+    """It grows as the third power; along a line, where each series has one term, as the square."""
+    assert 4.2 < cost(f, 32) / cost(f, 16) <= 8.4
+    line = lambda order: operations(make_jaxpr(lambda x: taylor(f, x, order))(0.5))
+    assert line(32) <= 4.2 * line(16)
+
+
+def test_what_is_zero_costs_nothing() -> None:
+    """Of a linear function there is one coefficient, of a polynomial as many as it has."""
+    count = lambda f, order: operations(make_jaxpr(lambda x: taylor(f, x, order))(0.5))
+    zeros = lambda order: count(lambda x: x, order)
+    assert count(lambda x: 3 * x + 1, 20) - zeros(20) == count(lambda x: 3 * x + 1, 1) - zeros(1)
+    assert count(lambda x: x**3, 20) - zeros(20) < 20
+
+
+def test_series_are_freed_at_once() -> None:
+    """Without a collection: nothing refers to itself."""
+    import gc
+    import weakref
+
+    gc.collect()
+    gc.disable()
+    try:
+        alive: list[Any] = []
+
+        def f(x: Any) -> Any:
+            alive.append(weakref.ref(x))
+            y = jnp.tanh(jnp.sin(x))
+            alive.append(weakref.ref(y))
+            return nn.sigmoid(y)
+
+        out = taylor(f, 0.5, 4)
+        assert [ref() for ref in alive] == [None, None]
+        del out
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "complex64"])
+def test_coefficients_have_the_dtype_of_the_value(dtype: str) -> None:
+    for x in (jnp.ones((), dtype), jnp.ones(2, dtype)):
+        coefficients = taylor(lambda x: jnp.sin(x) * x / (1 + x * x), x, 4)
+        assert [(c.dtype, c.shape) for c in coefficients] == [(x.dtype, x.shape)] * 5
+
+
+def test_every_leaf_is_an_array() -> None:
+    assert all(isinstance(c, jnp.ndarray) for c in tree.leaves(taylor(lambda x: (x, 1.0), 0.5, 3)))
