@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from pullback import custom_batching as custom_batching
     from pullback import custom_derivatives as custom_derivatives
     from pullback import debug as debug
+    from pullback import derivatives as derivatives
     from pullback import distributed as distributed
     from pullback import dlpack as dlpack
     from pullback import dtypes as dtypes
@@ -154,6 +155,7 @@ _MODULES = frozenset(
             "custom_batching",
             "custom_derivatives",
             "debug",
+            "derivatives",
             "distributed",
             "dlpack",
         ),

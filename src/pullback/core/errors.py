@@ -76,6 +76,7 @@ PullbackError
 ├── UnhandledCheckError (ValueError)         a check in a traced function that checkify does not see
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
+├── PatternError (ValueError)                a pattern of a sparse derivative that is too large or does not fit
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
@@ -449,6 +450,16 @@ class ProfilerError(PullbackError, RuntimeError):
 
 class CompatError(PullbackError, ImportError):
     pass
+
+
+class PatternError(PullbackError, ValueError):
+    """A pattern of a sparse derivative is too large, too small, or does not fit the function.
+
+    Attributes:
+      located: whether the message says which operation it is about.
+    """
+
+    located: bool = False
 
 
 class SparseEfficiencyError(PullbackError, ValueError):

@@ -1,0 +1,107 @@
+"""Compressed products: the elements of a sparse derivative from a few products in forward or reverse mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import dtypes
+from pullback.core.array import typeof
+from pullback.core.types import ShapedArray
+from pullback.core.zeros import densify
+from pullback.derivatives.sparse.colouring import Colouring, Forest
+from pullback.primitives import shapes
+from pullback.primitives.elementwise import add_any, convert_element_type
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.linearize import linearize_flat
+
+Run = Callable[..., Sequence[Any]]
+
+
+def elements(run: Run, primals: Sequence[Any], colouring: Colouring, chunk_size: int | None, fun: Any) -> Any:
+    """The elements of a derivative that are in a pattern, in its order.
+
+    Args:
+      run: the function, from flat arrays to a list of arrays.
+      primals: the point.
+      colouring: the pattern and its colours.
+      chunk_size: how many products there are at a time; None for all.
+      fun: the user's function, for error messages.
+    """
+    of_columns, of_rows = colouring.counts
+    parts: list[Any] = []
+    if of_columns:
+        parts.append(_pushed(run, primals, colouring.columns, of_columns, chunk_size, fun))
+    if of_rows:
+        parts.append(_pulled(run, primals, colouring.rows, of_rows, chunk_size, fun))
+    if not parts:
+        dtype = np.result_type(*[x.dtype for x in primals])
+        return pnp.zeros(len(colouring.places), dtype)
+    flat = parts[0] if len(parts) == 1 else pnp.concatenate(parts)
+    read = flat[_narrow(colouring.places, flat.shape[0])]
+    return read if colouring.forest is None else _resolved(read, colouring.forest)
+
+
+def _narrow(places: Any, size: int) -> Any:
+    return places.astype(np.int32) if size < 2**31 else places
+
+
+def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
+    """The products of the Jacobian with the sum of the columns of each colour, one after the other."""
+    avals = [typeof(x) for x in primals]
+
+    def product(*tangents: Any) -> Any:
+        outs, ts = jvp_flat(fun, run, primals, tangents)
+        return _joined(densify(ts, [typeof(x) for x in outs]))
+
+    return _along(product, _seeds(colours, count, avals), chunk)
+
+
+def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
+    """The products of the sum of the rows of each colour with the Jacobian, one after the other."""
+    outs, program = linearize_flat(fun, run, primals, [True] * len(primals))
+    avals = [typeof(x) for x in outs]
+
+    def product(*cotangents: Any) -> Any:
+        return _joined(densify(program.transpose(cotangents, add_any), [v.aval for v in program.inputs]))
+
+    return _along(product, _seeds(colours, count, avals), chunk)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """The elements of some arrays as one vector."""
+    dtype = np.result_type(*[x.dtype for x in parts])
+    flat = [convert_element_type(shapes.reshape(x, (x.size,)), dtype) for x in parts]
+    return flat[0] if len(flat) == 1 else pnp.concatenate(flat)
+
+
+def _along(product: Callable[..., Any], seeds: Sequence[Any], chunk: int | None) -> Any:
+    """All products, as one vector."""
+    out = vmap(product, chunk_size=chunk)(*seeds)
+    return shapes.reshape(out, (out.size,))
+
+
+def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
+    """For each array and colour, which of its elements have the colour: (count, *shape)."""
+    seeds = []
+    start = 0
+    for aval in avals:
+        mine = colours[start : start + aval.size].reshape(aval.shape)
+        start += aval.size
+        which = pnp.asarray(mine)[None] == pnp.arange(count, dtype=np.int32).reshape(count, *(1,) * len(aval.shape))
+        seeds.append(convert_element_type(which, dtypes.tangent_dtype(aval.dtype)))
+    return seeds
+
+
+def _resolved(read: Any, forest: Forest) -> Any:
+    """The elements of what was read with an acyclic colouring: sums over the edges below, with alternating signs."""
+    signs = pnp.asarray(forest.signs.astype(np.int8)).astype(read.dtype)
+    total = read * signs
+    for jump in forest.jumps():
+        moving = np.flatnonzero(jump >= 0)
+        total = total.at[jump[moving]].add(total[moving])
+    return (total * signs)[forest.elements]
