@@ -39,7 +39,8 @@ class Block(NamedTuple):
         mine = data if self.which is None else data[self.which]
         out, into = self.shape
         if form == "bcoo":
-            return BCOO((mine, self.indices), shape=(*out, *into), indices_sorted=True, unique_indices=True)
+            # Not through its constructor, which looks at the indices again: 5 of 20 µs.
+            return BCOO.tree_unflatten(((*out, *into), True, True, 0), (mine, self.indices))
         if isinstance(mine, Tracer):
             raise ConcretizationTypeError(
                 "a sparse derivative with format='scipy' is a matrix of SciPy's, which cannot hold a traced value; "
