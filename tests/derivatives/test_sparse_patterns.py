@@ -208,13 +208,40 @@ def test_hessians_through_loops(loop: bool) -> None:
         np.testing.assert_array_equal(found, matrix)
 
 
-def test_long_loops_have_a_fixed_point() -> None:
+def test_long_loops_are_exact_where_all_steps_do_the_same() -> None:
     def f(x: Any) -> Any:
         c, ys = lax.scan(lambda c, i: (jnp.roll(c, 2), c[0]), x, jnp.arange(100_001))
-        return jnp.concatenate([c, ys[:1]])
+        return jnp.concatenate([c, ys[-2:]])
 
-    expected = np.vstack([(ROUND[:, None] - ROUND) % 2 == 0, ROUND % 2 == 0])
-    np.testing.assert_array_equal(pattern(f, X), expected)
+    np.testing.assert_array_equal(pattern(f, X), dense(f, X))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_with_constants_carries_and_elements(reverse: bool) -> None:
+    def f(x: Any) -> Any:
+        a, b, c = x[:2], x[2:4], x[4:]
+
+        def step(carry: Any, element: Any) -> Any:
+            u, v = carry
+            return (v * element[0], jnp.sin(u) + b[1]), (u * element[1], element * b[0])
+
+        (u, v), (y, z) = lax.scan(step, (a[0], c[0]), jnp.stack([x[:3], x[3:]], axis=1), reverse=reverse)
+        return jnp.concatenate([jnp.stack([u, v]), y, z.ravel()])
+
+    np.testing.assert_array_equal(pattern(f, X), dense(f, X))
+
+
+def test_loops_whose_steps_differ_have_a_fixed_point_where_they_are_long() -> None:
+    def f(x: Any, length: int) -> Any:
+        step = lambda c, i: (c.at[i % 2].set(c[i % 3]), None)
+        return lax.scan(step, x, jnp.arange(length))[0]
+
+    short = lambda x: f(x, 3)
+    np.testing.assert_array_equal(pattern(short, X), dense(short, X))
+    expected = np.eye(6, dtype=bool)
+    expected[:2, :3] = True
+    found = pattern(lambda x: f(x, 100_000), X)
+    assert not (expected & ~found).any()
 
 
 def test_trees_arguments_and_keywords() -> None:

@@ -37,10 +37,12 @@ class Unknown:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "UNKNOWN"
+        return "UNKNOWN" if self is UNKNOWN else "VARIES"
 
 
 UNKNOWN = Unknown()
+VARIES = Unknown()
+"""A value that is known, and another one in each step of a loop."""
 
 
 def is_tangent(x: Any) -> bool:
@@ -65,11 +67,13 @@ class Walk:
     Attributes:
       width: the number of inputs.
       steps: how many operations of loops may still be gone through one step after the other.
+      varies: whether a tangent met a value that is another one in each step of a loop.
     """
 
     def __init__(self, width: int, steps: int = 100_000) -> None:
         self.width = width
         self.steps = steps
+        self.varies = False
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results of a program."""
@@ -89,6 +93,7 @@ class Walk:
         rule = sparsity.of(eqn.primitive)
         if not any(map(is_tangent, operands)) and (rule is None or not any(True for _ in subjaxprs(eqn))):
             return evaluated(eqn, operands)
+        self.varies |= any(x is VARIES for x in operands)
         try:
             if rule is not None:
                 return rule(self, eqn, operands)  # type: ignore[no-any-return]
@@ -112,7 +117,7 @@ def value_of(x: Any) -> Any:
 def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """The values of the results of an operation on values, as far as they can be had."""
     primitive = eqn.primitive
-    nothing: list[Any] = [UNKNOWN] * len(eqn.outvars)
+    nothing: list[Any] = [VARIES if any(x is VARIES for x in operands) else UNKNOWN] * len(eqn.outvars)
     if eqn.effect or not all(isinstance(x, np.ndarray) for x in operands):
         return nothing
     try:

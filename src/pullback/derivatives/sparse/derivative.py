@@ -248,7 +248,8 @@ class SparseDerivative(Transformed):
             self._check(made, at, np.asarray(data))
             made.checked = True
         table = [[block.of(data, self.options.format) for block in line] for line in made.blocks]
-        if key is not None and made.compiled is not None and made.out_tree is None and len(made.blocks) == 1:
+        plain = key is not None and made.compiled is not None and made.out_tree is None and len(made.blocks) == 1
+        if plain and isinstance(self.options.argnums, int):
             compiled, (block,), form = made.compiled, made.blocks[0], self.options.format
             self._quick[key] = lambda x: block.of(compiled(x), form)
         return self._result(at, made.out_tree, table)

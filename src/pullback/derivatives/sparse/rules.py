@@ -80,6 +80,8 @@ for _p in (
     elementwise.once_p, bits.reduce_precision_p, device_put_p, sharding_constraint_p,
 ):  # fmt: skip
     sparsity(_p)(_union)
+for _p in (shapes.reshape_p, shapes.squeeze_p):
+    sparsity(_p)(_each)
 sparsity(elementwise.mul_p)(_product)
 sparsity(elementwise.stop_gradient_p)(_nothing)
 
@@ -132,7 +134,7 @@ def _moved(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 for _p in (
-    shapes.reshape_p, shapes.squeeze_p, shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p,
+    shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p,
     slicing.concatenate_p, slicing.stack_p, slicing.unstack_p, slicing.pad_p,
 ):  # fmt: skip
     sparsity(_p)(_moved)
