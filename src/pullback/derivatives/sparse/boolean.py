@@ -75,7 +75,8 @@ def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
 
 def union(matrices: Sequence[Rows]) -> Rows:
     """The elements that any of some matrices of one shape has."""
-    return reduce(lambda a, b: a if a is b else a + b, matrices)
+    some = [m for m in matrices if len(m.indices)]
+    return reduce(lambda a, b: a if a is b else a + b, some) if some else matrices[0]
 
 
 def keep(rows: Rows, mask: Any) -> Rows:
@@ -152,6 +153,8 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 def columns(rows: Rows, start: int, stop: int) -> Rows:
     """Some neighbouring columns of a matrix."""
+    if (start, stop) == (0, rows.shape[1]):
+        return rows
     inside = (rows.indices >= start) & (rows.indices < stop)
     bounds = np.concatenate([[0], np.cumsum(inside)])
     return _made(bounds[rows.indptr], rows.indices[inside] - start, (rows.shape[0], stop - start))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 from pullback.core.errors import ArgumentError, PatternError
 from pullback.derivatives.sparse import boolean, greedy, symmetric
 from pullback.derivatives.sparse.lattice import regular
-from pullback.derivatives.sparse.pattern import Pattern
+from pullback.derivatives.sparse.pattern import Pattern, pattern_of
 from pullback.derivatives.sparse.pictures import picture, tones_of
 
 MODES = ("auto", "forward", "reverse", "both")
@@ -126,7 +126,7 @@ class Colouring:
             with np.load(file, allow_pickle=False) as found:
                 parts = dict(found)
             shape = (int(parts["shape"][0]), int(parts["shape"][1]))
-            pattern = Pattern(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
+            pattern = pattern_of(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
             forest = Forest(parts["above"], parts["signs"], parts["elements"]) if "above" in parts else None
             return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], parts["places"], forest)
         except (KeyError, ValueError) as error:
@@ -217,16 +217,16 @@ def colour_jacobian(
     pattern = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
     rows = pattern.to_scipy()
     of_columns, of_rows = shapes or ([(pattern.shape[1],)], [(pattern.shape[0],)])
-    found: list[tuple[Any, Any]] = []
+    found: list[Colours] = []
     if mode in ("auto", "forward"):
         columns = greedy.smallest(rows, orders, best=regular(rows, of_columns))
-        found.append((columns, _uncoloured(pattern.shape[0])))
+        found.append(Colours(columns, _uncoloured(pattern.shape[0])))
     if mode in ("auto", "reverse") and not (found and _total(found[0]) <= 1):
         transposed = _transposed(rows)
         least = int(np.diff(transposed.indptr).max(initial=0))
         if not found or least < _total(found[0]):
             by_row = greedy.smallest(transposed, orders, best=regular(transposed, of_rows))
-            found.append((_uncoloured(pattern.shape[1]), by_row))
+            found.append(Colours(_uncoloured(pattern.shape[1]), by_row))
     best = min(found, key=_total, default=None)
     if mode == "both" or (mode == "auto" and best is not None and _total(best) > 3):
         mixed = _mixed(rows, orders, None if best is None else _total(best))
@@ -236,8 +236,16 @@ def colour_jacobian(
     return _jacobian_colouring(pattern, *best)
 
 
-def _total(colours: tuple[Any, Any]) -> int:
-    return int(colours[0].max(initial=-1) + colours[1].max(initial=-1)) + 2
+class Colours(NamedTuple):
+    """Colours of columns and of rows, and which of the two an element is read from that has both."""
+
+    columns: Any
+    rows: Any
+    rows_first: bool = True
+
+
+def _total(colours: Colours) -> int:
+    return int(colours.columns.max(initial=-1) + colours.rows.max(initial=-1)) + 2
 
 
 def _transposed(rows: Any) -> Any:
@@ -246,27 +254,31 @@ def _transposed(rows: Any) -> Any:
     return out
 
 
-def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any) -> Colouring:
-    """The colouring of columns and rows, of which each element is read from the row's product, if that has one."""
+def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, rows_first: bool = True) -> Colouring:
+    """The colouring of columns and rows, with the places of the elements.
+
+    Where both a row and a column have a product, the row's is read if ``rows_first``: then the rows with products are
+    the dense ones, whose elements are not kept apart in the products of columns; else it is the columns.
+    """
     i, j = pattern.rows, pattern.columns
+    by_row = rows[i] >= 0 if rows_first else columns[j] < 0
+    columns, rows = _needed(columns, j[~by_row]), _needed(rows, i[by_row])
     count = int(columns.max(initial=-1)) + 1
-    by_row = rows[i] >= 0
     at_columns = columns[j].astype(np.int64) * pattern.shape[0] + i
     at_rows = count * pattern.shape[0] + rows[i].astype(np.int64) * pattern.shape[1] + j
     method = "rows" if count == 0 and pattern.nnz else "both" if (rows >= 0).any() else "columns"
-    if method == "both":  # an element of a row with a product may be in a column that needs none
-        columns = _without(columns, j[~by_row])
     return Colouring(pattern, method, columns, rows, np.where(by_row, at_rows, at_columns))
 
 
-def _without(columns: Any, needed: Any) -> Any:
-    """Colours of the columns that are needed alone."""
-    used = np.zeros(len(columns), bool)
-    used[needed] = True
-    return np.where(used, columns, -1).astype(np.int32)
+def _needed(colours: Any, members: Any) -> Any:
+    """Colours of some columns alone, numbered anew."""
+    members = np.unique(members)
+    found = _uncoloured(len(colours))
+    found[members] = np.unique(colours[members], return_inverse=True)[1]
+    return found
 
 
-def _mixed(rows: Any, orders: Sequence[str], most: int | None) -> tuple[Any, Any] | None:
+def _mixed(rows: Any, orders: Sequence[str], most: int | None) -> Colours | None:
     """Colours of columns and rows with fewer than ``most`` colours in all; None if there are none.
 
     The densest rows, as many as come down to some length, get products of their own and are taken out before the
@@ -286,18 +298,18 @@ def _mixed(rows: Any, orders: Sequence[str], most: int | None) -> tuple[Any, Any
                 break
             found = _split(matrix, dense, orders)
             if bound is None or _total(found) < bound:
-                best = found[::-1] if turned else found
+                best = Colours(found.rows, found.columns, False) if turned else found
     return best
 
 
-def _split(rows: Any, dense: Any, orders: Sequence[str]) -> tuple[Any, Any]:
+def _split(rows: Any, dense: Any, orders: Sequence[str]) -> Colours:
     """Colours of columns without some rows, and of these rows."""
     columns = greedy.smallest(boolean.keep(rows, ~dense), orders)
     chosen = np.flatnonzero(dense)
     of_dense = greedy.smallest(_transposed(boolean.select(rows, chosen)), orders, np.arange(len(chosen)))
     by_row = _uncoloured(rows.shape[0])
     by_row[chosen] = of_dense
-    return columns, by_row
+    return Colours(columns, by_row)
 
 
 # Hessians ------------------------------------------------------------------------------------------------------------
@@ -341,14 +353,16 @@ def colour_hessian(
         raise PatternError(f"the pattern of a Hessian is square, got one of shape {pattern.shape}")
     rows = boolean.union([pattern.to_scipy(), _transposed(pattern.to_scipy())])
     if rows.nnz > pattern.nnz:
-        pattern = Pattern(rows)
+        pattern = pattern_of(rows)
     columns = None
     if method in ("auto", "columns"):
         columns = regular(rows, shapes or [(pattern.shape[1],)])
         if method == "columns":
             columns = greedy.smallest(rows, orders, best=columns)
             return _jacobian_colouring(pattern, columns, _uncoloured(pattern.shape[0]))
-        if columns is not None and columns.max() < np.diff(rows.indptr).max():
+        # Where all rows are alike, mirror images do not help.
+        lengths = np.diff(rows.indptr)
+        if columns is not None and columns.max() < lengths.max() <= 1.25 * lengths.mean():
             return _hessian_colouring(pattern, "star", columns)
     neighbours = symmetric.neighbours_of(rows)
     active = np.flatnonzero(np.diff(rows.indptr))

@@ -19,7 +19,7 @@ from pullback.core.types import ShapedArray
 from pullback.derivatives.sparse import boolean, indexed, programs, rules
 from pullback.derivatives.sparse.colouring import Colouring
 from pullback.derivatives.sparse.dependence import UNKNOWN, dependence, value_of
-from pullback.derivatives.sparse.pattern import Pattern
+from pullback.derivatives.sparse.pattern import Pattern, pattern_of
 from pullback.derivatives.sparse.products import elements
 from pullback.derivatives.sparse.results import FORMATS, Block, blocks_of
 from pullback.transforms.functions.api_boundary import Transformed
@@ -331,7 +331,7 @@ def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
     for i in at.active:
         operands.append(boolean.identity(at.avals[i].size, width, first))
         first += at.avals[i].size
-    return Pattern(boolean.stacked(dependence(derivative, operands, width)) if results else boolean.empty(0, width))
+    return pattern_of(boolean.stacked(dependence(derivative, operands, width)) if results else boolean.empty(0, width))
 
 
 def check_results(fun: Any, name: str, avals: Sequence[ShapedArray]) -> None:

@@ -20,7 +20,7 @@ from pullback.derivatives.sparse.derivative import (
     staged,
 )
 from pullback.derivatives.sparse.greedy import ORDERS
-from pullback.derivatives.sparse.pattern import Pattern
+from pullback.derivatives.sparse.pattern import Pattern, pattern_of
 from pullback.transforms.derivatives.grad import grad
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import Argnums, name_of
@@ -133,9 +133,9 @@ def hessian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: boo
         fun, "hessian_pattern", argnums, "auto", METHODS, (), "bcoo", None, local, None, None, False
     )
 
-    def pattern_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
+    def at_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
         at = At(fun, options, args, kwargs, described=True)
         found = found_pattern(_gradient(fun, at, options), at, options).to_scipy()
-        return Pattern(boolean.union([found, found.T.tocsr()]))
+        return pattern_of(boolean.union([found, found.T.tocsr()]))
 
-    return Transformed(fun, pattern_of, hessian_pattern, argnums)
+    return Transformed(fun, at_arguments, hessian_pattern, argnums)

@@ -141,10 +141,10 @@ def jacobian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bo
         fun, "jacobian_pattern", argnums, "auto", MODES, (), "bcoo", None, local, None, None, False
     )
 
-    def pattern_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
+    def at_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
         at = At(fun, options, args, kwargs, described=True)
         closed = staged(fun, at.flat, at)
         check_results(fun, options.name, closed.out_avals)
         return found_pattern(closed, at, options)
 
-    return Transformed(fun, pattern_of, jacobian_pattern, argnums)
+    return Transformed(fun, at_arguments, jacobian_pattern, argnums)

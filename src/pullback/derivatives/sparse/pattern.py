@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from pullback.core.errors import PatternError
-from pullback.core.types import Shape
 from pullback.derivatives.sparse import boolean
 from pullback.derivatives.sparse.pictures import GREY, picture
 
@@ -97,8 +96,16 @@ class Pattern:
         return picture(self.shape, self.rows, self.columns, [GREY] * self.nnz, 400)
 
 
-def _restored(shape: Shape, bounds: Any, columns: Any) -> Pattern:
-    return Pattern(boolean.rows_of(bounds, columns, (shape[0], shape[1])))
+def pattern_of(rows: Any) -> Pattern:
+    """The pattern of a matrix of booleans, all of which are True, that is the caller's own."""
+    rows.sum_duplicates()
+    return _restored((int(rows.shape[0]), int(rows.shape[1])), rows.indptr, rows.indices)
+
+
+def _restored(shape: tuple[int, int], bounds: Any, columns: Any) -> Pattern:
+    made = object.__new__(Pattern)
+    made.shape, made.bounds, made.columns = shape, bounds, columns
+    return made
 
 
 def _as_rows(matrix: Any) -> Any:
@@ -119,7 +126,7 @@ def _as_rows(matrix: Any) -> Any:
         raise PatternError(f"a pattern takes a matrix, got {type(matrix).__name__}: {error}") from None
     if csr.ndim != 2:
         raise PatternError(f"a pattern takes a matrix, got an array of shape {csr.shape}")
-    csr = csr.astype(bool)
+    csr = csr.astype(bool)  # a copy
     csr.sum_duplicates()
     if not csr.data.all():
         csr.eliminate_zeros()

@@ -150,21 +150,21 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
 
     def each(which: Any, by_const: Any) -> Any:
         """What a result of each step has from its elements and the constants, (length * rows of it, width)."""
-        parts = [boolean.empty(length * which.shape[0], walk.width)]
+        parts = []
         first = 0
         for rows, i in zip(elements, moving, strict=True):
             mine = boolean.columns(which, first, first + sizes[i])
             first += sizes[i]
-            if mine.nnz:
+            if len(mine.indices):
                 parts.append(boolean.times(boolean.kron([boolean.identity(length, length), mine]), rows))
-        if by_const.nnz:
+        if len(by_const.indices):
             once = boolean.times(by_const, boolean.stacked(fixed))
             parts.append(boolean.select(once, np.tile(np.arange(which.shape[0]), length)))
-        return boolean.union(parts)
+        return boolean.union(parts) if parts else boolean.empty(length * which.shape[0], walk.width)
 
     states = boolean.stacked([*init, each(by_element, by_const)]) if size else boolean.empty(0, walk.width)
     jump = 1
-    while again.nnz and jump <= length:
+    while len(again.indices) and jump <= length:
         later = boolean.shift(length + 1, jump)
         states = boolean.union([states, boolean.times(boolean.kron([later, again]), states)])
         again, jump = boolean.times(again, again), 2 * jump
@@ -176,7 +176,7 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
             continue
         of_const, mine, of_element = _parts(y, widths)
         rows = each(of_element, of_const)
-        if mine.nnz:
+        if len(mine.indices):
             of_carry = boolean.times(boolean.kron([boolean.identity(length, length), mine]), before)
             rows = boolean.union([rows, of_carry])
         ys.append(boolean.select(rows, numbers((length, math.prod(aval.shape)))[np.argsort(order)]))
