@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import pickle
+import pkgutil
+import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +21,19 @@ from random_programs import Program, programs
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback import lax
+from pullback import lax, primitives
+from pullback.core.trace import Primitive
 from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern
+from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
+from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
+from pullback.scipy.signal import lfilter
 
 X = np.float32([0.7, -1.2, 0.4, 1.9, -0.3, 1.1])
 MASK = np.array([True, False, True, True, False, True])
 BANDS = np.eye(6, dtype=np.float32) + np.eye(6, k=2, dtype=np.float32)
 ROUND = np.arange(6)
+SPARSE = BCOO.fromdense(BANDS)
 
 
 def dense(f: Callable[..., Any], *args: Any) -> np.ndarray[Any, Any]:
@@ -127,6 +139,15 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "elementwise": lambda x: jnp.exp(x) * jnp.tanh(x) + jnp.logaddexp(x, 2) + jnp.abs(x) / (1 + x**2),
     "dynamic_slice at a constant": lambda x: lax.dynamic_slice(x, (2,), (3,)),
     "dynamic_update_slice at a constant": lambda x: lax.dynamic_update_slice(x, x[:2] ** 2, (3,)),
+    "multiplied": lambda x: x.at[np.array([0, 2])].multiply(np.float32([2, 3])),
+    "barrier": lambda x: lax.optimization_barrier((x * 2, x[:2]))[1],
+    "filter": lambda x: lfilter(np.float32([1, 2]), np.float32([1, 0.5]), x.reshape(2, 3)),
+    "sparse matrix": lambda x: SPARSE @ x,
+    "transposed sparse matrix": lambda x: x @ SPARSE,
+    "sparse matrix of inputs": lambda x: BCOO((x, np.stack([ROUND, ROUND[::-1] // 2], 1)), shape=(6, 3)) @ X[:3],
+    "blocks of a product": lambda x: bcoo_dot_general_sampled(
+        x.reshape(3, 2), x.reshape(2, 3), np.int32([[0, 1], [2, 0]]), dimension_numbers=(((1,), (0,)), ((), ()))
+    ),
     "nothing": lambda x: jnp.sign(x) + jnp.floor(x) + (x > 0),
 }
 
@@ -151,6 +172,10 @@ LARGER: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "while_loop": (
         lambda x: lax.while_loop(lambda c: c.sum() < 3, lambda c: 2 * jnp.roll(c, 2), x),
         (ROUND[:, None] - ROUND) % 2 == 0,
+    ),
+    "sparse matrix at unknown places": (
+        lambda x: BCOO((np.ones(2, np.float32), jnp.argsort(x)[:4].reshape(2, 2) % 3), shape=(3, 3)) @ x[:3],
+        np.eye(3, 6) + np.ones((3, 6)) * (ROUND < 3) != 0,
     ),
     "windows": (
         lambda x: lax.reduce_window(x, -np.inf, lax.max, (2,), (2,), "VALID"),
@@ -279,9 +304,32 @@ def test_patterns_compare_pickle_and_show_themselves() -> None:
     assert str(p) == "x..\n.x.\n..x"
     assert str(Pattern(sp.eye_array(1000))) == "Pattern(1000 x 1000, 1000 elements)"
     assert p._repr_svg_().count("<rect") == 4
-    from pullback.experimental.sparse import BCOO
-
     assert Pattern(BCOO.fromdense(jnp.eye(3))) == p
     for wrong in (np.zeros((2, 2, 2)), "text", BCOO.fromdense(jnp.ones(3))):
         with pytest.raises(PatternError, match="takes a"):
             Pattern(wrong)
+
+
+def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sparse_derivatives.md").read_text()
+    for module in pkgutil.iter_modules(primitives.__path__, "pullback.primitives."):
+        importlib.import_module(module.name)
+    found = {x for module in list(sys.modules.values()) if getattr(module, "__name__", "").startswith("pullback.")
+             for x in vars(module).values() if isinstance(x, Primitive)}  # fmt: skip
+    linear = {p for p in found if p.transpose_rule is not None and p.decomposition_rule is None}
+    without = {p.name for p in linear if sparsity.of(p) is None} - LOOKED_INTO
+    listed = page.split("-->\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == without
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    expected = re.findall(r"#(?: (?!a rod)(.*))$", "\n".join(blocks), re.MULTILINE)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n".join(blocks), "sparse_derivatives.md", "exec"), {})
+    assert printed.getvalue().splitlines() == expected
+
+
+LOOKED_INTO = {
+    "checkpoint", "checkpoint_linear", "custom_transpose_call", "custom_vjp_linear", "custom_vmap_linear", "jit",
+    "linear_call", "while_transpose", "while_transpose_derivative",
+}  # fmt: skip
+"""Operations that run a program of their own, which is walked through."""

@@ -12,9 +12,9 @@ from pullback.core.array import ArrayImpl, host_value
 from pullback.core.jaxpr import Eqn
 from pullback.core.trace import state
 from pullback.derivatives.sparse import boolean
-from pullback.derivatives.sparse.dependence import Walk, is_tangent, sparsity
+from pullback.derivatives.sparse.dependence import Walk, conservative, is_tangent, sparsity
 from pullback.derivatives.sparse.rules import blend, number_operands, numbers
-from pullback.primitives import gather, indexing, scatter, sorting
+from pullback.primitives import gather, indexing, scatter, sorting, sparse
 
 
 def _known(indices: Sequence[Any]) -> bool:
@@ -77,6 +77,12 @@ def _taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, 
     return host_value(found)
 
 
+@sparsity(scatter.scatter_mul_p)
+def _scatter_mul(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """Each element times factors, which are no tangents."""
+    return [operands[0]] if is_tangent(operands[0]) and not is_tangent(operands[2]) else conservative(eqn, operands)
+
+
 @sparsity(indexing.dynamic_slice_p)
 def _dynamic_slice(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, *starts = operands
@@ -131,3 +137,58 @@ def _add_along_axis(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     inside = (wrapped >= 0) & (wrapped < out[axis])
     places = np.take_along_axis(numbers(out), np.where(inside, wrapped, 0).astype(np.int64), axis)
     return [boolean.merge(rows, np.where(inside, places, -1), math.prod(out))]
+
+
+# Products of sparse matrices ----------------------------------------------------------------------------------------
+
+
+def _places_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
+    """The row and column of each block that is inside, and its number; of unknown indices, all rows and columns."""
+    if isinstance(indices, np.ndarray):
+        i, j = indices.T.astype(np.int64)
+        inside = np.flatnonzero((i >= 0) & (i < rows) & (j >= 0) & (j < columns))
+        return i[inside], j[inside], inside
+    count = indices
+    i, j, number = (a.ravel() for a in np.indices((rows, columns, count)))
+    return i, j, number
+
+
+@sparsity(sparse.blocks_times_dense_p)
+def _blocks_times_dense(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[i] += data[e] @ dense[j]``, or ``out[j] += data[e].T @ dense[i]``, for the blocks e at (i, j)."""
+    data, indices, dense = operands
+    (count, p, k), (others, _, q) = (eqn.invars[n].aval.shape for n in (0, 2))
+    size, transposed = eqn.params["size"], eqn.params["transposed"]
+    given = indices if isinstance(indices, np.ndarray) else count
+    first, second = (others, size) if transposed else (size, others)
+    i, j, e = _places_of_blocks(given, first, second)
+    at, (out, into) = (j, (k, p)) if transposed else (i, (p, k))
+    source = i if transposed else j
+    # Each block's own terms: the row and column of the block, and the column of the dense matrix.
+    a, b, c = (x.ravel() for x in np.indices((out, into, q)))
+    result = ((at[:, None] * out + a) * q + c).ravel()
+    parts = []
+    if is_tangent(data):
+        block = (e[:, None] * p * k + (b * k + a if transposed else a * k + b)).ravel()
+        parts.append(boolean.times(boolean.from_pairs(result, block, (size * out * q, count * p * k)), data))
+    if is_tangent(dense):
+        place = ((source[:, None] * into + b) * q + c).ravel()
+        parts.append(boolean.times(boolean.from_pairs(result, place, (size * out * q, others * into * q)), dense))
+    return [boolean.union(parts)]
+
+
+@sparsity(sparse.blocks_of_product_p)
+def _blocks_of_product(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[e] = x[i] @ y[j].T`` for the blocks e at (i, j)."""
+    indices = operands[2]
+    (r, p, q), (c, k, _) = (eqn.invars[n].aval.shape for n in (0, 1))
+    count = eqn.invars[2].aval.shape[0]
+    i, j, e = _places_of_blocks(indices if isinstance(indices, np.ndarray) else count, r, c)
+    a, b, m = (x.ravel() for x in np.indices((p, k, q)))
+    result = (e[:, None] * p * k + a * k + b).ravel()
+    parts = []
+    for rows, at, height, inner in ((operands[0], i, p, a), (operands[1], j, k, b)):
+        if is_tangent(rows):
+            place = ((at[:, None] * height + inner) * q + m).ravel()
+            parts.append(boolean.times(boolean.from_pairs(result, place, (count * p * k, rows.shape[0])), rows))
+    return [boolean.union(parts)]

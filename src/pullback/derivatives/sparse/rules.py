@@ -26,6 +26,7 @@ from pullback.primitives import (
     fourier,
     linalg,
     lu,
+    recursive_filter,
     reductions,
     shapes,
     slicing,
@@ -33,6 +34,7 @@ from pullback.primitives import (
     window_reductions,
 )
 from pullback.primitives.sums import add_any_p
+from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
 
 # Elements ------------------------------------------------------------------------------------------------------------
@@ -81,6 +83,8 @@ for _p in (
 ):  # fmt: skip
     sparsity(_p)(_union)
 for _p in (shapes.reshape_p, shapes.squeeze_p):
+    sparsity(_p)(_each)
+for _p in (optimization_barrier_p, collectives.pvary_p):
     sparsity(_p)(_each)
 sparsity(elementwise.mul_p)(_product)
 sparsity(elementwise.stop_gradient_p)(_nothing)
@@ -338,6 +342,13 @@ def _fft(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 def _cosine(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape = eqn.invars[0].aval.shape
     return [blend(operands[0], shape, (len(shape) - 1,), eqn.outvars[0].aval.shape)]
+
+
+@sparsity(recursive_filter.recursive_filter_p)
+def _filter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    shape = eqn.outvars[0].aval.shape
+    rows = spread(operands[1], eqn.invars[1].aval.shape, shape)
+    return [boolean.along(rows, shape, {len(shape) - 1: _running(shape[-1], eqn.params["reverse"])})]
 
 
 def _solved(axis: Callable[[dict[str, Any]], int], walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
