@@ -11,10 +11,12 @@ larger than the peer's, or a time more than its bound: 0.5 of the peer's to find
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +95,8 @@ def serve(library: str) -> int:
     """Answer questions: the names of the problems, or the figures of one."""
     from benchmarks.sparse_problems import problems
 
-    if library == "pullback":
-        import pullback.numpy as jnp
-        from pullback import lax
-    else:
-        import jax.numpy as jnp  # type: ignore[no-redef]
-        from jax import lax
+    package = "pullback" if library == "pullback" else "jax"
+    jnp, lax = (importlib.import_module(f"{package}.{name}") for name in ("numpy", "lax"))
     tools = Pullback() if library == "pullback" else Asdex()
     table = problems(jnp, lax)
     ready: dict[str, Any] = {}
@@ -152,17 +150,12 @@ class Asdex:
 
     def pattern(self, f: Any, x: Any, hessian: bool) -> Any:
         """The pattern of a derivative."""
-        import asdex
-
+        asdex = importlib.import_module("asdex")
         return (asdex.hessian_sparsity if hessian else asdex.jacobian_sparsity)(f, x)
 
     def evaluator(self, f: Any, x: Any, hessian: bool) -> tuple[Any, int]:
         """A function that evaluates a derivative and waits for it, and the number of colours."""
-        import warnings
-
-        import asdex
-        import jax
-
+        asdex, jax = map(importlib.import_module, ("asdex", "jax"))
         with warnings.catch_warnings():  # that so many colours are no gain
             warnings.simplefilter("ignore")
             colouring = (asdex.hessian_coloring if hessian else asdex.jacobian_coloring)(f, x)

@@ -178,6 +178,24 @@ def test_functions_that_close_over_traced_values() -> None:
     assert_close(jax.jit(loss)(2.0), loss(2.0), 1e-5)
 
 
+def test_named_axes() -> None:
+    def centred(derivative: Any) -> Any:
+        return jax.vmap(derivative(lambda x: x**2 - lax.pmean(x, "i")), axis_name="i")(np.stack([X, 2 * X]))
+
+    assert_close(centred(lambda f: lambda x: sparse_jacobian(f)(x).todense()), centred(jax.jacfwd), 1e-5)
+
+
+def test_functions_of_little() -> None:
+    assert sparse_jacobian(lambda x: x * 2)(np.zeros(0, np.float32)).shape == (0, 0)
+    assert sparse_jacobian(lambda x: x**2)(3.0).todense() == 6
+    assert sparse_hessian(lambda x: x**2)(3.0).todense() == 2
+    assert sparse_jacobian(lambda x: jnp.ones(3))(X).nse == 0
+    assert sparse_hessian(jnp.sum)(X).todense().shape == (6, 6)
+    assert sparse_jacobian(lambda x: ())(X) == ()
+    narrow = sparse_jacobian(lambda x: {"a": x[1:], "b": x.astype("float16")})(X)
+    assert [narrow[k].dtype for k in "ab"] == [np.float32, np.float16]
+
+
 # Patterns and colourings that are given ------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from pullback.core.array import Array, ArrayImpl, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, NotDifferentiableError, PatternError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.trace import Tracer
+from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.derivatives.sparse import boolean, indexed, programs, rules
 from pullback.derivatives.sparse.colouring import Colouring
@@ -116,7 +116,8 @@ class At:
             place = partial(argument_name, i, fun, args, where)
             check_differentiable(self.avals[i], options.name, fun, False, False, place)
         self.flat = FlatFunction(self._called(fun, where, traced, fixed, other_tree), described=fun)
-        self.key: Any = (self.tree, other_tree, fixed, tuple(self.avals), config.trace_context)
+        axes = tuple(state.axes.items())
+        self.key: Any = (self.tree, other_tree, fixed, tuple(self.avals), config.trace_context, axes)
         try:
             hash(self.key)
         except TypeError:
@@ -154,14 +155,17 @@ class Prepared:
 
     Attributes:
       closed: the program whose Jacobian is wanted; of a Hessian it is that of the gradient.
+      count: by how many of its inputs, the first ones, it is differentiated.
       out_tree: the tree of its results, None for a single array.
       colouring: the pattern and its colours.
       blocks: where the elements of each pair of leaves are.
       compiled: the elements, from the leaves.
       checked: whether the user's pattern has been compared with the derivative.
+      constant: whether it holds no traced value and refers to no named axis, so that it serves in other calls.
     """
 
     closed: ClosedJaxpr
+    count: int
     out_tree: Any
     colouring: Colouring
     blocks: list[list[Block]]
@@ -170,7 +174,7 @@ class Prepared:
     constant: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.constant = not any(isinstance(c, Tracer) for c in self.closed.consts)
+        self.constant = not (self.closed.jaxpr.axes or any(isinstance(c, Tracer) for c in self.closed.consts))
 
 
 class SparseDerivative(Transformed):
@@ -222,7 +226,8 @@ class SparseDerivative(Transformed):
             _check_shape(found, shape, self)
             colouring = self._coloured(found, closed, arguments)
         _check_shape(colouring.pattern, shape, self)
-        made = Prepared(closed, out_tree, colouring, blocks_of(colouring.pattern, closed.out_avals, arguments))
+        blocks = blocks_of(colouring.pattern, closed.out_avals, arguments)
+        made = Prepared(closed, len(arguments), out_tree, colouring, blocks)
         if at.key is not None and made.constant and not options.local:
             self._kept[at.key] = made
         return made
@@ -230,6 +235,8 @@ class SparseDerivative(Transformed):
     def _evaluate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # The quick way, for one array of a kind that was there before: 10 of 60 µs.
         key: Any = None
+        if len(args) == 1 and type(args[0]) is np.ndarray:
+            args = (as_array(args[0]),)
         if len(args) == 1 and not kwargs and type(args[0]) is ArrayImpl:
             key = config.trace_context, signature_of(args[0])
             if key in self._quick:
@@ -255,26 +262,23 @@ class SparseDerivative(Transformed):
         return self._result(at, made.out_tree, table)
 
     def _elements(self, made: Prepared) -> Callable[..., Any]:
-        function, count = jaxpr_as_fun(made.closed), self._count(made)
+        function, count = jaxpr_as_fun(made.closed), made.count
+        fold = not made.closed.jaxpr.axes
 
         def run(*leaves: Any) -> Any:
             rest = leaves[count:]
+            of_primals = lambda *primals: function(*primals, *rest)
             return elements(
-                lambda *primals: function(*primals, *rest), leaves[:count], made.colouring, self.options.chunk_size,
-                self.__wrapped__,
+                of_primals, leaves[:count], made.colouring, self.options.chunk_size, self.__wrapped__, fold
             )  # fmt: skip
 
         return run
-
-    def _count(self, made: Prepared) -> int:
-        """How many leaves the function is differentiated by."""
-        return len(made.blocks[0]) if made.blocks else 0
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
         """Compare a product of the sparse derivative with one of the function: a pattern that is too small shows."""
         from pullback.transforms.derivatives.jvp import jvp
 
-        function, count = jaxpr_as_fun(made.closed), self._count(made)
+        function, count = jaxpr_as_fun(made.closed), made.count
         pattern = made.colouring.pattern
         rng = np.random.default_rng(0)
         v = rng.uniform(1, 2, pattern.shape[1]) * rng.choice([-1, 1], pattern.shape[1])

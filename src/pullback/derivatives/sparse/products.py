@@ -31,7 +31,9 @@ that of a differential equation of reaction and diffusion half. Of larger ones i
 """
 
 
-def elements(run: Run, primals: Sequence[Any], colouring: Colouring, chunk_size: int | None, fun: Any) -> Any:
+def elements(
+    run: Run, primals: Sequence[Any], colouring: Colouring, chunk_size: int | None, fun: Any, fold: bool = True
+) -> Any:
     """The elements of a derivative that are in a pattern, in its order.
 
     Args:
@@ -40,18 +42,18 @@ def elements(run: Run, primals: Sequence[Any], colouring: Colouring, chunk_size:
       colouring: the pattern and its colours.
       chunk_size: how many products there are at a time; None for all.
       fun: the user's function, for error messages.
+      fold: whether what is linear in it may be computed at once: not if it refers to a named axis, which is mapped.
     """
     of_columns, of_rows = colouring.counts
     parts: list[Any] = []
     size = of_columns * len(colouring.columns) + of_rows * len(colouring.rows)
-    with ensure_compile_time_eval() if size <= FOLDED else nullcontext():
+    with ensure_compile_time_eval() if fold and size <= FOLDED else nullcontext():
         if of_columns:
             parts.append(_pushed(run, primals, colouring.columns, of_columns, chunk_size, fun))
         if of_rows:
             parts.append(_pulled(run, primals, colouring.rows, of_rows, chunk_size, fun))
     if not parts:
-        dtype = np.result_type(*[x.dtype for x in primals])
-        return pnp.zeros(len(colouring.places), dtype)
+        return pnp.zeros(len(colouring.places), primals[0].dtype if primals else None)
     flat = parts[0] if len(parts) == 1 else pnp.concatenate(parts)
     read = flat[_narrow(colouring.places, flat.shape[0])]
     return read if colouring.forest is None else _resolved(read, colouring.forest)
@@ -104,7 +106,11 @@ def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
         mine = colours[start : start + aval.size].reshape(aval.shape)
         start += aval.size
         numbers = np.arange(count, dtype=np.int32).reshape(count, *(1,) * len(aval.shape))
-        seeds.append(ArrayImpl((mine[None] == numbers).astype(dtypes.tangent_dtype(aval.dtype))))
+        dtype = dtypes.tangent_dtype(aval.dtype)
+        if count * aval.size <= FOLDED:
+            seeds.append(ArrayImpl((mine[None] == numbers).astype(dtype)))
+        else:  # the program makes them, instead of holding them
+            seeds.append(convert_element_type(pnp.asarray(mine)[None] == pnp.asarray(numbers), dtype))
     return seeds
 
 

@@ -26,6 +26,7 @@ class Block(NamedTuple):
       indices: their indices in the array of shape ``result shape + argument shape``: integers (elements, axes).
       rows, columns: their rows and columns in the matrix of the two.
       shape: that shape, as a pair of shapes.
+      dtype: that of the result.
     """
 
     which: Any
@@ -33,10 +34,13 @@ class Block(NamedTuple):
     rows: Any
     columns: Any
     shape: tuple[tuple[int, ...], tuple[int, ...]]
+    dtype: Any
 
     def of(self, data: Any, form: str) -> Any:
         """The sparse array of some elements."""
         mine = data if self.which is None else data[self.which]
+        if mine.dtype != self.dtype:  # all elements have one dtype until now
+            mine = mine.astype(self.dtype)
         out, into = self.shape
         if form == "bcoo":
             # Not through its constructor, which looks at the indices again: 5 of 20 µs.
@@ -71,7 +75,7 @@ def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Seque
                 which = np.flatnonzero(inside) + first
                 i, j = rows[which] - row_start, columns[which] - column_start
             indices = _indices(i, j, out.shape, into.shape)
-            line.append(Block(which, indices, i, j, (out.shape, into.shape)))
+            line.append(Block(which, indices, i, j, (out.shape, into.shape), out.dtype))
             column_start = column_stop
         table.append(line)
         row_start = row_stop
