@@ -237,6 +237,8 @@ def test_given_patterns_are_checked() -> None:
     with pytest.raises(PatternError, match=r"lacks elements of the derivative of chain .* in 1 of 5 rows \(2\)"):
         sparse_jacobian(chain, pattern=small)(X)
     assert sparse_jacobian(chain, pattern=small, check=False)(X).nse == exact.nnz - 1
+    inside = sparse_jacobian(chain, pattern=exact)  # concrete arguments, in a function that is traced
+    assert_close(jax.jit(lambda a: a * inside(X).data)(2.0), 2 * sparse_jacobian(chain)(X).data, 1e-5)
     with pytest.raises(PatternError, match="is a matrix of 5 rows and 6 columns, the given pattern one of 6 and 6"):
         sparse_jacobian(chain, pattern=np.eye(6))(X)
     with pytest.raises(PatternError, match="lacks elements"):

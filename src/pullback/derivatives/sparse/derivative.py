@@ -37,7 +37,6 @@ from pullback.transforms.functions.arguments import (
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.jit.jit import jit
 
 RULES = indexed, programs, rules  # imported for the rules that they register
@@ -251,7 +250,7 @@ class SparseDerivative(Transformed):
         else:
             data = self._elements(made)(*at.leaves)
         given = self.options.pattern is not None and self.options.check
-        if given and concrete and not made.checked:
+        if given and concrete and not made.checked and not isinstance(data, Tracer):
             self._check(made, at, np.asarray(data))
             made.checked = True
         table = [[block.of(data, self.options.format) for block in line] for line in made.blocks]
@@ -310,11 +309,6 @@ def _check_shape(pattern: Pattern, shape: tuple[int, int], derivative: SparseDer
             f"{derivative.options.name}: the derivative of {name_of(derivative.__wrapped__)} is a matrix of {shape[0]} "
             f"rows and {shape[1]} columns, the given pattern one of {pattern.shape[0]} and {pattern.shape[1]}"
         )
-
-
-def staged(fun: Any, run: Callable[..., Sequence[Any]], at: At) -> ClosedJaxpr:
-    """The program of a flat function, refused if a result has no derivative."""
-    return stage_flat(fun, run, at.avals)
 
 
 def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:

@@ -17,7 +17,6 @@ from pullback.derivatives.sparse.derivative import (
     check_results,
     checked_options,
     found_pattern,
-    staged,
 )
 from pullback.derivatives.sparse.greedy import ORDERS
 from pullback.derivatives.sparse.pattern import Pattern, pattern_of
@@ -25,6 +24,7 @@ from pullback.transforms.derivatives.grad import grad
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import Argnums, name_of
 from pullback.transforms.functions.flat_function import unflatten_arguments
+from pullback.transforms.interpreters.stage import stage_flat
 
 
 class SparseHessian(SparseDerivative):
@@ -55,7 +55,7 @@ def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:
         check_results(fun, options.name, avals)
         return outs[0]
 
-    return staged(fun, lambda *leaves: grad(scalar, tuple(at.active))(*leaves), at)
+    return stage_flat(fun, lambda *leaves: grad(scalar, tuple(at.active))(*leaves), at.avals)
 
 
 def sparse_hessian(

@@ -16,20 +16,20 @@ from pullback.derivatives.sparse.derivative import (
     check_results,
     checked_options,
     found_pattern,
-    staged,
 )
 from pullback.derivatives.sparse.greedy import ORDERS
 from pullback.derivatives.sparse.pattern import Pattern
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import Argnums
 from pullback.transforms.functions.flat_function import unflatten_arguments
+from pullback.transforms.interpreters.stage import stage_flat
 
 
 class SparseJacobian(SparseDerivative):
     """The sparse Jacobian of a function; see :func:`sparse_jacobian`."""
 
     def _program(self, at: At) -> tuple[ClosedJaxpr, Any]:
-        closed = staged(self.__wrapped__, at.flat, at)
+        closed = stage_flat(self.__wrapped__, at.flat, at.avals)
         check_results(self.__wrapped__, self.options.name, closed.out_avals)
         return closed, at.flat.out_tree
 
@@ -143,7 +143,7 @@ def jacobian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bo
 
     def at_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
         at = At(fun, options, args, kwargs, described=True)
-        closed = staged(fun, at.flat, at)
+        closed = stage_flat(fun, at.flat, at.avals)
         check_results(fun, options.name, closed.out_avals)
         return found_pattern(closed, at, options)
 
