@@ -100,6 +100,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "gather": lambda x: x[np.array([0, 2, 2, 5])] ** 2,
     "gather of rows": lambda x: x.reshape(3, 2)[np.array([2, 0])],
     "set": lambda x: x.at[np.array([0, 2])].set(x[:2] * 2),
+    "set many": lambda x: x.at[2:5].set(x[:3] * 2),
     "add": lambda x: x.at[np.array([0, 2, 2])].add(x[3:] ** 2),
     "concatenate": lambda x: jnp.concatenate([x[3:], x[:3] ** 2]),
     "stack": lambda x: jnp.stack([x[:3], x[3:]], axis=1),
@@ -177,6 +178,10 @@ LARGER: dict[str, tuple[Callable[[Any], Any], Any]] = {
         lambda x: BCOO((np.ones(2, np.float32), jnp.argsort(x)[:4].reshape(2, 2) % 3), shape=(3, 3)) @ x[:3],
         np.eye(3, 6) + np.ones((3, 6)) * (ROUND < 3) != 0,
     ),
+    "set one place twice": (
+        lambda x: x.at[np.array([1, 1])].set(x[4:]),
+        np.eye(6) + np.eye(6)[[1]].T @ (ROUND > 3)[None] != 0,
+    ),
     "windows": (
         lambda x: lax.reduce_window(x, -np.inf, lax.max, (2,), (2,), "VALID"),
         np.kron(np.eye(3), np.ones((1, 2))) != 0,
@@ -202,6 +207,22 @@ def test_local_patterns_hold_the_derivative_and_no_more_than_global_ones(name: s
     local = pattern(f, X, local=True)
     assert not (dense(f, X) & ~local).any()
     assert not (local & ~pattern(f, X)).any()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_convolutions_and_windows_of_any_geometry(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank, groups = seed % 2 + 1, seed // 2 % 2 + 1
+    strides, base, step, sizes = (tuple(rng.integers(1, 3, rank).tolist()) for _ in range(4))
+    padding = [tuple(pair) for pair in rng.integers(0, 3, (rank, 2)).tolist()]
+    kernel = rng.choice([0, 1, 2], (2 * groups, 2, *[2] * rank)).astype(np.float32)
+    x = rng.uniform(1, 2, (2, 2 * groups, *rng.integers(3, 6, rank))).astype(np.float32)
+    dilations = {"lhs_dilation": base, "rhs_dilation": step, "feature_group_count": groups}
+    convolved = lambda x, k: lax.conv_general_dilated(x, k, strides, padding, **dilations)
+    summed = lambda y: lax.reduce_window(y, np.float32(0), lax.add, sizes, strides, padding, base, step)
+    with jax.disable_jit():
+        for f, at in ((lambda x: convolved(x, kernel), x), (lambda k: convolved(x, k), kernel), (summed, x[0, 0])):
+            np.testing.assert_array_equal(pattern(f, at), dense(f, at))
 
 
 def test_local_patterns_follow_values() -> None:

@@ -45,7 +45,11 @@ def _gathered(numbered: Any, indices: Any, params: dict[str, Any]) -> Any:
 
 @sparsity(scatter.scatter_p)
 def _scatter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
     if not isinstance(operands[1], np.ndarray):
+        return _scatter_add(walk, eqn, operands)
+    places = _taken_back(shape, operands[1], updates_shape, eqn.params)
+    if np.bincount(places[places > 0]).max(initial=0) > 1:  # which of several updates stays is not said
         return _scatter_add(walk, eqn, operands)
     (x, _, updates), rows = number_operands(eqn, operands)
     assert scatter.scatter_p.host_rule is not None

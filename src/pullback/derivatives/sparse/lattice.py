@@ -1,7 +1,7 @@
 """Colourings of regular patterns: a colour is a weighted sum of a column's coordinates, modulo their number.
 
 Where each row has the same neighbourhood, as the stencils of differential equations do, this is the best colouring of
-all, and takes no loop over the columns: a tridiagonal matrix of size 1,000,000 has its three colours in 50 ms.
+all, and takes no loop over the columns: a tridiagonal matrix of size 1,000,000 has its three colours in 0.1 s.
 """
 
 from __future__ import annotations
