@@ -26,6 +26,7 @@ from pullback.derivatives import (
     jacobian_pattern,
     sparse_hessian,
     sparse_jacobian,
+    sparsity,
 )
 from pullback.errors import (
     ArgumentError,
@@ -297,8 +298,6 @@ def test_an_operation_without_a_derivative_is_named() -> None:
 
 
 def test_an_operation_of_the_users_is_dense_unless_it_has_a_rule() -> None:
-    from pullback.derivatives.sparse.dependence import sparsity
-
     double_p = Primitive("double")
     double_p.host(lambda x: 2 * x)
     double_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pullback.derivatives.sparse.colouring import Colouring as Colouring
     from pullback.derivatives.sparse.colouring import colour_hessian as colour_hessian
     from pullback.derivatives.sparse.colouring import colour_jacobian as colour_jacobian
+    from pullback.derivatives.sparse.dependence import sparsity as sparsity
     from pullback.derivatives.sparse.hessian import hessian_pattern as hessian_pattern
     from pullback.derivatives.sparse.hessian import sparse_hessian as sparse_hessian
     from pullback.derivatives.sparse.jacobian import jacobian_pattern as jacobian_pattern
@@ -31,6 +32,7 @@ _NAMES = {
     "jacobian_pattern": "sparse.jacobian",
     "sparse_hessian": "sparse.hessian",
     "sparse_jacobian": "sparse.jacobian",
+    "sparsity": "sparse.dependence",
 }  # imported when they are first used
 
 __all__ = list(_NAMES)
