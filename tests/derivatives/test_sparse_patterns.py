@@ -277,6 +277,23 @@ def test_loops_with_constants_carries_and_elements(reverse: bool) -> None:
     np.testing.assert_array_equal(pattern(f, X), dense(f, X))
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 8, 1000])
+def test_the_last_state_of_a_loop(length: int) -> None:
+    """A wave that moves to the right, with a source: the last state depends on what came along, and on the source."""
+
+    def f(x: Any) -> Any:
+        step = lambda c, _: (jnp.concatenate([x[5:] * 2, c[:-1]]), None)
+        return lax.scan(step, x[:5] * 1, None, length=length)[0]
+
+    np.testing.assert_array_equal(pattern(f, X), dense(f, X))
+
+
+def test_a_long_simulation_keeps_no_state_but_the_last() -> None:
+    size, steps = 2_000, 200
+    f = lambda u: lax.fori_loop(0, steps, lambda i, u: u + 0.1 * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1)), u)
+    assert jacobian_pattern(f)(jax.ShapeDtypeStruct((size,), "float32")).nnz == size * (2 * steps + 1)
+
+
 def test_loops_whose_steps_differ_have_a_fixed_point_where_they_are_long() -> None:
     def f(x: Any, length: int) -> Any:
         step = lambda c, i: (c.at[i % 2].set(c[i % 3]), None)

@@ -162,6 +162,12 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
             parts.append(boolean.select(once, np.tile(np.arange(which.shape[0]), length)))
         return boolean.union(parts) if parts else boolean.empty(length * which.shape[0], walk.width)
 
+    if not moving and not any(map(is_tangent, step.ys)):
+        added = boolean.times(by_const, boolean.stacked(fixed)) if fixed else boolean.empty(size, walk.width)
+        end = _last_state(again, added, boolean.stacked(init), length) if size else boolean.empty(0, walk.width)
+        last = iter(_split(end, 0, [sizes[i] for i in carried]))
+        ends = [next(last) if step.tangents[consts + k] else UNKNOWN for k in range(count)]
+        return [*ends, *[UNKNOWN] * len(step.ys)]
     states = boolean.stacked([*init, each(by_element, by_const)]) if size else boolean.empty(0, walk.width)
     jump = 1
     while len(again.indices) and jump <= length:
@@ -183,6 +189,18 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
     last = iter(_split(states, length * size, [sizes[i] for i in carried]))
     ends = [next(last) if step.tangents[consts + k] else UNKNOWN for k in range(count)]
     return [*ends, *ys]
+
+
+def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
+    """The state after some steps, each of which makes ``A P + R`` of P, by squaring: none in between is kept."""
+    while True:
+        if length & 1:
+            state = boolean.union([boolean.times(again, state), added])
+        length >>= 1
+        if not length:
+            return state
+        added = boolean.union([boolean.times(again, added), added])
+        again = boolean.times(again, again)
 
 
 def _rows(walk: Walk, x: Any, size: int) -> Any:
