@@ -123,6 +123,7 @@ def _scan(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [*carry, *[_stacked(walk, [s[k] for s in steps], a) for k, a in enumerate(y_avals)]]
 
 
+# long: because all that it computes with is named in it
 def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> list[Any]:
     """What is known of a scan whose steps all do the same to tangents, by as many products as the length has bits.
 
@@ -165,9 +166,7 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
     if not moving and not any(map(is_tangent, step.ys)):
         added = boolean.times(by_const, boolean.stacked(fixed)) if fixed else boolean.empty(size, walk.width)
         end = _last_state(again, added, boolean.stacked(init), length) if size else boolean.empty(0, walk.width)
-        last = iter(_split(end, 0, [sizes[i] for i in carried]))
-        ends = [next(last) if step.tangents[consts + k] else UNKNOWN for k in range(count)]
-        return [*ends, *[UNKNOWN] * len(step.ys)]
+        return [*_split(end, 0, sizes[consts : consts + count], step.tangents[consts:]), *[UNKNOWN] * len(step.ys)]
     states = boolean.stacked([*init, each(by_element, by_const)]) if size else boolean.empty(0, walk.width)
     jump = 1
     while len(again.indices) and jump <= length:
@@ -186,9 +185,7 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
             of_carry = boolean.times(boolean.kron([boolean.identity(length, length), mine]), before)
             rows = boolean.union([rows, of_carry])
         ys.append(boolean.select(rows, numbers((length, math.prod(aval.shape)))[np.argsort(order)]))
-    last = iter(_split(states, length * size, [sizes[i] for i in carried]))
-    ends = [next(last) if step.tangents[consts + k] else UNKNOWN for k in range(count)]
-    return [*ends, *ys]
+    return [*_split(states, length * size, sizes[consts : consts + count], step.tangents[consts:]), *ys]
 
 
 def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
@@ -215,10 +212,11 @@ def _parts(rows: Any, widths: tuple[int, int]) -> tuple[Any, Any, Any]:
     return first, second, third
 
 
-def _split(rows: Any, start: int, sizes: Sequence[int]) -> list[Any]:
-    """The rows of a matrix from one on, cut into some each."""
-    ends = np.cumsum([start, *sizes]).tolist()
-    return [boolean.select(rows, np.arange(a, b)) for a, b in itertools.pairwise(ends)]
+def _split(rows: Any, start: int, sizes: Sequence[int], tangents: Sequence[bool]) -> list[Any]:
+    """What is known of each carry: the rows of a matrix from one on are those of all that are tangents."""
+    ends = np.cumsum([start, *(n if t else 0 for n, t in zip(sizes, tangents, strict=False))]).tolist()
+    parts = [boolean.select(rows, np.arange(a, b)) for a, b in itertools.pairwise(ends)]
+    return [part if t else UNKNOWN for part, t in zip(parts, tangents, strict=False)]
 
 
 def _element(x: Any, i: int, size: int) -> Any:
