@@ -29,6 +29,11 @@ def test_boundary_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_sparse_jacobian(tmp_path: Path) -> None:
+    assert "the Jacobians agree; 4 products instead of 800" in run("sparse_jacobian.py", str(tmp_path / "solution.png"))
+
+
+@pytest.mark.slow
 def test_array_api_libraries() -> None:
     printed = run("array_api_libraries.py")
     expected = {

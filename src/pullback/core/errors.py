@@ -77,6 +77,7 @@ PullbackError
 ├── UnhandledCheckError (ValueError)         a check in a traced function that checkify does not see
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
+├── PatternError (ValueError)                a pattern of a sparse derivative that is too large or does not fit
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
 ├── PreaccumulationError (ValueError, NotImplementedError)   a part of a program without a small local Jacobian
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
@@ -459,6 +460,16 @@ class ProfilerError(PullbackError, RuntimeError):
 
 class CompatError(PullbackError, ImportError):
     pass
+
+
+class PatternError(PullbackError, ValueError):
+    """A pattern of a sparse derivative is too large, too small, or does not fit the function.
+
+    Attributes:
+      located: whether the message says which operation it is about.
+    """
+
+    located: bool = False
 
 
 class SparseEfficiencyError(PullbackError, ValueError):

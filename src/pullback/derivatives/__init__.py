@@ -1,4 +1,4 @@
-"""Derivatives beyond gradients and Jacobians: of any order, estimated, pre-accumulated, and of data types."""
+"""Derivatives beyond gradients and Jacobians: sparse, of any order, estimated, pre-accumulated, and of data types."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from pullback.derivatives.products import gauss_newton as gauss_newton
     from pullback.derivatives.products import hessian_operator as hessian_operator
     from pullback.derivatives.products import hvp as hvp
+    from pullback.derivatives.sparse.colouring import Colouring as Colouring
+    from pullback.derivatives.sparse.colouring import colour_hessian as colour_hessian
+    from pullback.derivatives.sparse.colouring import colour_jacobian as colour_jacobian
+    from pullback.derivatives.sparse.dependence import sparsity as sparsity
+    from pullback.derivatives.sparse.hessian import hessian_pattern as hessian_pattern
+    from pullback.derivatives.sparse.hessian import sparse_hessian as sparse_hessian
+    from pullback.derivatives.sparse.jacobian import jacobian_pattern as jacobian_pattern
+    from pullback.derivatives.sparse.jacobian import sparse_jacobian as sparse_jacobian
+    from pullback.derivatives.sparse.pattern import Pattern as Pattern
 
 _NAMES = {
     "data_types": (
@@ -51,6 +60,11 @@ _NAMES = {
     "modes": ("jvp_from_vjp", "vjp_from_jvp"),
     "preaccumulation": ("preaccumulate",),
     "products": ("CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "hessian_operator", "hvp"),
+    "sparse.colouring": ("Colouring", "colour_hessian", "colour_jacobian"),
+    "sparse.dependence": ("sparsity",),
+    "sparse.hessian": ("hessian_pattern", "sparse_hessian"),
+    "sparse.jacobian": ("jacobian_pattern", "sparse_jacobian"),
+    "sparse.pattern": ("Pattern",),
 }
 """The public names of each module, which is imported when one of them is first used."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

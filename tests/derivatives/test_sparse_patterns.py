@@ -1,0 +1,373 @@
+"""Patterns of Jacobians and Hessians: never too small, and exact where nothing but the program decides."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import pickle
+import pkgutil
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from random_programs import Program, programs
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax, primitives
+from pullback.core.trace import Primitive
+from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern
+from pullback.derivatives.sparse.dependence import sparsity
+from pullback.errors import PatternError
+from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
+from pullback.scipy.signal import lfilter
+
+X = np.float32([0.7, -1.2, 0.4, 1.9, -0.3, 1.1])
+MASK = np.array([True, False, True, True, False, True])
+BANDS = np.eye(6, dtype=np.float32) + np.eye(6, k=2, dtype=np.float32)
+ROUND = np.arange(6)
+SPARSE = BCOO.fromdense(BANDS)
+
+
+def dense(f: Callable[..., Any], *args: Any) -> np.ndarray[Any, Any]:
+    """Where the dense Jacobian of a function of one array is not zero, as a matrix."""
+    found = np.asarray(jax.jacfwd(f)(*args))
+    return found.reshape(-1, np.size(args[0])) != 0
+
+
+def pattern(f: Callable[..., Any], *args: Any, local: bool = False) -> np.ndarray[Any, Any]:
+    found: np.ndarray[Any, Any] = jacobian_pattern(f, local=local)(*args).to_scipy().toarray()
+    return found
+
+
+@pytest.mark.usefixtures("all_in_x64")
+@settings(max_examples=200)
+@given(programs())
+def test_no_element_of_a_random_program_is_missing(p: Program) -> None:
+    args = p.arguments()
+    every = tuple(range(len(args)))
+    rows = jax.jacfwd(lambda *xs: p(*xs), every)(*args)
+    matrix = np.hstack(
+        [
+            np.vstack([np.asarray(row[k]).reshape(-1, args[k].size) for row in rows]).astype(np.float64)
+            for k in range(len(args))
+        ]
+    )
+    found = jacobian_pattern(lambda *xs: p(*xs), every)(*args).to_scipy().toarray()
+    assert not ((matrix != 0) & ~found).any()
+    at_point = jacobian_pattern(lambda *xs: p(*xs), every, local=True)(*args).to_scipy().toarray()
+    assert not ((matrix != 0) & ~at_point).any()
+    assert not (at_point & ~found).any()
+
+
+@pytest.mark.usefixtures("all_in_x64")
+@settings(max_examples=50)
+@given(programs(max_inputs=1, max_instructions=5))
+def test_no_element_of_a_hessian_of_a_random_program_is_missing(p: Program) -> None:
+    (x,) = p.arguments()
+    matrix = np.asarray(jax.hessian(p.scalar)(x)).reshape(x.size, x.size)
+    found = hessian_pattern(p.scalar)(x).to_scipy().toarray()
+    assert not ((matrix != 0) & ~found).any()
+    assert np.array_equal(found, found.T)
+
+
+@jax.custom_jvp
+def with_jvp_rule(x: Any) -> Any:
+    return jnp.cumsum(x)
+
+
+with_jvp_rule.defjvp(lambda primals, tangents: (with_jvp_rule(*primals), 3 * tangents[0]))
+
+
+@jax.custom_vjp
+def with_vjp_rule(x: Any) -> Any:
+    return jnp.cumsum(x)
+
+
+with_vjp_rule.defvjp(lambda x: (with_vjp_rule(x), x), lambda x, ct: (2 * x * ct,))
+
+EXACT: dict[str, Callable[[Any], Any]] = {
+    "slices": lambda x: x[2:] - 2 * x[1:-1] * x[:-2],
+    "strides": lambda x: x[::2] * x[1::2],
+    "roll": lambda x: jnp.roll(x, 2) * x,
+    "gather": lambda x: x[np.array([0, 2, 2, 5])] ** 2,
+    "gather of rows": lambda x: x.reshape(3, 2)[np.array([2, 0])],
+    "set": lambda x: x.at[np.array([0, 2])].set(x[:2] * 2),
+    "set many": lambda x: x.at[2:5].set(x[:3] * 2),
+    "add": lambda x: x.at[np.array([0, 2, 2])].add(x[3:] ** 2),
+    "concatenate": lambda x: jnp.concatenate([x[3:], x[:3] ** 2]),
+    "stack": lambda x: jnp.stack([x[:3], x[3:]], axis=1),
+    "pad": lambda x: jnp.pad(x[1:3], 2) + x,
+    "transpose": lambda x: x.reshape(2, 3).T * x.reshape(3, 2),
+    "sum": lambda x: jnp.sum(x.reshape(2, 3) ** 2, axis=0),
+    "cumsum": jnp.cumsum,
+    "reverse cumsum": lambda x: lax.cumsum(x, reverse=True),
+    "cumprod": jnp.cumprod,
+    "where": lambda x: jnp.where(MASK, x**2, 0),
+    "mask": lambda x: MASK * x,
+    "matrix": lambda x: BANDS @ x,
+    "matrix from the right": lambda x: x.reshape(2, 3) @ BANDS[:3, :3],
+    "batched matrices": lambda x: jnp.einsum("bij,bj->bi", np.stack([BANDS[:3, :3], BANDS[1:4, 1:4]]), x.reshape(2, 3)),
+    "outer": lambda x: jnp.outer(x[:2], x[2:]),
+    "convolution": lambda x: jnp.convolve(x, np.float32([1, 0, 2]), "same"),
+    "convolution with a kernel of inputs": lambda x: jnp.convolve(np.float32([1, 2, 3, 4]), x[:3], "full"),
+    "features": lambda x: lax.conv_general_dilated(
+        x.reshape(1, 2, 3), np.float32([[[1.0, 2.0]], [[3.0, 4.0]]]), (1,), "VALID", feature_group_count=2
+    ),
+    "window sum": lambda x: lax.reduce_window(x, np.float32(0), lax.add, (2,), (2,), "VALID"),
+    "fft": lambda x: jnp.abs(jnp.fft.rfft(x.reshape(2, 3))),
+    "solve": lambda x: jnp.linalg.solve(np.float32([[2, 1], [1, 3]]), x.reshape(2, 3)),
+    "scan": lambda x: lax.scan(lambda c, a: (c * a, c + a), x[0], x[1:])[1],
+    "reverse scan": lambda x: lax.scan(lambda c, a: (c * a, c + a), x[0], x[1:], reverse=True)[1],
+    "fori_loop": lambda x: lax.fori_loop(0, 3, lambda i, y: y.at[i].set(y[i + 1] * y[i]), x),
+    "while_loop": lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * jnp.roll(c[1], 1)), (0, x))[
+        1
+    ],
+    "cond of a constant": lambda x: lax.cond(np.bool_(False), jnp.cumsum, jnp.sin, x),
+    "jit": jax.jit(lambda x: x[1:] * x[:-1]),
+    "checkpoint": jax.checkpoint(lambda x: x[1:] * jnp.sin(x[:-1])),
+    "jvp rule": with_jvp_rule,
+    "vjp rule": with_vjp_rule,
+    "vmap": lambda x: jax.vmap(lambda a: a[0] * a[1])(x.reshape(3, 2)),
+    "stop_gradient": lambda x: x * lax.stop_gradient(jnp.roll(x, 1)),
+    "elementwise": lambda x: jnp.exp(x) * jnp.tanh(x) + jnp.logaddexp(x, 2) + jnp.abs(x) / (1 + x**2),
+    "dynamic_slice at a constant": lambda x: lax.dynamic_slice(x, (2,), (3,)),
+    "dynamic_update_slice at a constant": lambda x: lax.dynamic_update_slice(x, x[:2] ** 2, (3,)),
+    "multiplied": lambda x: x.at[np.array([0, 2])].multiply(np.float32([2, 3])),
+    "barrier": lambda x: lax.optimization_barrier((x * 2, x[:2]))[1],
+    "filter": lambda x: lfilter(np.float32([1, 2]), np.float32([1, 0.5]), x.reshape(2, 3)),
+    "sparse matrix": lambda x: SPARSE @ x,
+    "transposed sparse matrix": lambda x: x @ SPARSE,
+    "sparse matrix of inputs": lambda x: BCOO((x, np.stack([ROUND, ROUND[::-1] // 2], 1)), shape=(6, 3)) @ X[:3],
+    "blocks of a product": lambda x: bcoo_dot_general_sampled(
+        x.reshape(3, 2), x.reshape(2, 3), np.int32([[0, 1], [2, 0]]), dimension_numbers=(((1,), (0,)), ((), ()))
+    ),
+    "nothing": lambda x: jnp.sign(x) + jnp.floor(x) + (x > 0),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_patterns_of_structured_operations_are_exact(name: str) -> None:
+    np.testing.assert_array_equal(pattern(EXACT[name], X), dense(EXACT[name], X))
+
+
+LARGER: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    # What may be there at other points than X: each depends on all of a row, a column, or on one more place.
+    "sort": (jnp.sort, np.ones((6, 6), bool)),
+    "sort of rows": (lambda x: jnp.sort(x.reshape(2, 3)).ravel(), np.kron(np.eye(2), np.ones((3, 3))) != 0),
+    "maximum": (lambda x: jnp.max(x.reshape(2, 3), axis=1), np.kron(np.eye(2), np.ones((1, 3))) != 0),
+    "unknown gather": (lambda x: x[jnp.argmax(x)], np.ones((1, 6), bool)),
+    "unknown gather of rows": (lambda x: x.reshape(3, 2)[jnp.argmax(x[:3])], np.kron(np.ones((1, 3)), np.eye(2)) != 0),
+    "unknown update": (lambda x: x[1:].at[jnp.argmax(x)].set(x[0]), np.eye(5, 6, 1) + np.eye(1, 6) != 0),
+    "cond": (
+        lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.roll(x, 1), x),
+        np.eye(6) + np.roll(np.eye(6), 1, 0) != 0,
+    ),
+    "while_loop": (
+        lambda x: lax.while_loop(lambda c: c.sum() < 3, lambda c: 2 * jnp.roll(c, 2), x),
+        (ROUND[:, None] - ROUND) % 2 == 0,
+    ),
+    "sparse matrix at unknown places": (
+        lambda x: BCOO((np.ones(2, np.float32), jnp.argsort(x)[:4].reshape(2, 2) % 3), shape=(3, 3)) @ x[:3],
+        np.eye(3, 6) + np.ones((3, 6)) * (ROUND < 3) != 0,
+    ),
+    "set one place twice": (
+        lambda x: x.at[np.array([1, 1])].set(x[4:]),
+        np.eye(6) + np.eye(6)[[1]].T @ (ROUND > 3)[None] != 0,
+    ),
+    "windows": (
+        lambda x: lax.reduce_window(x, -np.inf, lax.max, (2,), (2,), "VALID"),
+        np.kron(np.eye(3), np.ones((1, 2))) != 0,
+    ),
+    "solve for inputs": (
+        lambda x: jnp.linalg.solve(jnp.diag(1 + x[:2] ** 2), x[2:4]),
+        np.eye(1, 6) + np.ones((2, 6)) * (ROUND < 4) != 0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_patterns_where_values_decide_are_those_of_all_points(name: str) -> None:
+    f, expected = LARGER[name]
+    found = pattern(f, X)
+    np.testing.assert_array_equal(found, expected)
+    assert not (dense(f, X) & ~found).any()
+
+
+@pytest.mark.parametrize("name", [*EXACT, *LARGER])
+def test_local_patterns_hold_the_derivative_and_no_more_than_global_ones(name: str) -> None:
+    f = EXACT[name] if name in EXACT else LARGER[name][0]
+    local = pattern(f, X, local=True)
+    assert not (dense(f, X) & ~local).any()
+    assert not (local & ~pattern(f, X)).any()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_convolutions_and_windows_of_any_geometry(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank, groups = seed % 2 + 1, seed // 2 % 2 + 1
+    strides, base, step, sizes = (tuple(rng.integers(1, 3, rank).tolist()) for _ in range(4))
+    padding = [tuple(pair) for pair in rng.integers(0, 3, (rank, 2)).tolist()]
+    kernel = rng.choice([0, 1, 2], (2 * groups, 2, *[2] * rank)).astype(np.float32)
+    x = rng.uniform(1, 2, (2, 2 * groups, *rng.integers(3, 6, rank))).astype(np.float32)
+    dilations = {"lhs_dilation": base, "rhs_dilation": step, "feature_group_count": groups}
+    convolved = lambda x, k: lax.conv_general_dilated(x, k, strides, padding, **dilations)
+    summed = lambda y: lax.reduce_window(y, np.float32(0), lax.add, sizes, strides, padding, base, step)
+    with jax.disable_jit():
+        for f, at in ((lambda x: convolved(x, kernel), x), (lambda k: convolved(x, k), kernel), (summed, x[0, 0])):
+            np.testing.assert_array_equal(pattern(f, at), dense(f, at))
+
+
+def test_local_patterns_follow_values() -> None:
+    f = lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.roll(x, 1), jnp.where(x > 0, x, 0) * x[1])
+    np.testing.assert_array_equal(pattern(f, X, local=True), dense(f, X))
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="a local pattern belongs to a point"):
+        jax.jit(lambda x: jacobian_pattern(f, local=True)(x).nnz)(X)
+
+
+def test_hessians_know_what_is_linear() -> None:
+    f = lambda x: jnp.sum(BANDS @ x) + x[0] * x[1] + jnp.sum(x[2:4]) ** 2 + jnp.cumsum(x)[-1]
+    expected = np.zeros((6, 6), bool)
+    expected[0, 1] = expected[1, 0] = expected[2:4, 2:4] = True
+    np.testing.assert_array_equal(hessian_pattern(f)(X).to_scipy().toarray(), expected)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_hessians_through_loops(loop: bool) -> None:
+    def f(x: Any) -> Any:
+        step = lambda c, a: (c + a[0] ** 2 * a[1], None)
+        if not loop:
+            return lax.scan(step, np.float32(0), (x[1:], x[:-1]))[0]
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))[1].sum()
+
+    matrix = np.asarray(jax.hessian(f)(X)) != 0
+    found = hessian_pattern(f)(X).to_scipy().toarray()
+    assert not (matrix & ~found).any()
+    if not loop:
+        np.testing.assert_array_equal(found, matrix)
+
+
+def test_long_loops_are_exact_where_all_steps_do_the_same() -> None:
+    def f(x: Any) -> Any:
+        c, ys = lax.scan(lambda c, i: (jnp.roll(c, 2), c[0]), x, jnp.arange(100_001))
+        return jnp.concatenate([c, ys[-2:]])
+
+    np.testing.assert_array_equal(pattern(f, X), dense(f, X))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_with_constants_carries_and_elements(reverse: bool) -> None:
+    def f(x: Any) -> Any:
+        a, b, c = x[:2], x[2:4], x[4:]
+
+        def step(carry: Any, element: Any) -> Any:
+            u, v = carry
+            return (v * element[0], jnp.sin(u) + b[1]), (u * element[1], element * b[0])
+
+        (u, v), (y, z) = lax.scan(step, (a[0], c[0]), jnp.stack([x[:3], x[3:]], axis=1), reverse=reverse)
+        return jnp.concatenate([jnp.stack([u, v]), y, z.ravel()])
+
+    np.testing.assert_array_equal(pattern(f, X), dense(f, X))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 8, 1000])
+def test_the_last_state_of_a_loop(length: int) -> None:
+    """A wave that moves to the right, with a source: the last state depends on what came along, and on the source."""
+
+    def f(x: Any) -> Any:
+        step = lambda c, _: (jnp.concatenate([x[5:] * 2, c[:-1]]), None)
+        return lax.scan(step, x[:5] * 1, None, length=length)[0]
+
+    np.testing.assert_array_equal(pattern(f, X), dense(f, X))
+
+
+def test_a_long_simulation_keeps_no_state_but_the_last() -> None:
+    size, steps = 2_000, 200
+    f = lambda u: lax.fori_loop(0, steps, lambda i, u: u + 0.1 * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1)), u)
+    assert jacobian_pattern(f)(jax.ShapeDtypeStruct((size,), "float32")).nnz == size * (2 * steps + 1)
+
+
+def test_loops_whose_steps_differ_have_a_fixed_point_where_they_are_long() -> None:
+    def f(x: Any, length: int) -> Any:
+        step = lambda c, i: (c.at[i % 2].set(c[i % 3]), None)
+        return lax.scan(step, x, jnp.arange(length))[0]
+
+    short = lambda x: f(x, 3)
+    np.testing.assert_array_equal(pattern(short, X), dense(short, X))
+    expected = np.eye(6, dtype=bool)
+    expected[:2, :3] = True
+    found = pattern(lambda x: f(x, 100_000), X)
+    assert not (expected & ~found).any()
+
+
+def test_trees_arguments_and_keywords() -> None:
+    def f(p: Any, n: int, *, shift: Any) -> Any:
+        return {"a": p["u"][:n] + shift, "b": p["v"] * p["u"][0]}
+
+    found = jacobian_pattern(f)({"u": X, "v": X[:2]}, 3, shift=X[:3]).to_scipy().toarray()
+    expected = np.zeros((5, 8), bool)
+    expected[:3, :3] = np.eye(3)
+    expected[3:, 0] = True
+    expected[3:, 6:] = np.eye(2)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_shapes_are_enough() -> None:
+    found = jacobian_pattern(lambda x: x[1:] * x[:-1])(jax.ShapeDtypeStruct((4,), "float32"))
+    assert found == Pattern([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
+
+
+def test_too_dense_a_derivative_names_the_operation_and_the_line() -> None:
+    f = lambda x: x - jnp.mean(x)
+    with pytest.raises(PatternError, match=r"operation '\w+' at .*test_sparse_patterns\.py:\d+ .*not sparse enough"):
+        jacobian_pattern(f)(jax.ShapeDtypeStruct((40_000,), "float32"))
+
+
+def test_patterns_compare_pickle_and_show_themselves() -> None:
+    p = Pattern(sp.eye_array(3, format="coo"))
+    assert p == Pattern(np.eye(3)) == pickle.loads(pickle.dumps(p))
+    assert p != Pattern(np.eye(3, 4))
+    assert p != Pattern(np.ones((3, 3)))
+    assert p != "p"
+    assert Pattern(np.ones((3, 3))).contains(p)
+    assert not p.contains(Pattern(np.ones((3, 3))))
+    assert len({p, Pattern(np.eye(3))}) == 1
+    assert str(p) == "x..\n.x.\n..x"
+    assert str(Pattern(sp.eye_array(1000))) == "Pattern(1000 x 1000, 1000 elements)"
+    assert p._repr_svg_().count("<rect") == 4
+    assert Pattern(BCOO.fromdense(jnp.eye(3))) == p
+    for wrong in (np.zeros((2, 2, 2)), "text", BCOO.fromdense(jnp.ones(3))):
+        with pytest.raises(PatternError, match="takes a"):
+            Pattern(wrong)
+
+
+def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_what_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sparse_derivatives.md").read_text()
+    for module in pkgutil.iter_modules(primitives.__path__, "pullback.primitives."):
+        importlib.import_module(module.name)
+    found = {x for module in list(sys.modules.values()) if getattr(module, "__name__", "").startswith("pullback.")
+             for x in vars(module).values() if isinstance(x, Primitive)}  # fmt: skip
+    linear = {p for p in found if p.transpose_rule is not None and p.decomposition_rule is None}
+    without = {p.name for p in linear if sparsity.of(p) is None} - LOOKED_INTO
+    listed = page.split("-->\n")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == without
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    expected = re.findall(r"# (?!a rod|as an)(.*)$", "\n".join(blocks), re.MULTILINE)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n".join(blocks), "sparse_derivatives.md", "exec"), {})
+    assert printed.getvalue().splitlines() == expected
+
+
+LOOKED_INTO = {
+    "checkpoint", "checkpoint_linear", "custom_transpose_call", "custom_vjp_linear", "custom_vmap_linear", "jit",
+    "linear_call", "while_transpose", "while_transpose_derivative",
+}  # fmt: skip
+"""Operations that run a program of their own, which is walked through."""
