@@ -23,7 +23,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax, primitives
 from pullback.core.trace import Primitive
-from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern
+from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, taylor
 from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
@@ -371,3 +371,20 @@ LOOKED_INTO = {
     "linear_call", "while_transpose", "while_transpose_derivative",
 }  # fmt: skip
 """Operations that run a program of their own, which is walked through."""
+
+
+def test_patterns_of_masked_products_and_of_taylor_coefficients_are_as_narrow() -> None:
+    kernel = jnp.array([[[1.0, -1.0]]])
+
+    def f(x: Any) -> Any:
+        y = jnp.exp(x) / (1 + x * x)
+        y = lax.conv(y.reshape(1, 1, -1), kernel, (1,), "SAME").reshape(-1)
+        return jnp.diag(jnp.array([2.0, 0, 1, 3])) @ y
+
+    x = np.linspace(0.1, 1, 4)
+    expected = np.array([[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]], bool)
+    with jax.masked_zeros():
+        assert jacobian_pattern(f)(x) == Pattern(expected)
+        triangular = jacobian_pattern(lambda b: lax.linalg.triangular_solve(jnp.eye(2), b, left_side=True))
+        assert triangular(np.ones((2, 2))).nnz == 8
+    assert jacobian_pattern(lambda x: taylor(lambda x: jnp.sin(x) * x, x, 3)[3])(x) == Pattern(np.eye(4))

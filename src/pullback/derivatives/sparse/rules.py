@@ -33,6 +33,7 @@ from pullback.primitives import (
     tridiagonal,
     window_reductions,
 )
+from pullback.primitives.power_series import sum_of_products_p
 from pullback.primitives.sums import add_any_p
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
@@ -79,7 +80,7 @@ for _p in (
     add_any_p, elementwise.add_p, elementwise.sub_p, elementwise.div_p, elementwise.neg_p,
     elementwise.copy_p, elementwise.real_p,
     elementwise.imag_p, elementwise.conj_p, elementwise.complex_p, elementwise.convert_element_type_p,
-    elementwise.once_p, bits.reduce_precision_p, device_put_p, sharding_constraint_p,
+    elementwise.once_p, sum_of_products_p, bits.reduce_precision_p, device_put_p, sharding_constraint_p,
 ):  # fmt: skip
     sparsity(_p)(_union)
 for _p in (shapes.reshape_p, shapes.squeeze_p):
@@ -363,3 +364,11 @@ def _solved(axis: Callable[[dict[str, Any]], int], walk: Walk, eqn: Eqn, operand
 for _p in (lu.linear_solve_p, tridiagonal.tridiagonal_solve_p):
     sparsity(_p)(partial(_solved, lambda params: -2))
 sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params["left_side"] else -1))
+
+# With masked zeros these stand in the places of products and solutions.
+for _p in (
+    elementwise.mul_p, elementwise.div_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
+    lu.linear_solve_p, linalg.triangular_solve_p,
+):  # fmt: skip
+    assert _p.masked is not None
+    sparsity(_p.masked)(sparsity.of(_p))
