@@ -370,5 +370,7 @@ for _p in (
     elementwise.mul_p, elementwise.div_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
     lu.linear_solve_p, linalg.triangular_solve_p,
 ):  # fmt: skip
-    assert _p.masked is not None
-    sparsity(_p.masked)(sparsity.of(_p))
+    _masked, _rule = _p.masked, sparsity.of(_p)
+    assert _masked is not None
+    assert _rule is not None
+    sparsity(_masked)(_rule)
