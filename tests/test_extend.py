@@ -524,3 +524,81 @@ def test_kinds_of_rules_by_name() -> None:
     for name in ("two words", 3, ""):
         with pytest.raises(errors.ArgumentError, match="needs a name that is an identifier"):
             extend.RuleKind(name)  # type: ignore[arg-type]
+
+
+# Backward rules ------------------------------------------------------------------------------------------------------
+
+
+def power_of_product() -> tuple[extend.Primitive, Any]:
+    """``(x y)^n`` with a backward rule, and the same of operations."""
+    p = extend.Primitive("power_of_product")
+    p.host(lambda x, y, n: (x * y) ** n)
+    p.abstract_eval(lambda x, y, n: extend.ShapedArray(x.shape, x.dtype))
+    p.lowering(lambda hlo, x, y, n: hlo.inline(lambda x, y: (x * y) ** n, x, y))
+    p.batch(lambda axis, args, dims, n: (p.bind(*map(extend.to_front, args, dims, [axis] * 2), n=n), 0))
+
+    @extend.vjp_rule(p)
+    def backward(ct: Any, ans: Any, x: Any, y: Any, n: int) -> Any:
+        slope = n * (x * y) ** (n - 1) * ct
+        return slope * y, slope * x
+
+    return p, lambda x, y: (x * y) ** 3
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f: grad(f, (0, 1)),
+        lambda f: jit(grad(f)),
+        pullback.hessian,
+        lambda f: pullback.jacrev(pullback.jacfwd(f, 1)),
+        lambda f: grad(grad(grad(f)), 1),
+        lambda f: jit(lambda x, y: jvp(f, (x, y), (1.0, 2.0))),
+        lambda f: lambda x, y: jit(vmap(grad(f), (0, None)))(jnp.stack([x, y]), y),
+        lambda f: lambda x, y: vmap(lambda x: jvp(f, (x, y), (1.0, 2.0)))(jnp.stack([x, y])),
+        lambda f: lambda x, y: linearize(f, x, y)[1](1.0, 2.0),
+        lambda f: lambda x, y: grad(lambda x: f(x, x) * f(x, 1.0))(y),
+    ],
+)
+def test_a_backward_rule_serves_every_transformation(transformed: Any) -> None:
+    p, plain = power_of_product()
+    x, y = np.float32(1.5), np.float32(-0.75)
+    found, expected = (transformed(f)(x, y) for f in (lambda x, y: p.bind(x, y, n=3), plain))
+    for a, b in zip(pullback.tree.leaves(found), pullback.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5)
+
+
+def test_a_backward_rule_of_several_results() -> None:
+    p = extend.Primitive("both", multiple_results=True)
+    p.host(lambda x, k: [x * k, x**2])
+
+    @extend.vjp_rule(p)
+    def backward(cts: Any, ans: Any, x: Any, k: Any) -> Any:
+        return cts[0] * k + 2 * x * cts[1], None
+
+    assert float(grad(lambda x: sum(p.bind(x, 3)))(2.0)) == 7
+    assert [float(t) for t in jvp(lambda x: p.bind(x, 3), (2.0,), (1.0,))[1]] == [3, 4]
+
+
+def test_what_is_wrong_with_a_backward_rule_is_said() -> None:
+    p = extend.Primitive("opposite")
+    p.host(lambda x: -x)
+    extend.vjp_rule(p)(lambda ct, ans, x: -ct)
+    with pytest.raises(errors.CustomRuleError, match=r"of opposite must return a tuple of 1 cotangents"):
+        grad(p.bind)(1.0)
+    extend.vjp_rule(p)(lambda ct, ans, x: (jnp.stack([ct, ct]),))
+    with pytest.raises(TypeError, match=r"of opposite must return cotangents of the shapes"):
+        grad(p.bind)(1.0)
+    extend.vjp_rule(p)(lambda ct, ans, x: (jnp.sin(ct),))
+    with pytest.raises(TypeError, match=r"opposite by transposing its backward rule, which must be\s+linear"):
+        jvp(p.bind, (1.0,), (1.0,))
+
+
+def test_reverse_mode_without_transposes_is_pointed_to() -> None:
+    scale_p, p = extend.Primitive("scale"), extend.Primitive("scaled_square")
+    scale_p.host(lambda t, x: t * x)
+    p.host(lambda x: x * x)
+    p.jvp(lambda primals, tangents: (p.bind(*primals), scale_p.bind(*tangents, 2 * primals[0])))
+    with pytest.raises(NotImplementedError, match=r"'scale' has no transpose rule.*vjp_from_jvp\(f, \"basis\"\)"):
+        grad(p.bind)(3.0)
+    assert float(grad(pullback.derivatives.vjp_from_jvp(p.bind, "basis", chunk_size=1))(3.0)) == 6

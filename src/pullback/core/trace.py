@@ -259,11 +259,11 @@ class Primitive:
         return self
 
 
-def missing_rule(primitive: Primitive, rule: str, need: str) -> MissingRuleError:
-    """The error for a primitive without the rule that a transformation needs."""
+def missing_rule(primitive: Primitive, rule: str, need: str, instead: str = "") -> MissingRuleError:
+    """The error for a primitive without the rule that a transformation needs; ``instead`` says what does without it."""
     return MissingRuleError(
         f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
-        f"register one with @{primitive.name}_p.{rule}"
+        f"register one with @{primitive.name}_p.{rule}{instead}"
     )
 
 

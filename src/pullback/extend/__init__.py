@@ -51,6 +51,7 @@ from pullback.core.zeros import instantiate as instantiate
 from pullback.extend import core as core
 from pullback.extend import linear_util as linear_util
 from pullback.primitives import shapes
+from pullback.transforms.custom.primitive_rules import vjp_rule as vjp_rule
 
 
 def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
@@ -76,5 +77,5 @@ def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
 
 __all__ = [
     "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Value", "core",
-    "instantiate", "is_linear", "linear_util", "to_front",
+    "instantiate", "is_linear", "linear_util", "to_front", "vjp_rule",
 ]  # fmt: skip

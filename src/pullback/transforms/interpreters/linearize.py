@@ -27,7 +27,12 @@ class Tape(LinearTrace):
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
         error: PullbackError
         if primitive.transpose_rule is None:
-            error = missing_rule(primitive, "transpose", "reverse-mode differentiation (linearize, vjp or grad)")
+            error = missing_rule(
+                primitive,
+                "transpose",
+                "reverse-mode differentiation (linearize, vjp or grad)",
+                '; derivatives.vjp_from_jvp(f, "basis") differentiates a function in reverse without it',
+            )
         else:
             error = NotLinearError(
                 f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
