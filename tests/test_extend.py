@@ -598,6 +598,9 @@ def test_reverse_mode_without_transposes_is_pointed_to() -> None:
     scale_p, p = extend.Primitive("scale"), extend.Primitive("scaled_square")
     scale_p.host(lambda t, x: t * x)
     p.host(lambda x: x * x)
+    for each in (scale_p, p):
+        each.abstract_eval(lambda x, *_: extend.ShapedArray(x.shape, x.dtype))
+        each.lowering(lambda hlo, x, y=None: hlo.same("stablehlo.multiply", x, x if y is None else y))
     p.jvp(lambda primals, tangents: (p.bind(*primals), scale_p.bind(*tangents, 2 * primals[0])))
     with pytest.raises(NotImplementedError, match=r"'scale' has no transpose rule.*vjp_from_jvp\(f, \"basis\"\)"):
         grad(p.bind)(3.0)

@@ -18,10 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def vjp_rule(primitive: Primitive) -> Callable[[F], F]:
     """Register the derivative of a primitive in reverse mode, as a decorator, in place of a jvp rule.
 
-    The rule is ``rule(ct, ans, *operands, **params) -> cotangents``: ``ct`` is the cotangent of the result ``ans``, and the
-    cotangents are a tuple, one for each operand, None for those without. A primitive with several results has lists for
-    ``ct`` and ``ans``. Forward mode transposes the rule, as ``derivatives.jvp_from_vjp`` does: it must be linear in ``ct``,
-    of operations that have transposes. Reverse mode needs neither.
+    The rule is ``rule(ct, ans, *operands, **params) -> cotangents``: ``ct`` is the cotangent of the result ``ans``, and
+    the cotangents are a tuple, one for each operand, None for those without. A primitive with several results has
+    lists for ``ct`` and ``ans``. Forward mode transposes the rule, as ``derivatives.jvp_from_vjp`` does: it must be
+    linear in ``ct``, of operations that have transposes. Reverse mode needs neither.
 
     Args:
       primitive: one of ``extend.Primitive``. Its jvp rule is replaced.
