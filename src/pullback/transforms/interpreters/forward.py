@@ -26,16 +26,12 @@ class Direction(enum.IntEnum):
     ONE = 2  # they are values, and the results may depend on them
 
 
-class JVPTracer(Tracer):
-    """A value with its tangent."""
+class PrimalTracer(Tracer):
+    """A value, ``primal``, with derivatives."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("primal",)
 
-    def __init__(self, trace: Trace, primal: Any, tangent: Any, made_at: source.Location | None) -> None:
-        self._trace = trace
-        self.primal = primal
-        self.tangent = tangent
-        self.made_at = made_at
+    primal: Any
 
     @property
     def aval(self) -> ShapedArray:
@@ -69,6 +65,18 @@ class JVPTracer(Tracer):
     def abstract_part(self) -> Tracer:
         value = self._seen()
         return value.abstract_part() if isinstance(value, Tracer) else self
+
+
+class JVPTracer(PrimalTracer):
+    """A value with its tangent."""
+
+    __slots__ = ("tangent",)
+
+    def __init__(self, trace: Trace, primal: Any, tangent: Any, made_at: source.Location | None) -> None:
+        self._trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.made_at = made_at
 
 
 class JVPTrace(Trace):

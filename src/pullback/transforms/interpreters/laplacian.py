@@ -38,7 +38,7 @@ from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.rules import axis_kept, unsummed
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.forward import JVPTracer, jvp_flat
+from pullback.transforms.interpreters.forward import PrimalTracer, jvp_flat
 from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.stage import stage_flat
 
@@ -120,13 +120,15 @@ class Directions(NamedTuple):
         return dot_general(self.weighted(x), y, (((0,), (0,)), (elements, elements)))
 
 
-class LaplacianTracer(JVPTracer):
+class LaplacianTracer(PrimalTracer):
     """A value with its Jacobian and its Laplacian."""
 
     __slots__ = ("jacobian", "laplacian")
 
     def __init__(self, trace: Trace, carried: Carried, made_at: source.Location | None) -> None:
-        JVPTracer.__init__(self, trace, carried.value, None, made_at)
+        self._trace = trace
+        self.primal = carried.value
+        self.made_at = made_at
         self.jacobian, self.laplacian = carried.jacobian, carried.laplacian
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array, typeof
+from pullback.core.array import Array
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.taylor_rules import (
@@ -28,47 +28,26 @@ from pullback.core.taylor_rules import (
     taylor,
     taylor_program,
 )
-from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
+from pullback.core.types import ZERO
 from pullback.primitives.power_series import convolution, times
 from pullback.primitives.rules import ZeroTangents
 from pullback.primitives.shapes import zeros_like
+from pullback.transforms.interpreters.forward import PrimalTracer
 
 _PLACE = "\nThe operation is at:\n"
 
 
-class TaylorTracer(Tracer):
+class TaylorTracer(PrimalTracer):
     """A value with its Taylor coefficients."""
 
     __slots__ = ("series",)
 
     def __init__(self, trace: Trace, series: Series, made_at: source.Location | None) -> None:
         self._trace = trace
+        self.primal = series.known[0]
         self.series = series
         self.made_at = made_at
-
-    @property
-    def primal(self) -> Any:
-        """The value."""
-        return self.series.known[0]
-
-    @property
-    def aval(self) -> ShapedArray:
-        return typeof(self.primal)
-
-    def _seen(self) -> Any:
-        """The value, or what stands for this one where a function runs again."""
-        trace = at_work(self._trace)
-        seen = self if trace is None else trace.seen(self)
-        return self.primal if seen is self else seen
-
-    def concrete(self) -> Any:
-        value = self._seen()
-        return value.concrete() if isinstance(value, Tracer) else value
-
-    def abstract_part(self) -> Tracer:
-        value = self._seen()
-        return value.abstract_part() if isinstance(value, Tracer) else self
 
 
 class TaylorTrace(Trace):
