@@ -32,6 +32,8 @@ from pullback import (
     vjp,
     vmap,
 )
+from pullback.core import taylor_rules
+from pullback.primitives import elementwise
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "primitives.md"
 W = np.float32([0.3, -1.2, 0.7])
@@ -605,3 +607,13 @@ def test_reverse_mode_without_transposes_is_pointed_to() -> None:
     with pytest.raises(NotImplementedError, match=r"'scale' has no transpose rule.*vjp_from_jvp\(f, \"basis\"\)"):
         grad(p.bind)(3.0)
     assert float(grad(pullback.derivatives.vjp_from_jvp(p.bind, "basis", chunk_size=1))(3.0)) == 6
+
+
+def test_rules_of_new_kinds_are_no_attributes() -> None:
+    """All primitives together have at most 30 attributes, for which Python shares one table: see ``more_rules``."""
+    names: set[str] = set()
+    for p in vars(elementwise).values():
+        if isinstance(p, core.Primitive):
+            names |= set(vars(p))
+    assert len(names) <= 30
+    assert elementwise.mul_p.more_rules["taylor"] is taylor_rules.taylor.of(elementwise.mul_p)

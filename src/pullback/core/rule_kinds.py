@@ -18,7 +18,7 @@ class RuleKind:
     operations, as the others do.
 
     Args:
-      name: of the kind, which is also the attribute ``NAME_rule`` of a primitive that has such a rule.
+      name: of the kind, under which a primitive has the rule in ``more_rules``.
 
     >>> from pullback.primitives.elementwise import neg_p
     >>> interval = RuleKind("interval")
@@ -29,26 +29,25 @@ class RuleKind:
     (-2.0, -1.0)
     """
 
-    __slots__ = ("_attribute", "name")
+    __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         if not (isinstance(name, str) and name.isidentifier()):
             raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")
         self.name = name
-        self._attribute = f"{name}_rule"
 
     def __call__(self, primitive: Any) -> Callable[[F], F]:
         """A decorator that registers the rule of an operation."""
 
         def register(rule: F) -> F:
-            setattr(primitive, self._attribute, rule)
+            primitive.more_rules[self.name] = rule
             return rule
 
         return register
 
     def of(self, primitive: Any) -> Rule | None:
         """The rule of an operation, or None if it has none."""
-        return getattr(primitive, self._attribute, None)
+        return primitive.more_rules.get(self.name)  # type: ignore[no-any-return]
 
     def needed(self, primitive: Any, transformation: str) -> Rule:
         """The rule of an operation, for a transformation that cannot do without it.
