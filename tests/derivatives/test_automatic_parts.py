@@ -15,6 +15,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import (
     ShapeDtypeStruct,
+    custom_jvp,
     grad,
     hessian,
     jit,
@@ -30,6 +31,9 @@ from pullback.ad_checkpoint import saved_residuals
 from pullback.core.errors import ArgumentError, ConcretizationTypeError
 from pullback.core.jaxpr import subjaxprs
 from pullback.derivatives import preaccumulate
+from pullback.extend import Primitive
+from pullback.primitives import elementwise
+from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.automatic import automatic
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
@@ -201,6 +205,55 @@ def test_what_is_not_differentiated_need_not_be_differentiable() -> None:
         return bend(x) * fixed[0] * fixed[1]
 
     assert_close(grad(f, preaccumulate="auto")(0.7, 1.2), grad(f)(0.7, 1.2))
+
+
+@custom_jvp
+def with_a_faulty_rule(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+@with_a_faulty_rule.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    raise ZeroDivisionError("within the rule")
+
+
+def test_an_error_within_a_rule_comes_out() -> None:
+    step = lambda c, _: (with_a_faulty_rule(c) * jnp.cos(c), None)
+    inner = lambda x: lax.fori_loop(0, 3, lambda i, c: with_a_faulty_rule(c), x)
+    for call in (
+        lambda: grad(lambda x: jnp.exp(with_a_faulty_rule(x)), preaccumulate="auto")(0.5),
+        lambda: grad(inner, preaccumulate="auto")(0.5),
+        lambda: lax.scan(step, 0.5, None, 3, preaccumulate="auto"),
+        lambda: lax.scan(lambda c, _: (inner(c), None), 0.5, None, 3, preaccumulate="auto"),
+    ):
+        with pytest.raises(ZeroDivisionError, match="within the rule"):
+            call()
+
+
+def test_an_error_within_the_derivative_of_an_operation_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(*operands: Any, **params: Any) -> Any:
+        raise ZeroDivisionError("within the table of partial derivatives")
+
+    monkeypatch.setitem(partials._EDGES, elementwise.mul_p, faulty)
+    with pytest.raises(ZeroDivisionError, match="within the table"):
+        grad(lambda x: bend(2.5 * x), preaccumulate="auto")(0.5)
+    step = lambda c: lax.fori_loop(0, 3, lambda i, c: bend(1.5 * c), c)
+    with pytest.raises(ZeroDivisionError, match="within the table"):
+        lax.scan(lambda c, _: (step(c), None), 0.5, None, 3, preaccumulate="auto")
+
+
+def test_what_refuses_its_derivative_is_in_no_part() -> None:
+    host = lambda y: pure_callback(np.cos, ShapeDtypeStruct((), "float64"), y)
+    opaque = Primitive("opaque_of_parts")  # which has no derivative
+    opaque.def_impl(np.cos)
+    opaque.def_abstract_eval(lambda aval: aval)
+    for fixed in (host, opaque.bind):
+
+        def f(c: Any, y: Any, choice: Any, fixed: Any = fixed) -> Any:
+            return lax.scan(lambda c, _: (bend(c) * fixed(y), None), c, None, 3, preaccumulate=choice)[0]
+
+        assert_close(f(0.5, 0.3, "auto"), f(0.5, 0.3, None))
+        assert_close(grad(f)(0.5, 0.3, "auto"), grad(f)(0.5, 0.3, None))
 
 
 def test_the_function_is_traced() -> None:

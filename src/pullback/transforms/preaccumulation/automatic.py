@@ -27,7 +27,7 @@ from pullback.transforms.interpreters.inlining import flattened, programs_in_ste
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.stage import StageTracer, stage_flat
 from pullback.transforms.preaccumulation import partials
-from pullback.transforms.preaccumulation.local_jacobians import NotElementwise, Recorder, useful_variables
+from pullback.transforms.preaccumulation.local_jacobians import REFUSALS, NotElementwise, Recorder, useful_variables
 from pullback.transforms.preaccumulation.primitive import Part, preaccumulate_p, run_freeing
 
 LONGEST = 200
@@ -222,7 +222,7 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
         if not plain or eqn.effect or free_axes(primitive, params):
             raise NotElementwise(eqn)
         outs, ends = recorder.run(eqn, values, places)
-    except Exception:  # NotElementwise, or a derivative by an operand that nobody asked for is refused
+    except REFUSALS:
         out = primitive.bind(*values, **params)
         outs = list(out) if primitive.multiple_results else [out]
         return outs, Cost(False, operands, *_as_a_whole(eqn, values, own))

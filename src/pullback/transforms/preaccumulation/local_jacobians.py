@@ -15,7 +15,13 @@ import numpy as np
 
 from pullback.core import dtypes, source
 from pullback.core.array import SCALARS
-from pullback.core.errors import PreaccumulationError
+from pullback.core.errors import (
+    CallbackError,
+    ClosedOverError,
+    ForeignCallError,
+    MissingRuleError,
+    PreaccumulationError,
+)
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.lists import select, spread
 from pullback.core.trace import state
@@ -136,6 +142,11 @@ class NotElementwise(Exception):
         self.eqn = eqn
 
 
+REFUSALS = NotElementwise, MissingRuleError, CallbackError, ClosedOverError, ForeignCallError
+"""What is raised for an equation that is in no part. It does not work element for element, or a derivative is refused:
+perhaps by an operand that nobody differentiates by; who does is told. All other errors are faults, and come out."""
+
+
 class Recorder:
     """Runs equations, and makes the computational graph of what they compute.
 
@@ -237,7 +248,7 @@ def is_elementwise(closed: ClosedJaxpr) -> bool:
     active = [dtypes.is_inexact(a.dtype) for a in closed.in_avals]
     try:
         stage_flat(closed, partial(_recorded, flattened(closed), active), closed.in_avals)
-    except Exception:  # NotElementwise, or a derivative by an input that nobody asked for is refused
+    except REFUSALS:
         return False
     return True
 
