@@ -41,8 +41,8 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
         degree. It decides how many products are computed, and nothing else.
 
     Returns:
-      A function of the same arguments. Eager, one of more than 100 operations runs as a compiled program, as loops do;
-      under ``disable_jit`` it is ``fun`` itself.
+      A function of the same arguments. Eager, one of more than 100 operations runs as a compiled program, as loops do,
+      unless its arrays are large; under ``disable_jit`` it is ``fun`` itself.
 
     Raises:
       ArgumentError: there is no such order (a TypeError and ValueError).

@@ -41,6 +41,7 @@ from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.elimination import Graph
+from pullback.transforms.preaccumulation.ordering import economical
 
 Vertices = Sequence[int | None]
 
@@ -129,7 +130,7 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
         run = _by_columns if _fewer_columns(closed, active, order) else _by_rows
         program = stage_flat(closed, partial(run, closed, active, entries), closed.in_avals)
     used = [True] * len(program.out_avals)
-    return LocalJacobian(dce_closed_jaxpr(program, used, instantiate=True)[0], entries)
+    return LocalJacobian(economical(dce_closed_jaxpr(program, used, instantiate=True)[0]), entries)
 
 
 # By elimination ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ same kind, and multiplies the tangents by the Jacobian. So reverse mode keeps th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import NUMPY_REFUSES, Primitive, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
@@ -25,6 +26,8 @@ from pullback.transforms.interpreters.inlining import runs_once
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.preaccumulation.local_jacobians import MOST_ENTRIES, MOST_ENTRIES_AGAIN, local_jacobian
+from pullback.transforms.preaccumulation.on_host import host_program
+from pullback.transforms.preaccumulation.ordering import last_uses
 
 Dims = Sequence[int | None]
 
@@ -95,10 +98,15 @@ def bind(part: Part, operands: Sequence[Any]) -> list[Any]:
 
 @preaccumulate_p.impl
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The results: of a few operations one by one, of more as a compiled program."""
+    """The results: of a few operations, and of operations on large arrays, one by one; else as a compiled program."""
     closed = params["jaxpr"]
     plain = config.disable_jit or config.debug_nans or config.debug_infs
-    if not plain and (op_count(closed) > INTERPRETED or not all(map(is_at_home, args))):
+    at_home = all(map(is_at_home, args))
+    if not plain and (op_count(closed) > INTERPRETED or not at_home):
+        if at_home and (program := host_program(closed)) is not None:
+            # Too little memory, or a call within a rule of NumPy's: the general way explains it.
+            with contextlib.suppress(*NUMPY_REFUSES):
+                return state.silently(program.run, args)  # type: ignore[no-any-return]
         from pullback.backends.one_operation import evaluate
 
         return evaluate(preaccumulate_p, args, params)  # type: ignore[no-any-return]
@@ -130,16 +138,8 @@ def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 @cached_by_jaxpr
-def _last_uses(closed: ClosedJaxpr) -> list[list[Var]]:
-    """For each equation the variables that it reads or binds, and that nothing reads later."""
-    jaxpr = closed.jaxpr
-    read: set[Any] = set(jaxpr.outvars)
-    found: list[list[Var]] = []
-    for eqn in reversed(jaxpr.eqns):
-        atoms = dict.fromkeys([*eqn.invars, *eqn.outvars])
-        found.append([a for a in atoms if isinstance(a, Var) and a not in read])
-        read.update(atoms)
-    return found[::-1]
+def _last_uses(closed: ClosedJaxpr) -> list[list[Any]]:
+    return last_uses(closed.jaxpr.eqns, closed.jaxpr.outvars)
 
 
 @preaccumulate_p.lowering

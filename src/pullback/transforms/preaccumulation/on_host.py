@@ -1,0 +1,123 @@
+"""Programs of operations on large arrays, run by NumPy.
+
+Beside what single operations cost by themselves, nothing wraps their results, and a result takes the memory of an
+operand that nothing reads later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.array import ArrayImpl, as_array, host_value
+from pullback.core.jaxpr import ClosedJaxpr, Var
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+from pullback.primitives.elementwise import add_any_p, add_p, div_p, mul_p, neg_p, sub_p
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.preaccumulation.ordering import last_uses
+
+LARGE = 2**14
+"""NumPy runs programs of operations on elements whose arrays have at least so many elements on average.
+
+Processor time in ms of the gradient through twelve of Newton's steps, by NumPy and compiled (without the time for
+compiling, 0.3 s); two cores, NumPy 2.4, jaxlib 0.10.2:
+
+| function, dtype | 1,000 points | 10,000 | 30,000 | 100,000 |
+|---|---|---|---|---|
+| sine, float32 | 1.8, 1.9 | 2.5, 3.7 | 3.9, 7.9 | 8.5, 22 |
+| sine, float64 | 2.2, 2.4 | 5.2, 8.0 | 11, 20 | 33, 61 |
+| exponential, float32 | 1.3, 1.2 | 1.8, 1.9 | 2.6, 2.5 | 6.7, 6.8 |
+| exponential, float64 | 1.2, 1.3 | 2.3, 2.2 | 4.5, 4.7 | 13, 28 |
+| cubic polynomial, float32 | 1.8, 1.7 | 2.1, 1.9 | 3.1, 3.6 | 7.9, 7.2 |
+| cubic polynomial, float64 | 1.5, 1.4 | 2.5, 2.4 | 5.3, 4.4 | 14, 27 |
+"""
+
+_INTO: dict[Primitive, Any] = {
+    add_any_p: np.add,
+    add_p: np.add,
+    div_p: np.divide,
+    mul_p: np.multiply,
+    neg_p: np.negative,
+    sub_p: np.subtract,
+}
+"""Operations on real numbers that may write their result into the memory of an operand."""
+
+
+class HostStep(NamedTuple):
+    """An equation that NumPy computes.
+
+    Attributes:
+      rule: the host rule, with the parameters.
+      operands: the numbers of the values that it takes.
+      result: the number of its result.
+      into: the number of an operand that nothing reads later, and whose memory the result takes; or None.
+      dead: the numbers of the values that nothing reads later.
+    """
+
+    rule: Callable[..., Any]
+    operands: list[int]
+    result: int
+    into: int | None
+    dead: list[int]
+
+
+class HostProgram(NamedTuple):
+    """A program that NumPy computes. Its values are numbered: first the inputs, then what is known, then results.
+
+    Attributes:
+      known: the values that do not depend on the inputs.
+      steps: the equations.
+      results: the number of each result, and whether it is weakly typed.
+    """
+
+    known: list[Any]
+    steps: list[HostStep]
+    results: list[tuple[int, bool]]
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """The results for concrete arguments, where NumPy's warnings are off."""
+        values = [*[host_value(as_array(x)) for x in args], *self.known, *[None] * len(self.steps)]
+        for rule, operands, result, into, dead in self.steps:
+            if into is not None:
+                values[result] = rule(*[values[i] for i in operands], out=values[into])
+            else:
+                values[result] = rule(*[values[i] for i in operands])
+            for i in dead:
+                values[i] = None
+        return [ArrayImpl(values[i], weak) for i, weak in self.results]
+
+
+@cached_by_jaxpr
+def host_program(closed: ClosedJaxpr) -> HostProgram | None:
+    """A program as NumPy runs it, if it is one of operations on large arrays."""
+    jaxpr = closed.jaxpr
+    if any(eqn.primitive.host_rule is None or eqn.primitive.multiple_results for eqn in jaxpr.eqns):
+        return None
+    if sum(eqn.outvars[0].aval.size for eqn in jaxpr.eqns) < LARGE * len(jaxpr.eqns):
+        return None
+    atoms = [*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars]
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    known.update((a, a.val) for a in atoms if not isinstance(a, Var))
+    order = [*jaxpr.invars, *known, *[eqn.outvars[0] for eqn in jaxpr.eqns]]
+    numbers = {a: i for i, a in enumerate(order)}
+    own: dict[Any, ShapedArray] = {}  # results in memory that nobody else has
+    steps: list[HostStep] = []
+    for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr.eqns, jaxpr.outvars), strict=True):
+        v = eqn.outvars[0]
+        rule: Any = _INTO.get(eqn.primitive) if v.aval.dtype.char in "fd" else None
+        into = None
+        if rule is not None:
+            into = next((numbers[a] for a in dead if own.get(a) == v.aval), None)
+            if v.aval.shape:  # NumPy returns a scalar otherwise
+                own[v] = v.aval
+        else:
+            rule = partial(eqn.primitive.host_rule, **eqn.params) if eqn.params else eqn.primitive.host_rule  # type: ignore
+            for a in eqn.invars:  # of which the result may be a view
+                own.pop(a, None)
+        steps.append(HostStep(rule, [numbers[a] for a in eqn.invars], numbers[v], into, [numbers[a] for a in dead]))
+    results = [(numbers[a], a.aval.weak_type) for a in jaxpr.outvars]
+    return HostProgram([host_value(as_array(x)) for x in known.values()], steps, results)
