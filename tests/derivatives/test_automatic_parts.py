@@ -15,13 +15,16 @@ import pullback
 import pullback.numpy as jnp
 from pullback import (
     ShapeDtypeStruct,
+    ad,
     custom_jvp,
     grad,
     hessian,
+    jacrev,
     jit,
     jvp,
     lax,
     make_jaxpr,
+    new_ref,
     pure_callback,
     value_and_grad,
     vjp,
@@ -155,6 +158,65 @@ def test_scan_with_parts_and_few_states() -> None:
     assert_close(grad(lambda x: f(x, "auto"))(x), grad(lambda x: f(x, None))(x))
 
 
+@pytest.mark.parametrize("bounds", ["known", "traced"])
+def test_fori_loop_with_parts_is_fori_loop(bounds: str) -> None:
+    def run(x: Any, w: Any, choice: Any) -> Any:
+        count = 3 if bounds == "known" else jnp.asarray(3) + jnp.asarray(w[0, 1], int)
+        return lax.fori_loop(0, count, lambda i, c: bend(c @ w) * i, x, preaccumulate=choice)
+
+    x, w = np.linspace(0, 1, 8), np.eye(8) * 0.9
+    plain, changed = (lambda x, w, choice=choice: jnp.sum(run(x, w, choice)) for choice in (None, "auto"))
+    assert_close(changed(x, w), plain(x, w))
+    for wrap in (lambda f: f, jit):
+        assert_close(wrap(grad(changed, (0, 1)))(x, w), grad(plain, (0, 1))(x, w))
+    xs = x + np.zeros((2, 1))
+    assert_close(vmap(grad(changed), (0, None))(xs, w), vmap(grad(plain), (0, None))(xs, w))
+    assert "preaccumulate" in str(make_jaxpr(changed)(x, w))
+
+
+def test_while_loop_with_parts_is_while_loop() -> None:
+    def run(x: Any, w: Any, choice: Any, **options: Any) -> Any:
+        step = lambda c: (c[0] + 1, bend(c[1] @ w))
+        return lax.while_loop(lambda c: c[0] < 4, step, (0, x), preaccumulate=choice, **options)[1].sum()
+
+    x, w = np.linspace(0, 1, 8), np.eye(8) * 0.9
+    plain = grad(lambda x, w: run(x, w, None), (0, 1))(x, w)
+    assert_close(grad(lambda x, w: run(x, w, "auto"), (0, 1))(x, w), plain)
+    assert_close(grad(lambda x, w: run(x, w, "auto", checkpoints=2), (0, 1))(x, w), plain)
+    found = str(make_jaxpr(lambda x, w: run(x, w, "auto"))(x, w))
+    assert "preaccumulate" in found
+    with pullback.disable_jit():
+        assert_close(run(x, w, "auto"), run(x, w, None))
+
+
+def test_vjp_and_jacrev_with_parts() -> None:
+    f = lambda x, w: {"bent": bend(x @ w), "sum": jnp.sum(bend(x))}
+    x, w = np.linspace(0, 1, 4), np.eye(4) * 0.9
+    outs = [vjp(f, x, w, preaccumulate=choice) for choice in (None, "auto")]
+    assert_close(outs[1][0], outs[0][0])
+    assert_close(outs[1][1](outs[0][0]), outs[0][1](outs[0][0]))
+    kept = [len({id(a) for a in pullback.tree.leaves(pull) if a.shape == (4,)}) for _, pull in outs]
+    assert kept == [11, 3]  # five for each bend, or its derivative; and x, which w is multiplied by
+    assert_close(*[jacrev(f, (0, 1), preaccumulate=choice)(x, w) for choice in (None, "auto")])
+    with_aux = lambda x: (bend(x), "a name")
+    out, pull, aux = vjp(with_aux, x, has_aux=True, preaccumulate="auto")
+    assert_close(pull(out), vjp(bend, x)[1](out))
+    assert aux == jacrev(with_aux, has_aux=True, preaccumulate="auto")(x)[1] == "a name"
+
+
+def test_vjp_of_references_with_parts() -> None:
+    def f(ref: Any, x: Any) -> Any:
+        ref[...] = bend(ref[...] * x)
+        return jnp.sum(ref[...] * bend(x))
+
+    def gradients(choice: Any) -> Any:
+        ref, total = new_ref(np.linspace(0.1, 1, 4)), new_ref(np.zeros(4))
+        out, pull = vjp(f, ref, np.linspace(0.3, 0.5, 4), preaccumulate=choice)
+        return out, ref[...], pull.with_refs(total, ad.GradValue())(jnp.ones(()))[1], total[...]
+
+    assert_close(gradients("auto"), gradients(None))
+
+
 def test_a_solver_is_found() -> None:
     points = np.linspace(0.5, 2.0, 20), np.linspace(1.0, 2.0, 20)
 
@@ -268,7 +330,11 @@ def test_there_is_one_choice(choice: Any) -> None:
     for call in (
         lambda: grad(bend, preaccumulate=choice),
         lambda: value_and_grad(bend, preaccumulate=choice),
+        lambda: vjp(bend, 1.0, preaccumulate=choice),
+        lambda: jacrev(bend, preaccumulate=choice),
         lambda: lax.scan(lambda c, x: (c, x), 0.0, np.ones(2), preaccumulate=choice),
+        lambda: lax.fori_loop(0, 2, lambda i, c: c, 0.0, preaccumulate=choice),
+        lambda: lax.while_loop(lambda c: c < 0, lambda c: c, 0.0, preaccumulate=choice),
     ):
         with pytest.raises(ArgumentError, match='preaccumulate must be "auto", or None, got'):
             call()

@@ -22,6 +22,7 @@ from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
+from pullback.transforms.derivatives.grad import check_parts as check_parts
 from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
@@ -421,3 +422,10 @@ def check_checkpoints(what: str, checkpoints: Any) -> None:
         f"{what}: checkpoints is the number of states that are kept for reverse mode, an int of at least 1, or None, "
         f"got {checkpoints!r}"
     )
+
+
+def in_chosen_parts(program: ClosedJaxpr, carry: Carry, changing: range) -> ClosedJaxpr:
+    """The program of a step, of which parts keep their local Jacobian; ``changing`` are its inputs that are carried."""
+    from pullback.transforms.preaccumulation.automatic import in_step
+
+    return in_step(program, name_of(carry.function), changing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from pullback.control.common import Carry, array_of, check_checkpoints, known, leaves_of
+from pullback.control.common import Carry, array_of, check_checkpoints, check_parts, known, leaves_of
 from pullback.control.loops import run_while
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan import checked_unroll, run_scan
@@ -32,6 +32,7 @@ def fori_loop(
     unroll: int | bool | None = None,
     checkpoints: int | None = None,
     progress: bool | str = False,
+    preaccumulate: str | None = None,
 ) -> Array: ...
 @overload
 def fori_loop(
@@ -43,6 +44,7 @@ def fori_loop(
     unroll: int | bool | None = None,
     checkpoints: int | None = None,
     progress: bool | str = False,
+    preaccumulate: str | None = None,
 ) -> R: ...
 @api_boundary
 def fori_loop(
@@ -54,6 +56,7 @@ def fori_loop(
     unroll: int | bool | None = None,
     checkpoints: int | None = None,
     progress: bool | str = False,
+    preaccumulate: str | None = None,
 ) -> Any:
     """Apply a function for each integer from ``lower`` to ``upper - 1``.
 
@@ -69,6 +72,7 @@ def fori_loop(
       checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
         for ``while_loop``.
       progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
+      preaccumulate: ``"auto"`` has parts of a step keep their local Jacobian for reverse mode, as for ``scan``.
 
     Returns:
       The carry after the last step.
@@ -82,6 +86,7 @@ def fori_loop(
     """
     check_callable(body_fun, "fori_loop")
     check_checkpoints("fori_loop", checkpoints)
+    check_parts("fori_loop", preaccumulate)
     check_progress("fori_loop", progress)
     first, last = _bounds(lower, upper)
     if progress:
@@ -89,12 +94,9 @@ def fori_loop(
     leaves, treedef = leaves_of(init_val, "fori_loop", "init_val")
     start, stop = known(first), known(last)
     if start is None or stop is None or not dtypes.is_integer(first.dtype):
-        return _unbounded(first, last, body_fun, leaves, treedef, unroll, checkpoints)
+        return _unbounded(first, last, body_fun, leaves, treedef, unroll, checkpoints, preaccumulate)
     if config.disable_jit:
-        value = tree.unflatten(treedef, leaves)
-        for i in range(int(start), int(stop)):
-            value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
-        return value
+        return _in_python(range(int(start), int(stop)), first, body_fun, tree.unflatten(treedef, leaves))
     length = max(int(stop) - int(start), 0)
     loop = Loop(length, False, checked_unroll("fori_loop", unroll or 1, length))
 
@@ -102,8 +104,15 @@ def fori_loop(
         return (add(i, 1), body_fun(i, tree.unflatten(treedef, tracers))), None
 
     carry = Carry("fori_loop", body_fun, [first, *leaves], treedef, ["i"])
-    outs, _, _ = run_scan(carry, step, [], tree.structure(None), loop, checkpoints)
+    outs, _, _ = run_scan(carry, step, [], tree.structure(None), loop, checkpoints, preaccumulate)
     return tree.unflatten(treedef, outs[1:])
+
+
+def _in_python(counts: range, first: Array, body_fun: Callable[..., Any], value: Any) -> Any:
+    """The carry after the last step."""
+    for i in counts:
+        value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
+    return value
 
 
 def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
@@ -121,8 +130,9 @@ def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress:
 
 
 def _unbounded(
-    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None
-) -> Any:
+    first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None,
+    preaccumulate: str | None,
+) -> Any:  # fmt: skip
     """A loop between bounds that are not integers known in Python."""
     if unroll is not None:
         raise ControlFlowError(
@@ -137,7 +147,7 @@ def _unbounded(
         return lt_p.bind(i, upper)
 
     carry = Carry("fori_loop", body_fun, [first, last, *leaves], treedef, ["i", "upper"])
-    return tree.unflatten(treedef, run_while(carry, body_fun, test, step, checkpoints)[2:])
+    return tree.unflatten(treedef, run_while(carry, body_fun, test, step, checkpoints, preaccumulate)[2:])
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:

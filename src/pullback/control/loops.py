@@ -17,7 +17,9 @@ from pullback.control.common import (
     Body,
     Carry,
     check_checkpoints,
+    check_parts,
     diverging,
+    in_chosen_parts,
     interned,
     known,
     leaves_of,
@@ -89,14 +91,25 @@ def while_loop(
     init_val: PyTree,
     *,
     checkpoints: int | None = None,
+    preaccumulate: str | None = None,
 ) -> Array: ...
 @overload
 def while_loop(
-    cond_fun: Callable[..., ArrayLike], body_fun: Callable[..., R], init_val: PyTree, *, checkpoints: int | None = None
+    cond_fun: Callable[..., ArrayLike],
+    body_fun: Callable[..., R],
+    init_val: PyTree,
+    *,
+    checkpoints: int | None = None,
+    preaccumulate: str | None = None,
 ) -> R: ...
 @api_boundary
 def while_loop(
-    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: PyTree, *, checkpoints: int | None = None
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: PyTree,
+    *,
+    checkpoints: int | None = None,
+    preaccumulate: str | None = None,
 ) -> Any:
     """Apply a function again and again, as long as a condition holds.
 
@@ -110,6 +123,7 @@ def while_loop(
         returns for them.
       checkpoints: how many states are kept for reverse mode, whatever the number of steps; those between are computed
         again. By default 128, or fewer if these took more than 64 MB.
+      preaccumulate: ``"auto"`` has parts of a step keep their local Jacobian for reverse mode, as for ``scan``.
 
     Returns:
       The carry for which the condition does not hold. Under ``vmap`` each example ends with its own.
@@ -124,6 +138,7 @@ def while_loop(
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
     check_checkpoints("while_loop", checkpoints)
+    check_parts("while_loop", preaccumulate)
     leaves, treedef = leaves_of(init_val, "while_loop", "init_val")
     if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
@@ -143,7 +158,7 @@ def while_loop(
     def test(*tracers: Any) -> Any:
         return _condition(cond_fun(tree.unflatten(treedef, tracers)), cond_fun)
 
-    return tree.unflatten(treedef, run_while(carry, cond_fun, test, step, checkpoints))
+    return tree.unflatten(treedef, run_while(carry, cond_fun, test, step, checkpoints, preaccumulate))
 
 
 def _condition(holds: Any, function: Any) -> Any:
@@ -162,8 +177,9 @@ def _condition(holds: Any, function: Any) -> Any:
 
 
 def run_while(
-    carry: Carry, test_function: Any, test: Callable[..., Any], step: Callable[..., Any], checkpoints: int | None
-) -> list[Any]:
+    carry: Carry, test_function: Any, test: Callable[..., Any], step: Callable[..., Any], checkpoints: int | None,
+    preaccumulate: str | None = None,
+) -> list[Any]:  # fmt: skip
     """The leaves of the final carry.
 
     Args:
@@ -172,6 +188,7 @@ def run_while(
       test: from the leaves of the carry to whether there is another step.
       step: from the leaves of the carry to a pair of the tree of the carry after a step, and None.
       checkpoints: how many states are kept for reverse mode.
+      preaccumulate: whether parts of a step keep their local Jacobian.
     """
     body = stage_step(carry, step, [], carry.names)
     refs = body.refs
@@ -200,6 +217,8 @@ def run_while(
 
     program, predicate = with_constants(body, results), with_constants(condition, [0])
     operands = [*condition.captured, *constants], [*body.captured, *constants], moving
+    if preaccumulate is not None:
+        program = in_chosen_parts(program, carry, range(len(operands[1]), len(program.in_avals)))
     outs = merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
     write_all(refs, outs[len(carry.leaves) :])
     return outs[: len(carry.leaves)]

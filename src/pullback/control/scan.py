@@ -11,6 +11,8 @@ from pullback.control.common import (
     Body,
     Carry,
     check_checkpoints,
+    check_parts,
+    in_chosen_parts,
     interned,
     leaf_names,
     leaves_of,
@@ -94,10 +96,7 @@ def scan(
     check_callable(f, "scan")
     check_checkpoints("scan", checkpoints)
     check_progress("scan", progress)
-    if preaccumulate is not None:
-        from pullback.transforms.preaccumulation.automatic import check_choice
-
-        check_choice("scan", preaccumulate)
+    check_parts("scan", preaccumulate)
     options: dict[str, Any] = {"checkpoints": checkpoints, "preaccumulate": preaccumulate}
     leaves, treedef = leaves_of(init, "scan", "init")
     if any(isinstance(x, RefCell) for x in tree.leaves(xs)):
@@ -218,10 +217,8 @@ def run_scan(
     if checkpoints is None or preaccumulate is not None:
         program = interned(program)
     if preaccumulate is not None:
-        from pullback.transforms.preaccumulation.automatic import in_step
-
         first = len(body.captured)
-        program = in_step(program, name_of(carry.function), range(first, first + len(init)))
+        program = in_chosen_parts(program, carry, range(first, first + len(init)))
     if checkpoints is None or not loop.length:
         outs, ys = hoist_loop_invariants(program, loop, body.captured, init, xs)
     else:

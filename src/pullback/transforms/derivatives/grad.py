@@ -139,10 +139,25 @@ def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Cal
     """A transformation with its choice of parts that keep their local Jacobian, checked."""
     if preaccumulate is None:
         return transformation
-    from pullback.transforms.preaccumulation.automatic import check_choice
-
-    check_choice(transformation.__name__, preaccumulate)
+    check_parts(transformation.__name__, preaccumulate)
     return partial(transformation, preaccumulate=preaccumulate)
+
+
+def check_parts(transformation: str, preaccumulate: str | None) -> None:
+    """Refuse another choice of the parts that keep their local Jacobian than none or ``"auto"``."""
+    if preaccumulate is not None:
+        from pullback.transforms.preaccumulation.automatic import check_choice
+
+        check_choice(transformation, preaccumulate)
+
+
+def in_chosen_parts(fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str) -> Any:
+    """A flat function of the user's, as a program of which parts keep their local Jacobian."""
+    if config.disable_jit:
+        return run
+    from pullback.transforms.preaccumulation.automatic import in_parts
+
+    return in_parts(fun, run, primals, transformation)
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
@@ -193,11 +208,7 @@ def _value_and_grad(
 ) -> Any:  # fmt: skip
     """The gradient of a function, and its value and its auxiliary output as they are asked for."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
-    run: Callable[..., Sequence[Any]] = flat
-    if preaccumulate is not None and not config.disable_jit:
-        from pullback.transforms.preaccumulation.automatic import in_parts
-
-        run = in_parts(flat, primals, options[0])
+    run = flat if preaccumulate is None else in_chosen_parts(fun, flat, primals, options[0])
     outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
     seed = _seed(value, options[0], fun, options[3])
@@ -411,10 +422,11 @@ for _kind in (LinearFunction, VJPFunction):
 
 def _linearize(
     fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
-    kind: type[LinearFunction], reduce_axes: Sequence[Any] = (),
+    kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), preaccumulate: str | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
+    check_parts(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
     held = contents(refs)
@@ -425,6 +437,8 @@ def _linearize(
     if refs:
         check_aliases(refs, f"{transformation} of {name_of(fun)}")
         run = WithRefs(flat, [i for i, x in enumerate(leaves) if isinstance(x, Ref)])
+    if preaccumulate is not None:
+        run = in_chosen_parts(fun, run, arrays, transformation)
     outs, program = linearize_flat(fun, run, arrays)
     if refs:  # what the references hold at the end comes last; its cotangent is zero
         written = [(r, x) for r, was, x in zip(refs, held, outs[-len(refs) :], strict=True) if x is not was]
@@ -442,16 +456,36 @@ def _linearize(
 
 @overload
 def vjp(
-    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False, reduce_axes: Sequence[Any] = ()
+    fun: Callable[..., R],
+    *primals: PyTree,
+    has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
 ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True], reduce_axes: Sequence[Any] = ()
+    fun: Callable[..., tuple[R, S]],
+    *primals: PyTree,
+    has_aux: Literal[True],
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
 ) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], S]: ...
 @overload
-def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool, reduce_axes: Sequence[Any] = ()) -> Any: ...
+def vjp(
+    fun: Callable[..., Any],
+    *primals: PyTree,
+    has_aux: bool,
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
+) -> Any: ...
 @api_boundary
-def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(
+    fun: Callable[..., Any],
+    *primals: PyTree,
+    has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
+) -> Any:
     """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
 
     Args:
@@ -460,6 +494,7 @@ def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce
       has_aux: whether ``fun`` returns a pair of an output and anything else.
       reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
         where it meets what does vary; along other axes each index has its own.
+      preaccumulate: ``"auto"`` has parts of ``fun`` keep their local Jacobian, as for :func:`grad`.
 
     Returns:
       ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and returns a tuple of
@@ -476,7 +511,7 @@ def vjp(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False, reduce
     >>> print(pull(pnp.ones(()))[0])
     1.0
     """
-    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes)
+    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, preaccumulate)
 
 
 @overload

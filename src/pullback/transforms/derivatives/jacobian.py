@@ -14,7 +14,7 @@ from pullback.core.errors import AllocationError, NotDifferentiableError
 from pullback.core.types import ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.slicing import concatenate, slice_in_dim
-from pullback.transforms.derivatives.grad import transposed
+from pullback.transforms.derivatives.grad import check_parts, in_chosen_parts, transposed
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
@@ -99,6 +99,8 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
     chunk_size: int | None = None,
+    *,
+    preaccumulate: str | None = None,
 ) -> Callable[..., PyTree]:
     """The Jacobian of a function, row by row in reverse mode: for functions with few outputs.
 
@@ -109,6 +111,7 @@ def jacrev(
       holomorphic: the promise that ``fun`` is holomorphic; its outputs are then complex.
       allow_int: whether to accept integer and boolean inputs, whose derivatives have dtype ``float0``.
       chunk_size: how many rows to compute at a time, which bounds the memory that is used; all by default.
+      preaccumulate: ``"auto"`` has parts of ``fun`` keep their local Jacobian, as for :func:`grad`.
 
     Returns:
       A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
@@ -123,19 +126,23 @@ def jacrev(
      [0. 4.]]
     """
     options = "jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int
-    return _jacrev(fun, options, chunk_size)
+    return _jacrev(fun, options, chunk_size, preaccumulate)
 
 
-def _jacrev(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
+def _jacrev(
+    fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None, preaccumulate: str | None = None
+) -> Callable[..., Any]:
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
+    check_parts(name, preaccumulate)
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
         active = [dtypes.is_inexact(x.dtype) for x in primals]
         inputs = [x for x, a in zip(primals, active, strict=True) if a]
-        outs, program = linearize_flat(fun, flat, primals, active)
+        run = flat if preaccumulate is None else in_chosen_parts(fun, flat, primals, name)
+        outs, program = linearize_flat(fun, run, primals, active)
         values = outs[: flat.count]
         program.outputs = program.outputs[: flat.count]
         _check_real(values, holomorphic, name, "output", fun)
@@ -159,7 +166,7 @@ def _jacrev(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
-    return Transformed(fun, jacobian_of, _jacrev, options, chunk_size)
+    return Transformed(fun, jacobian_of, _jacrev, options, chunk_size, preaccumulate)
 
 
 jacobian = jacrev

@@ -19,7 +19,6 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, free_axes
 from pullback.core.lists import select, spread
 from pullback.core.types import ShapedArray
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.dce import close
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.equal_programs import interned
@@ -37,13 +36,22 @@ MOST_WORK = 2
 for each result, whichever are fewer."""
 
 
-def in_parts(fun: FlatFunction, primals: Sequence[Any], transformation: str) -> Callable[..., list[Any]]:
-    """A function that is to be differentiated at a point, as a program of which parts keep their local Jacobian."""
+def in_parts(
+    function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
+) -> Callable[..., list[Any]]:
+    """A function that is to be differentiated at a point, as a program of which parts keep their local Jacobian.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences, of arrays but for what stands beside the results.
+      primals: the point, as arrays.
+      transformation: its name.
+    """
     avals = [typeof(x) for x in primals]
     others: dict[int, Any] = {}  # what stands beside the result and is no array
 
-    def run(*args: Any) -> list[Any]:
-        outs = fun(*args)
+    def arrays_of(*args: Any) -> list[Any]:
+        outs = run(*args)
         others.update((i, x) for i, x in enumerate(outs) if not isinstance(x, Array))
         return [x for x in outs if isinstance(x, Array)]
 
@@ -51,11 +59,11 @@ def in_parts(fun: FlatFunction, primals: Sequence[Any], transformation: str) -> 
         rest = iter(arrays)
         return [others[i] if i in others else next(rest) for i in range(len(arrays) + len(others))]
 
-    closed = stage_flat(fun.described, run, avals, f'{transformation} with preaccumulate="auto"')
+    closed = stage_flat(function, arrays_of, avals, f'{transformation} with preaccumulate="auto"')
     jaxpr, consts = closed.jaxpr, closed.consts
     program = interned(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
     active = [*[False] * len(consts), *[dtypes.is_inexact(a.dtype) for a in avals]]
-    chosen = automatic(program, tuple(active), name_of(fun.described))
+    chosen = automatic(program, tuple(active), name_of(function))
     return lambda *args: as_returned(run_freeing(chosen, [*consts, *args]))
 
 
