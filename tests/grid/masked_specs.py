@@ -8,10 +8,26 @@ from typing import Any
 
 import numpy as np
 from convolution_specs import CONVOLUTIONS
-from specs import CONTRACTIONS, NumpyArray, Spec, binary, linear_solves, triangular_solves
+from decomposition_specs import DECOMPOSITIONS
+from lax_specs import LAX
+from scipy_signal_specs import SCIPY_PRIMITIVES
+from sparse_specs import SPARSE
+from specs import CONTRACTIONS, PRIMITIVES, NumpyArray, Spec, binary, linear_solves, triangular_solves
 
 from pullback.core.trace import Primitive
-from pullback.primitives import contraction, convolution, linalg, lu, masked
+from pullback.primitives import (
+    contraction,
+    convolution,
+    linalg,
+    lu,
+    masked,
+    ragged,
+    recursive_filter,
+    reductions,
+    scatter,
+    sparse,
+    tridiagonal,
+)
 
 FIRST, SECOND, BOTH = (True, False), (False, True), (True, True)
 
@@ -33,7 +49,7 @@ def on_elements(p: Primitive, product: Any, zeros: tuple[bool, bool], dtypes: st
 
 def as_base(p: Primitive, base: Spec, zeros: tuple[bool, ...], **options: Any) -> Spec:
     """The row of an operation, which serves for the masked one: no sample has a zero in it."""
-    keywords = base.function.keywords  # type: ignore[attr-defined]
+    keywords = getattr(base.function, "keywords", {})
     function = partial(p.bind, **keywords, zeros=zeros)
     return replace(base, name=f"masked_{base.name}{zeros}", operation=p.name, function=function, **options)
 
@@ -42,6 +58,20 @@ def masked_linear_solve(a: Any, b: Any) -> Any:
     factors, _, permutation = lu.lu(a)
     zeros = (False, False, False, True)
     return lu.masked_linear_solve_p.bind(a, factors, permutation, b, transpose=False, zeros=zeros)
+
+
+OTHERS: list[tuple[Primitive, tuple[bool, ...]]] = [
+    (reductions.masked_linear_recurrence_p, SECOND),
+    (recursive_filter.masked_recursive_filter_p, SECOND),
+    (scatter.masked_scatter_mul_p, (True, False, False)),
+    (ragged.masked_grouped_rows_p, (True, False, False)),
+    (ragged.masked_grouped_products_p, (False, True, False)),
+    (sparse.masked_blocks_times_dense_p, (True, False, False)),
+    (sparse.masked_blocks_times_dense_p, (False, False, True)),
+    (sparse.masked_blocks_of_product_p, (True, False, False)),
+    (tridiagonal.masked_tridiagonal_solve_p, (False, False, False, True)),
+]
+BASES = {s.operation: s for s in [*PRIMITIVES, *LAX, *SPARSE, *SCIPY_PRIMITIVES, *DECOMPOSITIONS][::-1]}
 
 
 MASKED: list[Spec] = [
@@ -71,5 +101,9 @@ MASKED: list[Spec] = [
             function=masked_linear_solve, differentiable=(1,),
         )
         for a, b in (((3, 3), (3, 2)), ((2, 3, 3), (2, 3, 1)))
+    ),
+    *(
+        as_base(p, BASES[p.name.removeprefix("masked_")], zeros, dtypes="f", derivative="d", ugly=False)
+        for p, zeros in OTHERS
     ),
 ]  # fmt: skip

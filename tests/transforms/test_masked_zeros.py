@@ -32,9 +32,11 @@ from pullback import (
     vmap,
 )
 from pullback.custom_derivatives import linear_call
+from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
 from pullback.primitives.contraction import dot_general_p, masked_dot_general_p
 from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
 from pullback.primitives.masked import masked_div_p, masked_mul_p
+from pullback.scipy import signal
 from tests.helpers import EXHAUSTIVE, chosen
 from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
 
@@ -205,6 +207,79 @@ def test_numbers_that_are_not_finite_are_derivatives_too(on: None) -> None:
     for f in (lambda x: x / 0.0, lambda x: x * np.inf, lambda x: x * float("nan")):
         g = grad(lambda x, f=f: jnp.where(x > 5, f(x), 0.0))
         assert g(1.0) == jit(g)(1.0) == 0.0
+
+
+BAD = np.array([1.0, np.inf, 2.0], np.float32)
+"""Of three values one that is infinite, whose results are not taken."""
+TAKEN = np.array([True, False, True])
+
+
+def sparse_by_dense(x: Any) -> Any:
+    matrix = BCOO((x, jnp.array([[0, 0], [1, 1], [2, 2]])), shape=(3, 3))
+    return jnp.where(TAKEN, matrix @ jnp.asarray(BAD), 0.0)
+
+
+def dense_by_sparse(x: Any) -> Any:
+    return jnp.where(TAKEN, BCOO((jnp.asarray(BAD), jnp.array([[0, 0], [1, 1], [2, 2]])), shape=(3, 3)) @ x, 0.0)
+
+
+def sampled_product(x: Any) -> Any:
+    found = bcoo_dot_general_sampled(x[:, None], jnp.asarray(BAD)[None], jnp.array([[0, 0], [1, 1], [2, 2]]),
+                                     dimension_numbers=(([1], [0]), ([], [])))  # fmt: skip
+    return jnp.where(TAKEN, found, 0.0)
+
+
+def rows_in_groups(x: Any) -> Any:
+    out = lax.ragged_dot(jnp.asarray(BAD)[:, None], x[:, None, None], jnp.array([1, 1, 1]))
+    return jnp.where(TAKEN, out[:, 0], 0.0)
+
+
+def windows_of_rows(x: Any) -> Any:
+    out = lax.ragged_dot(x[:, None], jnp.asarray(BAD)[:, None, None], jnp.array([1, 1, 1]))
+    return jnp.where(TAKEN, out[:, 0], 0.0)
+
+
+def multiplied_at(x: Any) -> Any:
+    return jnp.where(TAKEN, x.at[jnp.arange(3)].multiply(jnp.asarray(BAD)), 0.0)
+
+
+def filtered(x: Any) -> Any:
+    return jnp.where(False, signal.lfilter(jnp.array([1.0]), jnp.array([1.0, np.inf, 1.0]), x), x * BAD[0])
+
+
+def tridiagonal(x: Any) -> Any:
+    out = lax.linalg.tridiagonal_solve(jnp.zeros(3), jnp.array([1.0, np.nan, 1.0]), jnp.zeros(3), x[:, None])[:, 0]
+    return jnp.where(False, out, x * 2)
+
+
+SUMS: dict[str, tuple[Any, list[float]]] = {
+    "sparse by dense": (sparse_by_dense, [1.0, 0.0, 2.0]),
+    "dense by sparse": (dense_by_sparse, [1.0, 0.0, 2.0]),
+    "sampled product": (sampled_product, [1.0, 0.0, 2.0]),
+    "rows in groups": (rows_in_groups, [1.0, 0.0, 2.0]),
+    "windows of rows": (windows_of_rows, [1.0, 0.0, 2.0]),
+    "multiplied at": (multiplied_at, [1.0, 0.0, 2.0]),
+    "filter": (filtered, [1.0, 1.0, 1.0]),
+    "tridiagonal": (tridiagonal, [2.0, 2.0, 2.0]),
+    "recurrence": (lambda x: jnp.where(TAKEN[::2], jnp.cumprod(x * jnp.array([2.0, np.inf, 1.0]))[:1], 0), [4.0, 0, 0]),
+    "named axis": (
+        lambda x: vmap(lambda x: lax.psum(jnp.where(x > 0, jnp.log(x), 0.0), "i"), axis_name="i")(x - 1) / 3,
+        [0.5, 0.0, 1.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SUMS)
+def test_sums_of_products_and_filters(case: str, on: None) -> None:
+    f, expected = SUMS[case]
+    point = jnp.array([3.0, 1.0, 2.0])
+    gradient = grad(lambda x: jnp.sum(f(x)))
+    for way in (gradient, jit(gradient), lambda x: vmap(gradient)(jnp.stack([x, x]))[1]):
+        np.testing.assert_allclose(way(point), expected)
+    np.testing.assert_allclose(jacfwd(lambda x: jnp.sum(f(x)))(point), expected)
+    assert np.isfinite(jacfwd(gradient)(point)).all()
+    with masked_zeros(False):
+        assert np.isnan(gradient(point)).any()
 
 
 def test_numbers_are_no_products(on: None) -> None:

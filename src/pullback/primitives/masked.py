@@ -124,31 +124,46 @@ for its loop is no longer one function of the processor. A training step of a ne
 """
 
 
-def masked_sum_of_products(base: Primitive) -> Primitive:
-    """Declare the masked primitive of one whose results are sums of products of elements of its two operands."""
-    p = masked_as_a_whole(base, _without_masked_terms)
+def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -> Primitive:
+    """Declare the masked primitive of one whose results are sums of products of elements of two of its operands.
+
+    Args:
+      base: the operation.
+      factors: the numbers of these operands; the others hold indices.
+    """
+    without = partial(_without_masked_terms, factors=factors)
+    p = masked_as_a_whole(base, without)
 
     @p.lowering
-    def lowering(hlo: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
-        out = hlo.inline(partial(base.bind, **params), x, y)
-        amend = partial(_without_masked_terms, base, zeros=zeros, **params)
+    def lowering(hlo: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:
+        out = hlo.inline(partial(base.bind, **params), *operands)
+        amend = partial(without, base, zeros=zeros, **params)
+        x, y = (operands[i] for i in factors)
         sizes = (*x.shape, *y.shape, *out.shape)
         if not any_symbolic(sizes) and math.prod(sizes) < _FEW_PRODUCTS**2:
-            return hlo.inline(amend, out, x, y)
-        return hlo.amended(hlo.compare(out, out, "NE"), out, lambda out: hlo.inline(amend, out, x, y))
+            return hlo.inline(amend, out, *operands)
+        return hlo.amended(hlo.compare(out, out, "NE"), out, lambda out: hlo.inline(amend, out, *operands))
 
     return p
 
 
-def _without_masked_terms(base: Primitive, out: Any, x: Any, y: Any, *, zeros: Zeros, **params: Any) -> Any:
+def _without_masked_terms(
+    base: Primitive, out: Any, *operands: Any, factors: tuple[int, int], zeros: Zeros, **params: Any
+) -> Any:
     """The sums of products ``out``, of which those that are NaN are computed again without the terms that are masked.
 
     The infinite and undefined factors are taken out of the sum. A sum is left as it is where such a factor has a term
     that is not masked: that is NaN beside one that is, even if by itself it would be infinite.
     """
 
-    def total(a: Any, b: Any) -> Any:
-        return base.bind(*[v if v.dtype == out.dtype else convert_element_type(v, out.dtype) for v in (a, b)], **params)
+    x, y = (operands[i] for i in factors)
+    zeros = zeros[factors[0]], zeros[factors[1]]
+
+    def total(*terms: Any) -> Any:
+        given = list(operands)
+        for i, v in zip(factors, terms, strict=True):
+            given[i] = v if v.dtype == out.dtype else convert_element_type(v, out.dtype)
+        return base.bind(*given, **params)
 
     finite = [_is_finite(v) for v in (x, y)]
     again = total(*[where(f, v, 0) if zeros[1 - i] else v for i, (f, v) in enumerate(zip(finite, (x, y), strict=True))])
@@ -198,7 +213,7 @@ def masked_as_a_whole(base: Primitive, amend: Callable[..., Any]) -> Primitive:
         return run_masked(run, [*primals, *tangents], [*zeros, *[True] * len(zeros)])
 
     @p.batch
-    def batch(axis: MappedAxis, args: Any, dims: Any, *, zeros: Zeros, **params: Any) -> Any:
+    def batch(axis: MappedAxis, args: Any, dims: Any, /, *, zeros: Zeros, **params: Any) -> Any:
         return run_masked(lambda *values: base.batch_rule(axis, values, dims, **params), args, zeros)  # type: ignore[misc]
 
     @partial(p.transpose, linear_in=base.linear_in)

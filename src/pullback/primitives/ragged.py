@@ -18,6 +18,7 @@ from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import INTEGER
 from pullback.primitives.linalg import matrix_transpose
+from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.reductions import cumsum
 from pullback.primitives.slicing import iota
 from pullback.primitives.sums import add_any
@@ -223,3 +224,9 @@ def _products_xla(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
         return hlo.op("stablehlo.dynamic_update_slice", [out, update, zero, i, zero, zero], shape, x.dtype)
 
     return _over_groups(hlo, x, sizes, hlo.splat(0, shape, x.dtype), step)
+
+
+# Masked zeros -----------------------------------------------------------------------------------------------------
+
+masked_grouped_rows_p = masked_sum_of_products(grouped_rows_p)
+masked_grouped_products_p = masked_sum_of_products(grouped_products_p)

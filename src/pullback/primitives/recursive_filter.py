@@ -20,7 +20,8 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape, same_dtype
-from pullback.primitives.reductions import linear_recurrence, reduce_sum
+from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.reductions import cumsum, linear_recurrence, reduce_sum
 from pullback.primitives.sums import sum_to
 
 
@@ -91,6 +92,17 @@ def _jvp(primals: Any, tangents: Any, *, reverse: bool) -> Any:
 @partial(recursive_filter_p.transpose, linear_in=(1,))
 def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
     return None, sum_to(recursive_filter(a, ct, not reverse), x)
+
+
+def _zero_before_the_signal(
+    base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool
+) -> Any:
+    """The results, which are zero up to the first element that is not."""
+    some = ops.convert_element_type(ops.ne_p.bind(x, 0), np.dtype(np.int32))
+    return ops.where(ops.eq(cumsum(some, len(x.shape) - 1, reverse), 0), 0, out)
+
+
+masked_recursive_filter_p = masked_as_a_whole(recursive_filter_p, _zero_before_the_signal)
 
 
 @recursive_filter_p.batch

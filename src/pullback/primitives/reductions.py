@@ -31,6 +31,7 @@ from pullback.primitives.checks import (
     check_positions,
     same_dtype,
 )
+from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.slicing import pad
 from pullback.primitives.sums import (
@@ -484,6 +485,18 @@ def _recurrence_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) ->
 @partial(linear_recurrence_p.transpose, linear_in=(1,))
 def _recurrence_transpose(ct: Any, a: Any, b: LinearVar, *, axis: int, reverse: bool) -> Any:
     return None, sum_to(linear_recurrence(shift(a, axis, 0, not reverse), ct, axis, not reverse), b)
+
+
+def _without_masked_states(
+    base: Primitive, out: Any, a: Any, b: Any, *, zeros: tuple[bool, ...], axis: int, reverse: bool
+) -> Any:
+    """The recurrence, in which states before the first ``b`` that is not zero stay zero, whatever they multiply."""
+    some = ops.convert_element_type(ops.ne_p.bind(b, 0), np.dtype(np.int32))
+    before = shift(cumsum(some, axis, reverse), axis, 0, reverse)
+    return linear_recurrence(ops.where(ops.eq(before, 0), 0, a), b, axis, reverse)
+
+
+masked_linear_recurrence_p = masked_as_a_whole(linear_recurrence_p, _without_masked_states)
 
 
 @linear_recurrence_p.batch

@@ -22,6 +22,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.gather import gather_p
+from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.reductions import is_extreme
 from pullback.primitives.windows import (
     GatherDimensionNumbers,
@@ -437,6 +438,15 @@ def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any
 @partial(scatter_mul_p.transpose, linear_in=(0,))
 def _scatter_mul_transpose(ct: Any, x: LinearVar, indices: Any, updates: Any, **params: Any) -> Any:
     return scatter_mul_p.bind(ct, indices, updates, **params), None, None
+
+
+def _zero_times_updates(
+    base: Primitive, out: Any, x: Any, indices: Any, updates: Any, *, zeros: tuple[bool, ...], **params: Any
+) -> Any:
+    return ops.where(ops.eq(x, 0), 0, out)
+
+
+masked_scatter_mul_p = masked_as_a_whole(scatter_mul_p, _zero_times_updates)
 
 
 def _extremum_jvp(p: Primitive) -> Any:

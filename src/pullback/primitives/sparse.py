@@ -30,6 +30,7 @@ from pullback.primitives import contraction, shapes, slicing
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import INTEGER, NUMBER
 from pullback.primitives.gather import gather
+from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.scatter import scatter_add
 from pullback.primitives.sums import add_any, reduce_sum
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -461,3 +462,9 @@ def _of_product_xla(hlo: Any, x: Any, y: Any, indices: Any) -> Any:
         return hlo.op("stablehlo.dynamic_update_slice", [out, update, first, zero, zero], shape, x.dtype)
 
     return hlo.convert(_loop(hlo, elements, step, hlo.splat(0, shape, x.dtype), body), dtype)
+
+
+# Masked zeros -----------------------------------------------------------------------------------------------------
+
+masked_blocks_times_dense_p = masked_sum_of_products(blocks_times_dense_p, factors=(0, 2))
+masked_blocks_of_product_p = masked_sum_of_products(blocks_of_product_p)

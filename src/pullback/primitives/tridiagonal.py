@@ -32,6 +32,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import element, repeat
+from pullback.primitives.masked import masked_solution
 from pullback.primitives.power_series import convolution, total
 from pullback.primitives.slicing import iota, pad
 
@@ -124,6 +125,9 @@ def _tridiagonal_solve_taylor(ans: Series, dl: Series, d: Series, du: Series, b:
 def _tridiagonal_solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: LinearVar) -> Any:
     last = len(d.shape) - 1
     return None, None, None, tridiagonal_solve(_moved(du, 1, last), d, _moved(dl, -1, last), ct)
+
+
+masked_tridiagonal_solve_p = masked_solution(tridiagonal_solve_p, lambda **params: True)
 
 
 @tridiagonal_solve_p.batch

@@ -368,7 +368,8 @@ sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params
 # With masked zeros these stand in the places of products and solutions.
 for _p in (
     elementwise.mul_p, elementwise.div_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
-    lu.linear_solve_p, linalg.triangular_solve_p,
+    lu.linear_solve_p, linalg.triangular_solve_p, tridiagonal.tridiagonal_solve_p, reductions.linear_recurrence_p,
+    recursive_filter.recursive_filter_p,
 ):  # fmt: skip
     _masked, _rule = _p.masked, sparsity.of(_p)
     assert _masked is not None
