@@ -58,6 +58,23 @@ def test_numpy_computes_the_same(p: Program) -> None:
         assert_close(args, kept, 0)
 
 
+def test_memory_that_a_view_has_is_not_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_host, "LARGE", 0)
+
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        view = y.T
+        z = y + 1.0  # the last to read y, whose memory the view still has
+        return view, z * z
+
+    x = np.arange(4.0).reshape(2, 2)
+    program = host_program(make_jaxpr(f)(x))
+    assert program is not None
+    assert any(step.into is not None for step in program.steps)
+    view, square = program.run([jnp.asarray(x)])
+    assert_close((view, square), ((x * 2).T, (2 * x + 1) ** 2))
+
+
 SIGNS = {
     "sum": lambda x, y: x + -y,
     "sum, the other": lambda x, y: -x + y,

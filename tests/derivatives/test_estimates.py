@@ -45,6 +45,14 @@ def test_estimates_are_within_their_standard_errors(method: str) -> None:
     assert 0.7 < np.std(scores) < 1.4
 
 
+def test_the_standard_error_is_that_of_a_mean_of_few_samples() -> None:
+    """Each sample is 2 or -2, so that the sum of their squared deviations is known from the mean."""
+    swap = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+    mean, error = stochastic_trace(swap, random.key(3), 5, method="hutchinson")
+    assert abs(mean) < 2
+    assert_close(error**2, (4 - mean**2) / 4)
+
+
 def test_hutch_plus_plus_is_exact_for_low_rank() -> None:
     value, error = stochastic_trace(LOW_RANK, random.key(0), 12, method="hutch++")
     assert_close(value, jnp.trace(LOW_RANK), 1e-10)

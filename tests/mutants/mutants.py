@@ -275,4 +275,28 @@ MUTANTS = (
         "if given.rounding < 1:",
         ["tests/test_test_util.py::TestWhatIsWrong::test_only_in_the_dtype_of_the_arguments"],
     ),
+    # A result is written into the memory of a view of an operand.
+    Mutant(
+        "views do not keep their memory",
+        "transforms/preaccumulation/on_host.py",
+        "own.pop(a, None)",
+        "own.get(a)",
+        ["tests/derivatives/test_economical_programs.py::test_memory_that_a_view_has_is_not_written_to"],
+    ),
+    # NaN where a recurrence that runs backwards starts with zeros.
+    Mutant(
+        "masked recurrences run forwards",
+        "primitives/reductions.py",
+        "before = shift(cumsum(some, axis, reverse), axis, 0, reverse)",
+        "before = shift(cumsum(some, axis), axis, 0)",
+        ["tests/transforms/test_masked_zeros.py::test_states_stay_zero_until_there_is_something"],
+    ),
+    # Standard errors of few samples are too small.
+    Mutant(
+        "the variance of estimates is that of all samples",
+        "derivatives/estimates.py",
+        "(count * (count - 1))",
+        "(count * count)",
+        ["tests/derivatives/test_estimates.py::test_the_standard_error_is_that_of_a_mean_of_few_samples"],
+    ),
 )

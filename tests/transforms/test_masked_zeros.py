@@ -36,6 +36,8 @@ from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
 from pullback.primitives.contraction import dot_general_p, masked_dot_general_p
 from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
 from pullback.primitives.masked import masked_div_p, masked_mul_p
+from pullback.primitives.recursive_filter import masked_recursive_filter_p
+from pullback.primitives.reductions import masked_linear_recurrence_p
 from pullback.scipy import signal
 from tests.helpers import EXHAUSTIVE, chosen
 from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
@@ -280,6 +282,17 @@ def test_sums_of_products_and_filters(case: str, on: None) -> None:
     assert np.isfinite(jacfwd(gradient)(point)).all()
     with masked_zeros(False):
         assert np.isnan(gradient(point)).any()
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("p", [masked_recursive_filter_p, masked_linear_recurrence_p], ids=["filter", "recurrence"])
+def test_states_stay_zero_until_there_is_something(p: Any, compiled: bool) -> None:
+    params = {"axis": 0} if p is masked_linear_recurrence_p else {}
+    x = jnp.array([0.0, 3.0, 1.0, 0.0])
+    factors = jnp.full(4, np.nan) if params else jnp.array([np.nan])
+    for reverse, expected in ((False, [0, 3, np.nan, np.nan]), (True, [np.nan, np.nan, 1, 0])):
+        run = partial(p.bind, zeros=(False, True), reverse=reverse, **params)
+        np.testing.assert_array_equal((jit(run) if compiled else run)(factors, x), expected)
 
 
 def test_numbers_are_no_products(on: None) -> None:

@@ -21,7 +21,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape, same_dtype
 from pullback.primitives.masked import masked_as_a_whole
-from pullback.primitives.reductions import cumsum, linear_recurrence, reduce_sum
+from pullback.primitives.reductions import cumsum, linear_recurrence, reduce_sum, shift
 from pullback.primitives.sums import sum_to
 
 
@@ -94,15 +94,14 @@ def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
     return None, sum_to(recursive_filter(a, ct, not reverse), x)
 
 
-def _zero_before_the_signal(
-    base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool
-) -> Any:
-    """The results, which are zero up to the first element that is not."""
+def _signal_at_first(base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool) -> Any:
+    """The results, which are the signal itself as long as all before is zero."""
+    last = len(x.shape) - 1
     some = ops.convert_element_type(ops.ne_p.bind(x, 0), np.dtype(np.int32))
-    return ops.where(ops.eq(cumsum(some, len(x.shape) - 1, reverse), 0), 0, out)
+    return ops.where(ops.eq(shift(cumsum(some, last, reverse), last, 0, reverse), 0), x, out)
 
 
-masked_recursive_filter_p = masked_as_a_whole(recursive_filter_p, _zero_before_the_signal)
+masked_recursive_filter_p = masked_as_a_whole(recursive_filter_p, _signal_at_first)
 
 
 @recursive_filter_p.batch
