@@ -15,6 +15,7 @@ import pullback.numpy as jnp
 from pullback import grad, make_jaxpr, vmap
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.derivatives import preaccumulate
+from pullback.primitives import elementwise
 from pullback.transforms.preaccumulation import on_host
 from pullback.transforms.preaccumulation.on_host import host_program
 from pullback.transforms.preaccumulation.ordering import economical, most_held, without_repeats, without_signs
@@ -152,3 +153,12 @@ def test_programs_of_large_arrays_are_not_compiled(monkeypatch: pytest.MonkeyPat
     gradients = [vmap(grad(f))(x) for f in (preaccumulate(lambda x: steps(x, 12)), lambda x: steps(x, 12))]
     assert seen == []
     assert_close(*gradients)
+
+
+def test_an_error_of_a_large_program_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(x: Any) -> Any:
+        raise ZeroDivisionError("within the host rule")
+
+    monkeypatch.setattr(elementwise.sin_p, "host_rule", faulty)
+    with pytest.raises(ZeroDivisionError, match="within the host rule"):
+        preaccumulate(lambda x: steps(x, 13))(np.linspace(0.5, 1.0, on_host.LARGE))

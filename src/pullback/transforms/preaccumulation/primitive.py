@@ -16,7 +16,7 @@ from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
-from pullback.core.trace import NUMPY_REFUSES, Primitive, state
+from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
@@ -104,8 +104,8 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     at_home = all(map(is_at_home, args))
     if not plain and (op_count(closed) > INTERPRETED or not at_home):
         if at_home and (program := host_program(closed)) is not None:
-            # Too little memory, or a call within a rule of NumPy's: the general way explains it.
-            with contextlib.suppress(*NUMPY_REFUSES):
+            # Too little memory, which the general way explains; or a call within a host rule, which enters no context.
+            with contextlib.suppress(MemoryError, RuntimeError):
                 return state.silently(program.run, args)  # type: ignore[no-any-return]
         from pullback.backends.one_operation import evaluate
 
