@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array
+from pullback.core.array import Array, host_value, is_on_host
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.taylor_rules import (
@@ -117,7 +117,7 @@ class TaylorTrace(Trace):
     ) -> Any:
         """The results of an operation, whose coefficients are computed when they are asked for."""
         assert self.made is not None
-        key = primitive, *[id(x) if isinstance(x, Array) else (type(x), repr(x)) for x in args]
+        key = primitive, *map(_identity, args)
         for others, outs in self.made.get(key, ()):
             if not primitive.effect and _is_same(primitive, others, params):
                 return outs
@@ -240,6 +240,13 @@ class TaylorTrace(Trace):
             if type(x) is TaylorTracer:
                 x.series.next = following
         return results
+
+
+def _identity(x: Any) -> Any:
+    """What an operand is known by. Rules compute orders and exponents anew, which are the same if they are equal."""
+    if is_on_host(x) and x.shape == ():
+        return x.dtype, x.weak_type, repr(host_value(x))
+    return id(x) if isinstance(x, Array) else (type(x), repr(x))
 
 
 def _is_complete(series: Series, order: int) -> bool:
