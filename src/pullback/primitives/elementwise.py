@@ -456,7 +456,7 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
 
 
 _BITS = 6
-"""Those of the whole exponents by which powers are products: below order 64, zero has zero derivatives by larger ones."""
+"""Those of the whole exponents by which powers are products. By larger ones 63 derivatives of zero are zero."""
 
 
 def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient:
