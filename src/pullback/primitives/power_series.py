@@ -32,6 +32,8 @@ _BLOCK = 1 << 13
 @sum_of_products_p.host
 def _sum_host(*factors: Any, scale: float) -> Any:
     out = factors[0] * factors[1]
+    if len(factors) == 2:
+        return out if scale == 1 else out * out.dtype.type(scale)
     if isinstance(out, np.ndarray):
         try:
             _add_products(out, factors[2:])
