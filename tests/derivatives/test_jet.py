@@ -104,6 +104,32 @@ def test_of_each_element() -> None:
     np.testing.assert_allclose(taylor(jnp.log, x, 3), [np.log(x), 1 / x, -1 / (2 * x**2), 1 / (3 * x**3)])
 
 
+ROWS: dict[str, Function] = {
+    "tanh": jnp.tanh,
+    "quotient": lambda x: jnp.exp(x) / (2 + x * x),
+    "power": lambda x: (1 + x) ** 2.5 * jnp.sqrt(2 + jnp.sin(x)),
+    "linear": lambda x: jnp.tanh(x @ jnp.array([[0.5, -1.0], [0.25, 2.0]]))[..., ::-1],
+    "mixed": lambda x: jnp.exp(jnp.sum(x, -1, keepdims=True)) * x * x[..., ::-1],
+    "complex": lambda x: jnp.exp(1j * x).imag * nn.sigmoid(x),
+    "of one power": lambda x: jnp.tanh(x * x) + jnp.exp(3 * x),
+    "outer product": lambda x: x[..., :, None] * jnp.exp(x)[..., None, :],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_small_arrays_and_large_ones(name: str) -> None:
+    """Small arrays are computed by other calls of NumPy than large ones, and than compiled ones."""
+    f = ROWS[name]
+    rng = np.random.default_rng(0)
+    terms = [0.5 * rng.normal(size=(6000, 2)) for _ in range(9)]
+    nothing = np.zeros((6000, 2))
+    for series in (terms, [terms[0], *[nothing] * 8], [nothing, nothing, *terms[2:]]):
+        x = rng.uniform(0.1, 0.9, (6000, 2))
+        large = jet(f, (x,), (series,))[1]
+        small = jet(f, (x[:3],), ([c[:3] for c in series],))[1]
+        np.testing.assert_allclose(np.array(small), np.array(large)[:, :3], rtol=1e-9, atol=1e-9)
+
+
 def test_order_zero_is_the_value() -> None:
     assert [float(c) for c in taylor(jnp.exp, 0.0, 0)] == [1.0]
     assert jet(jnp.exp, (0.0,), ((),)) == (1.0, [])

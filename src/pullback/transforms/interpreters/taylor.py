@@ -352,7 +352,7 @@ def _small_together(
     Eager, the calls of small operations take longer than what they compute.
     """
     of = x.known[1:]
-    if x.next is not None or len(of) < 3 or not state.trace.quick:
+    if x.next is not None or len(of) < 5 or not state.trace.quick:
         return None
     if primitive.multiple_results or primitive.batch_rule is None:
         return None
