@@ -1,4 +1,4 @@
-"""Every operation has a way to Taylor coefficients; of those that hold programs it is known how they have Laplacians."""
+"""Every operation has a way to Taylor coefficients, and those that hold programs a known one to Laplacians."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WITHOUT = {
     "call_exported": "`Exported.call` is a custom_vjp, whose rule is another exported function",
 }
 WHERE = (
-    "Give it a derivative rule beside it (`jvp`, `tangent`, or `slopes` of its declaration), which serves Taylor mode too; "
-    "a rule of the kind `taylor` or `taylor_program` (core/taylor_rules.py), if it has a cheaper recurrence or holds a "
+    "Give it a derivative rule beside it (`jvp`, `tangent`, or `slopes` of its declaration), which serves Taylor mode "
+    "too; or a rule of the kind `taylor` or `taylor_program` (core/taylor_rules.py), for a recurrence or a "
     "program; or an entry here that says why it has none."
 )
 
