@@ -413,8 +413,8 @@ def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
     """Of x**y = exp(y log x); where x is zero, coefficients of orders below y are zero, and others are not finite."""
     base = x[0] if type(x[0]) not in SCALARS else shapes.full((), x[0], ans[0].dtype)
-    inverse = Series([div(1, base)])
-    inverse.next = _div_taylor(inverse, Series([1]), x)
+    inverse = Series([div(1, base)])  # without `next`, by which it would refer to itself
+    next_inverse = _div_taylor(inverse, Series([1]), x)
     logarithm = Series([log(base)], integral(inverse, derivative(x)))
     usual = integral(ans, derivative(_product(y, logarithm)))
     below = real(y[0]) if dtypes.is_complex(base.dtype) and type(y[0]) not in SCALARS else y[0]
@@ -424,6 +424,7 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
         if k == 1:
             slopes = (_pow_by_x, x[1]), (_pow_by_y, y[1])
             return total(rule(t, x[0], y[0], ans[0]) for rule, t in slopes if t is not ZERO)
+        inverse.known.append(next_inverse(k - 1))
         c = usual(k)
         return c if c is ZERO else where(and_p.bind(at_zero, gt(below, k)), 0, c)
 
@@ -433,15 +434,11 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
     """Of x y' = exponent y x'. The slope y' / x' is a quotient of series, which begins with the derivative at x."""
 
-    def next_slope(k: int) -> Any:
-        rest = ZERO if ans[k] is ZERO else mul(exponent, ans[k])
-        rest = difference(rest, of_product(x, slope, k, first=1))
-        return rest if rest is ZERO else div(rest, x[0])
-
-    slope = Series([mul(exponent, pow(x[0], exponent - 1))], next_slope)
+    slope = Series([mul(exponent, pow(x[0], exponent - 1))])
     at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
 
     def coefficient(k: int) -> Any:
+        _extend_slope(slope, ans, x, exponent, x[0], k)
         c = usual(k)
         if k == 1 or c is ZERO or x[1] is ZERO:
             return c
@@ -453,6 +450,14 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
         return where(at_zero, mul(factor, integer_pow(x[1], k)), c)
 
     return coefficient
+
+
+def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divisor: Any, count: int) -> None:
+    """Compute so many coefficients of the slope y' / x' of a power y, which times x is the exponent times y."""
+    for k in range(len(slope.known), count):
+        rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
+        rest = difference(rest, of_product(x, slope, k, first=1))
+        slope.known.append(rest if rest is ZERO else div(rest, divisor))
 
 
 _BITS = 6
@@ -477,10 +482,7 @@ def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient
     there = None if at_zero is None else _power_at_zero(base, x, exponent, and_p.bind(at_zero, not_p.bind(whole)))
 
     def coefficient(k: int) -> Any:
-        if k > 1:
-            c = ZERO if powers[k - 1] is ZERO else mul(rest, powers[k - 1])
-            c = difference(c, of_product(x, slope, k - 1, first=1))
-            slope.known.append(c if c is ZERO else div(c, divisor))
+        _extend_slope(slope, powers, x, rest, divisor, k)
         powers.known.append(usual(k))
         c = of_product(products, powers, k) if bits else powers[k]
         return c if c is ZERO or there is None else there(k, c)
