@@ -354,9 +354,9 @@ def _small_together(
     of = x.known[1:]
     if x.next is not None or len(of) < 5 or not state.trace.quick:
         return None
-    if primitive.multiple_results or primitive.batch_rule is None:
-        return None
     if not all(is_on_host(c) and not c.weak_type for c in of) or not 0 < of[0].size <= _SMALL:
+        return None
+    if primitive.batch_rule is None or primitive.axes_rule is not None or primitive.effect or primitive.multiple_results:
         return None
     stacked = ArrayImpl(np.array([host_value(c) for c in of]))
     operands = [stacked if i == position else v for i, v in enumerate(values)]
