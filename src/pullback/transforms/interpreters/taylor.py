@@ -356,7 +356,9 @@ def _small_together(
         return None
     if not all(is_on_host(c) and not c.weak_type for c in of) or not 0 < of[0].size <= _SMALL:
         return None
-    if primitive.batch_rule is None or primitive.axes_rule is not None or primitive.effect or primitive.multiple_results:
+    if primitive.batch_rule is None or primitive.multiple_results:
+        return None
+    if primitive.axes_rule is not None or primitive.effect:
         return None
     stacked = ArrayImpl(np.array([host_value(c) for c in of]))
     operands = [stacked if i == position else v for i, v in enumerate(values)]
