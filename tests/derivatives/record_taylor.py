@@ -16,6 +16,15 @@ ALONG_THE_LAST = ("jv", "yv", "iv", "kv", "hyp1f1", "hyp2f1")
 """Functions whose derivatives by the order or the parameters are differences in mpmath."""
 
 
+ELSEWHERE = {
+    "lax.lgamma": [(-3.7,), (0.05,), (80.0,)],
+    "lax.digamma": [(-3.7,), (12.5,)],
+    "lax.polygamma": [(1, -2.4), (4, 0.3), (0, 5.5)],
+    "lax.zeta": [(3, -1.3), (2.5, 12.0), (20.5, 0.7)],
+}
+"""Operands at which functions are recorded along the last, as below zero and far from it they have other formulas."""
+
+
 def point(operand: Any, share: float) -> float | int:
     """A number within the interval of an operand, of few digits."""
     low, high = operand.usual
@@ -53,6 +62,23 @@ def main() -> None:
             "directions": directions,
             "coefficients": coefficients,
         }
+    exact = {
+        "lax.lgamma": lambda x: mp.re(mp.loggamma(x)),
+        "lax.digamma": mp.digamma,
+        "lax.polygamma": mp.psi,
+        "lax.zeta": lambda s, q: mp.zeta(s, q) if q > 0 else mp.psi(s - 1, q) * (-1) ** s / mp.factorial(s - 1),
+    }
+    for name, places in ELSEWHERE.items():
+        for xs in places:
+            along = lambda t, f=exact[name], xs=xs: f(*xs[:-1], mp.mpf(xs[-1]) + t)
+            rows[f"{name} at {', '.join(map(str, xs))}"] = {
+                "name": name,
+                "arguments": {},
+                "part": None,
+                "operands": [float(x) for x in xs],
+                "directions": [*[0.0] * (len(xs) - 1), 1.0],
+                "coefficients": [float(mp.re(c)) for c in mp.taylor(along, 0, ORDER)],
+            }
     lines = [f"{json.dumps(label)}: {json.dumps(row)}" for label, row in rows.items()]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -81,6 +81,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "quotient": lambda x: jnp.sum(x[:3] / x[3:]),
     "power": lambda x: jnp.sum(jnp.abs(x[:3]) ** x[3:]),
     "vector": lambda x: jnp.sin(x) * x[::-1],
+    "operands that move together": lambda x: jnp.arctan2(x, x**2 * x[::-1]).sum() + jnp.sum(jnp.abs(x) ** x),
     "logsumexp": lambda x: nn.logsumexp(x) * x,
     "chosen": lambda x: jnp.max(x) * jnp.where(x > 0, x**3, jnp.sort(x)),
     "inner gradient": lambda x: jnp.sum(grad(lambda y: jnp.sum(jnp.sin(y) * y[::-1]))(x) ** 2),

@@ -299,4 +299,36 @@ MUTANTS = (
         "(count * count)",
         ["tests/derivatives/test_estimates.py::test_the_standard_error_is_that_of_a_mean_of_few_samples"],
     ),
+    # Coefficients of products with broadcasting are those of other elements.
+    Mutant(
+        "rows of coefficients are multiplied whatever their shapes",
+        "primitives/power_series.py",
+        "if shape != y.known[0].shape:",
+        "if x.known[0].size != y.known[0].size:",
+        ["tests/derivatives/test_jet.py::test_small_arrays_and_large_ones"],
+    ),
+    # Where the base is zero, coefficients by half a number are finite.
+    Mutant(
+        "powers by any exponents are products",
+        "primitives/elementwise.py",
+        "whole = and_p.bind(whole, eq(exponent, convert_element_type(floor_p.bind(part), exponent.dtype)))",
+        "whole = and_p.bind(whole, eq(exponent, exponent))",
+        ["tests/derivatives/test_jet.py::test_powers_at_zero"],
+    ),
+    # The memory of coefficients waits for a collection.
+    Mutant(
+        "series that refer to each other stay",
+        "transforms/interpreters/taylor.py",
+        "                        x.series.next = None\n",
+        "                        pass\n",
+        ["tests/derivatives/test_jet.py::test_series_are_freed_at_once"],
+    ),
+    # Second derivatives by two operands count half.
+    Mutant(
+        "mixed derivatives count once in a Laplacian",
+        "transforms/interpreters/laplacian.py",
+        "rows[b] if a == b else mul(2, rows[b])",
+        "rows[b]",
+        ["tests/derivatives/test_laplacian.py::test_laplacian_is_the_trace_of_the_hessian"],
+    ),
 )

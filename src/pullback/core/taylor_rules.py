@@ -22,17 +22,19 @@ class Series:
     Attributes:
       known: the first coefficients, of which the first is the value; others may be ``ZERO``.
       next: returns the first coefficient that is not known; None if all others are zero.
+      rows: what sums of products keep of the first coefficients, stacked.
 
     >>> powers_of_two = Series([1], lambda k: 2 * powers_of_two[k - 1])
     >>> powers_of_two[10]
     1024
     """
 
-    __slots__ = ("known", "next")
+    __slots__ = ("known", "next", "rows")
 
     def __init__(self, known: list[Any], next: Coefficient | None = None) -> None:
         self.known = known
         self.next = next
+        self.rows: Any = None
 
     def __getitem__(self, k: int) -> Any:
         known = self.known

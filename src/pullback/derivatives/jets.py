@@ -11,6 +11,7 @@ from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, host_value, is_on_host, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.types import ZERO
+from pullback.primitives import zeta_series  # noqa: F401 (rules for Taylor mode)
 from pullback.primitives.elementwise import mul
 from pullback.primitives.shapes import full
 from pullback.transforms.functions.api_boundary import api_boundary

@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -395,14 +395,16 @@ pow_p = elementwise(
 
 
 @taylor(pow_p)
-def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient | None:
+def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
     if y.next is not None or len(y.known) > 1:
         return _moving_power_taylor(ans, x, y)
     exponent = y[0]
     if is_on_host(exponent) and exponent.shape == ():
         exponent = host_value(exponent).item()
-    if type(exponent) not in SCALARS or type(exponent) is builtins.complex or not math.isfinite(exponent):
-        return None
+    if type(exponent) not in SCALARS:
+        return _power_by_array_taylor(ans, x, exponent)
+    if type(exponent) is builtins.complex or not math.isfinite(exponent):
+        return _power_by_array_taylor(ans, x, shapes.full((), exponent, ans[0].dtype))
     if exponent >= 0 and exponent == int(exponent):
         return _integer_pow_taylor(ans, x, y=int(exponent))
     return _fixed_power_taylor(ans, x, exponent)
@@ -411,8 +413,8 @@ def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient | None:
 def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
     """Of x**y = exp(y log x); where x is zero, coefficients of orders below y are zero, and others are not finite."""
     base = x[0] if type(x[0]) not in SCALARS else shapes.full((), x[0], ans[0].dtype)
-    inverse = Series([div(1, base)])
-    inverse.next = _div_taylor(inverse, Series([1]), x)
+    inverse = Series([div(1, base)])  # without `next`, by which it would refer to itself
+    next_inverse = _div_taylor(inverse, Series([1]), x)
     logarithm = Series([log(base)], integral(inverse, derivative(x)))
     usual = integral(ans, derivative(_product(y, logarithm)))
     below = real(y[0]) if dtypes.is_complex(base.dtype) and type(y[0]) not in SCALARS else y[0]
@@ -422,6 +424,7 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
         if k == 1:
             slopes = (_pow_by_x, x[1]), (_pow_by_y, y[1])
             return total(rule(t, x[0], y[0], ans[0]) for rule, t in slopes if t is not ZERO)
+        inverse.known.append(next_inverse(k - 1))
         c = usual(k)
         return c if c is ZERO else where(and_p.bind(at_zero, gt(below, k)), 0, c)
 
@@ -431,15 +434,11 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
     """Of x y' = exponent y x'. The slope y' / x' is a quotient of series, which begins with the derivative at x."""
 
-    def next_slope(k: int) -> Any:
-        rest = ZERO if ans[k] is ZERO else mul(exponent, ans[k])
-        rest = difference(rest, of_product(x, slope, k, first=1))
-        return rest if rest is ZERO else div(rest, x[0])
-
-    slope = Series([mul(exponent, pow(x[0], exponent - 1))], next_slope)
+    slope = Series([mul(exponent, pow(x[0], exponent - 1))])
     at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
 
     def coefficient(k: int) -> Any:
+        _extend_slope(slope, ans, x, exponent, x[0], k)
         c = usual(k)
         if k == 1 or c is ZERO or x[1] is ZERO:
             return c
@@ -451,6 +450,89 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
         return where(at_zero, mul(factor, integer_pow(x[1], k)), c)
 
     return coefficient
+
+
+def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divisor: Any, count: int) -> None:
+    """Compute so many coefficients of the slope y' / x' of a power y, which times x is the exponent times y."""
+    for k in range(len(slope.known), count):
+        rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
+        rest = difference(rest, of_product(x, slope, k, first=1))
+        slope.known.append(rest if rest is ZERO else div(rest, divisor))
+
+
+_BITS = 6
+"""Those of the whole exponents by which powers are products. By larger ones 63 derivatives of zero are zero."""
+
+
+def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient:
+    """By any fixed exponents: a product by their whole part n, and of the rest r the recurrence x y' = r y x'.
+
+    The whole part is 0 where the exponent is not a small whole number. The rest has a derivative by the exponent, also
+    where it is zero itself; but none where the base is.
+    """
+    number, whole, bits = _whole_part(exponent)
+    products, rest = _power_by_bits(x, number, bits, ans[0].dtype), sub(exponent, number)
+    if is_on_host(rest) and not host_value(rest).any():
+        return lambda k: products[k]
+    base = shapes.full((), x[0], ans[0].dtype) if type(x[0]) in SCALARS else x[0]
+    at_zero = None if is_on_host(base) and host_value(base).all() else eq(base, 0)
+    divisor = base if at_zero is None else where(at_zero, 1, base)
+    powers, slope = Series([pow(divisor, rest)]), Series([mul(rest, pow(divisor, sub(rest, 1)))])
+    usual = integral(slope, derivative(x))
+    there = None if at_zero is None else _power_at_zero(base, x, exponent, and_p.bind(at_zero, not_p.bind(whole)))
+
+    def coefficient(k: int) -> Any:
+        _extend_slope(slope, powers, x, rest, divisor, k)
+        powers.known.append(usual(k))
+        c = of_product(products, powers, k) if bits else powers[k]
+        return c if c is ZERO or there is None else there(k, c)
+
+    return coefficient
+
+
+def _whole_part(exponent: Any) -> tuple[Any, Any, int]:
+    """Exponents where they are small whole numbers, else 0; where they are; and the number of bits that they have."""
+    part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
+    whole = and_p.bind(ge_p.bind(part, 0), lt(part, 1 << _BITS))
+    whole = and_p.bind(whole, eq(exponent, convert_element_type(floor_p.bind(part), exponent.dtype)))
+    number = where(whole, convert_element_type(floor_p.bind(part), exponent.dtype), 0)
+    return number, whole, int(host_value(number).real.max(initial=0)).bit_length() if is_on_host(number) else _BITS
+
+
+def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
+    """By squaring, of whole numbers that need not be known."""
+    number = real(number) if dtypes.is_complex(number.dtype) else number
+    result, power = Series([shapes.full((), 1, dtype)]), x
+    for i in range(bits):
+        power = _product(power, power) if i else power
+        half = mul(number, 0.5 ** (i + 1))
+        odd = ge_p.bind(sub(half, floor_p.bind(half)), 0.5)
+        result = _chosen(odd, _product(result, power) if i else power, result)
+    return result
+
+
+def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Callable[[int, Any], Any]:
+    """Puts into coefficients those where the base is zero: zero up to the exponent, infinite or no numbers above."""
+    base, sizes = where(where_zero, base, 1), [exponent]  # of the powers in the binomial series
+    part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
+
+    def replaced(k: int, c: Any) -> Any:
+        if k > 1:
+            sizes.append(mul(sizes[-1], div(sub(exponent, k - 1), k)))
+        # Of the series of the base only the first power counts.
+        along = mul(mul(sizes[-1], pow(base, sub(exponent, k))), 0 if x[1] is ZERO else integer_pow(x[1], k))
+        return where(where_zero, where(lt(k, part), 0, along), c)
+
+    return replaced
+
+
+def _chosen(which: Any, x: Series, y: Series) -> Series:
+    def coefficient(k: int) -> Any:
+        if x[k] is ZERO:
+            return ZERO if y[k] is ZERO else where(which, 0, y[k])
+        return where(which, x[k], 0 if y[k] is ZERO else y[k])
+
+    return Series([where(which, x[0], y[0])], coefficient)
 
 
 def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:

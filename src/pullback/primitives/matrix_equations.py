@@ -165,19 +165,30 @@ def _equation_taylor(
     ans: Series, a: Series, b: Series, u: Series, r: Series, v: Series, s: Series, c: Series, *, stein: bool,
     conjugated: bool, tolerance: float,
 ) -> Coefficient | None:  # fmt: skip
-    """Of A X + X B = C."""
-    if stein or 0 in c[0].shape:
+    """Of A X + X B = C, or A X B - X = C."""
+    if 0 in c[0].shape:
         return None
     fixed = [x[0] for x in (a, b, u, r, v, s)]
     turned = adjoint if conjugated else lambda x: x
 
+    def from_left(m: Any, x: Any) -> Any:
+        return product(turned(m), x)
+
+    def from_right(m: Any, x: Any) -> Any:
+        return product(x, turned(m))
+
+    moved = Series([from_left(a[0], ans[0])]) if stein else ans  # A X, which B is to the right of
+
     def coefficient(k: int) -> Any:
-        left = convolution(lambda m, x: product(turned(m), x), a, ans, k, first=1)
-        right = convolution(lambda m, x: product(x, turned(m)), b, ans, k, first=1)
-        rest = ops.difference(c[k], total([left, right]))
+        if stein and k > 1:
+            moved.known.append(convolution(from_left, a, ans, k - 1))
+        left = convolution(from_left, a, ans, k, first=1)
+        if stein and left is not ZERO:
+            left = from_right(b[0], left)
+        rest = ops.difference(c[k], total([left, convolution(from_right, b, moved, k, first=1)]))
         if rest is ZERO:
             return rest
-        return _equation(*fixed, rest, stein=False, conjugated=conjugated, tolerance=tolerance)
+        return _equation(*fixed, rest, stein=stein, conjugated=conjugated, tolerance=tolerance)
 
     return coefficient
 

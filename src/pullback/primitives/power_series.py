@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.array import ArrayImpl, is_on_host
 from pullback.core.errors import NotLinearError, OperandError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.checks import INEXACT, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting
@@ -32,6 +33,8 @@ _BLOCK = 1 << 13
 @sum_of_products_p.host
 def _sum_host(*factors: Any, scale: float) -> Any:
     out = factors[0] * factors[1]
+    if len(factors) == 2:
+        return out if scale == 1 else out * out.dtype.type(scale)
     if isinstance(out, np.ndarray):
         try:
             _add_products(out, factors[2:])
@@ -138,7 +141,7 @@ def convolution(product: Callable[[Any, Any], Any], x: Series, y: Series, k: int
 
 def of_product(x: Series, y: Series, k: int, first: int = 0) -> Any:
     """The coefficient of order k of the product of elements, from the term with ``x[first]`` on."""
-    return of_square(x, k, first) if x is y else _sum(_terms(x, y, k, first))
+    return of_square(x, k, first) if x is y else _convolved(x, y, k, first, k)
 
 
 def of_square(x: Series, k: int, first: int = 0, sign: int = 1) -> Any:
@@ -146,6 +149,9 @@ def of_square(x: Series, k: int, first: int = 0, sign: int = 1) -> Any:
 
     Of the products that are there twice, one is computed.
     """
+    stacked = _of_rows(x, x, k, first, k - first, sign)
+    if stacked is not None:
+        return stacked
     pairs = _terms(x, x, k, first, (k - 1) // 2)
     middle = x[k // 2] if k % 2 == 0 and k // 2 >= first else ZERO
     if middle is not ZERO:
@@ -157,17 +163,86 @@ def of_square(x: Series, k: int, first: int = 0, sign: int = 1) -> Any:
 
 def derivative(x: Series) -> Series:
     """The coefficients of x'."""
-    return Series([], lambda k: times(x[k + 1], k + 1))
+    count = len(x.known)
+    rows = _rows(x, count) if x.next is None and count > 2 * _FEW and state.trace.quick else None
+    if rows is None:
+        return Series([], lambda k: times(x[k + 1], k + 1))
+    slopes = _silently(np.multiply, rows[1:count], np.arange(1, count, dtype=rows.dtype)[:, None])
+    out = Series([ArrayImpl(c.reshape(x.known[0].shape)) for c in slopes])
+    out.rows = slopes, count - 1
+    return out
 
 
 def integral(slope: Series, speed: Series, sign: int = 1) -> Coefficient:
     """The coefficients, from order 1 on, of y with y' = slope x', where ``speed`` is x'; or of -y."""
-    return lambda k: _sum(_terms(speed, slope, k - 1), sign / k)
+    return lambda k: _convolved(speed, slope, k - 1, 0, k - 1, sign / k)
 
 
 def times(c: Any, number: float) -> Any:
     """A coefficient, times a number."""
     return c if c is ZERO or number == 1 else sum_of_products_p.bind(c, number, scale=1)
+
+
+def _convolved(x: Series, y: Series, k: int, first: int, last: int, scale: float = 1) -> Any:
+    """The sum of ``x[j] y[k - j]`` for j from ``first`` to ``last``, times a number."""
+    stacked = _of_rows(x, y, k, first, last, scale)
+    return _sum(_terms(x, y, k, first, last), scale) if stacked is None else stacked
+
+
+_FEW, _SMALL = 3, 4096
+
+
+def _of_rows(x: Series, y: Series, k: int, first: int, last: int, scale: float) -> Any:
+    """The same, of small arrays by one call of NumPy: calls take longer than what they compute. None of others."""
+    if last - first < _FEW or not state.trace.quick:
+        return None
+    x[last], y[k - first]
+    xs, ys = _rows(x, last + 1), _rows(y, k - first + 1)
+    if xs is None or ys is None or xs.dtype != ys.dtype:
+        return None
+    shape = x.known[0].shape
+    if shape != y.known[0].shape:  # they broadcast
+        return None
+    below = k - last - 1
+    out = _silently(np.einsum, "kn,kn->n", xs[first : last + 1], ys[k - first : None if below < 0 else below : -1])
+    if scale != 1:
+        out *= scale
+    return ArrayImpl(out.reshape(shape))
+
+
+def _silently(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return state.silently(function, *args)
+    except RuntimeError:  # within the rule of another operation, which is silent
+        return function(*args)
+
+
+def _rows(x: Series, count: int) -> Any:
+    """At least so many coefficients as rows; None unless all are small arrays on the host, of one type."""
+    known, rows = x.known, x.rows
+    if rows is False or len(known) < count:
+        return None
+    if rows is not None and rows[1] >= count:
+        return rows[0]
+    x.rows = False
+    value = known[0]
+    if not is_on_host(value) or not value.shape or not 0 < value.size <= _SMALL or value.dtype.char not in "fdFD":
+        return None
+    held = value._held
+    shape, dtype = held.shape, held.dtype
+    stack, filled = rows or (np.empty((0, held.size), dtype), 0)
+    if len(stack) < len(known):
+        stack = np.concatenate([stack, np.empty((len(known) + 8, held.size), dtype)])
+    for c in known[filled:]:
+        if type(c) is not ArrayImpl or c.weak_type:
+            return None
+        held = c._held
+        if type(held) is not np.ndarray or held.shape != shape or held.dtype != dtype:
+            return None
+        stack[filled] = held.reshape(-1)
+        filled += 1
+    x.rows = stack, filled
+    return stack
 
 
 def _terms(x: Series, y: Series, k: int, first: int = 0, last: int | None = None) -> list[tuple[Any, Any]]:

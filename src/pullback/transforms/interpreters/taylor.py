@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from pullback.core import dtypes, source
-from pullback.core.array import Array
+from pullback.core.array import Array, ArrayImpl, host_value, is_on_host
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.taylor_rules import (
@@ -29,7 +31,7 @@ from pullback.core.taylor_rules import (
     taylor_program,
 )
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
-from pullback.core.types import ZERO
+from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives.power_series import convolution, times
 from pullback.primitives.rules import ZeroTangents
 from pullback.primitives.shapes import zeros_like
@@ -117,7 +119,7 @@ class TaylorTrace(Trace):
     ) -> Any:
         """The results of an operation, whose coefficients are computed when they are asked for."""
         assert self.made is not None
-        key = primitive, *[id(x) if isinstance(x, Array) else (type(x), repr(x)) for x in args]
+        key = primitive, *map(_identity, args)
         for others, outs in self.made.get(key, ()):
             if not primitive.effect and _is_same(primitive, others, params):
                 return outs
@@ -242,6 +244,13 @@ class TaylorTrace(Trace):
         return results
 
 
+def _identity(x: Any) -> Any:
+    """What an operand is known by. Rules compute orders and exponents anew, which are the same if they are equal."""
+    if is_on_host(x) and x.shape == ():
+        return x.dtype, x.weak_type, repr(host_value(x))
+    return id(x) if isinstance(x, Array) else (type(x), repr(x))
+
+
 def _is_complete(series: Series, order: int) -> bool:
     return series.next is None or len(series.known) > order
 
@@ -309,10 +318,13 @@ def _linear(
     if len(linear) == 1:
         (position,) = moving
         (x,) = (operands[i] for i in moving)
+        together = _small_together(primitive, values, position, x, params)
 
         def of_one(k: int) -> Any:
             if x[k] is ZERO:
                 return nothing
+            if together is not None:
+                return together[k - 1]
             values[position] = x[k]
             return primitive.bind(*values, **params)
 
@@ -327,6 +339,34 @@ def _linear(
         return primitive.bind(*[_zeros(x) if c is ZERO else c for c, x in zip(given, values, strict=True)], **params)
 
     return of_several
+
+
+_SMALL = 4096
+
+
+def _small_together(
+    primitive: Primitive, values: Sequence[Any], position: int, x: Series, params: dict[str, Any]
+) -> list[Any] | None:
+    """What a linear operation makes of all coefficients at once, stacked; None where that saves nothing.
+
+    Eager, the calls of small operations take longer than what they compute.
+    """
+    of = x.known[1:]
+    if x.next is not None or len(of) < 5 or not state.trace.quick:
+        return None
+    if not all(is_on_host(c) and not c.weak_type for c in of) or not 0 < of[0].size <= _SMALL:
+        return None
+    if primitive.batch_rule is None or primitive.multiple_results:
+        return None
+    if primitive.axes_rule is not None or primitive.effect:
+        return None
+    stacked = ArrayImpl(np.array([host_value(c) for c in of]))
+    operands = [stacked if i == position else v for i, v in enumerate(values)]
+    dims = [0 if i == position else None for i in range(len(values))]
+    out, dim = primitive.batch_rule(MappedAxis(None, len(of)), operands, dims, **params)
+    if dim != 0 or not is_on_host(out):
+        return None
+    return [ArrayImpl(c, out.weak_type) for c in host_value(out)]
 
 
 def _linear_positions(primitive: Primitive, count: int, moving: Sequence[int], params: dict[str, Any]) -> Any:

@@ -1,0 +1,89 @@
+"""Every operation has a way to Taylor coefficients, and those that hold programs a known one to Laplacians."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pullback
+from pullback.core.taylor_rules import taylor, taylor_program
+from pullback.core.trace import Primitive
+from pullback.extend.core import Primitive as NewPrimitive
+from pullback.primitives.rules import ZeroTangents
+from pullback.transforms.interpreters.laplacian import laplacian_rule
+
+WITHOUT = {
+    "geqrf": "a factor of qr, which has derivatives itself",
+    "hessenberg": "the form is not unique",
+    "schur": "the form is not unique",
+    "tridiagonal": "the form is not unique",
+    "iota": "it has no operands",
+    "size_value": "it has no operands",
+    "newton_loop": "it stands within lowering rules only",
+    "random_loop": "it stands within lowering rules only",
+    "call_exported": "`Exported.call` is a custom_vjp, whose rule is another exported function",
+}
+WHERE = (
+    "Give it a derivative rule beside it (`jvp`, `tangent`, or `slopes` of its declaration), which serves Taylor mode "
+    "too; or a rule of the kind `taylor` or `taylor_program` (core/taylor_rules.py), for a recurrence or a "
+    "program; or an entry here that says why it has none."
+)
+
+
+def every_primitive() -> list[Primitive]:
+    found = {}
+    for module in pkgutil.walk_packages(pullback.__path__, "pullback."):
+        if not module.name.startswith("pullback.compat") and not module.name.endswith("__main__"):
+            for x in vars(importlib.import_module(module.name)).values():
+                if isinstance(x, Primitive):
+                    found[id(x)] = x
+    return list(found.values())
+
+
+def way(p: Primitive) -> str | None:
+    """How Taylor mode has an operation's coefficients; None if it would be refused."""
+    if taylor_program.of(p) is not None:
+        return "program"
+    if type(p.jvp_rule) is ZeroTangents:
+        return "constant"
+    if taylor.of(p) is not None:
+        return "own recurrence"
+    if p.transpose_rule is not None and p.linear_in == "each":
+        return "bilinear"
+    if p.transpose_rule is not None and p.linear_in is None:
+        return "linear"
+    return None if p.jvp_rule is None and p.tangent_rule is None else "derivative rule"
+
+
+def test_every_operation_has_a_way_to_its_coefficients() -> None:
+    names = {p.name for p in every_primitive() if way(p) is None}
+    assert names - set(WITHOUT) == set(), f"no Taylor coefficients of {sorted(names - set(WITHOUT))}. {WHERE}"
+    assert set(WITHOUT) - names == set(), f"{sorted(set(WITHOUT) - names)} have coefficients now"
+
+
+def test_the_ways_are_all_there() -> None:
+    """An operation of each, and one of none."""
+    ways = {p.name: way(p) for p in every_primitive()}
+    assert {name: ways[name] for name in ("scan", "floor", "tanh", "dot_general", "reshape", "erf")} == {
+        "scan": "program",
+        "floor": "constant",
+        "tanh": "own recurrence",
+        "dot_general": "bilinear",
+        "reshape": "linear",
+        "erf": "derivative rule",
+    }
+    hidden = NewPrimitive("hidden")
+    hidden.host(lambda x: x)
+    assert way(hidden) is None
+
+
+BY_DERIVATIVES = {"cond", "guard", "shard_map", "while"}
+"""Operations whose Laplacians are made of their derivatives, with all of the Jacobian stored."""
+
+
+def test_every_operation_that_holds_programs_has_a_way_to_laplacians() -> None:
+    missing = {p.name for p in every_primitive() if taylor_program.of(p) is not None and laplacian_rule.of(p) is None}
+    assert missing == BY_DERIVATIVES, (
+        f"{sorted(missing ^ BY_DERIVATIVES)}: give an operation a rule of the kind `laplacian` "
+        "(transforms/interpreters/laplacian.py), as `scan` has, or let its Jacobians be dense, by an entry here"
+    )
