@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from pullback.derivatives import Colouring, Pattern, colour_hessian, colour_jacobian
-from pullback.derivatives.sparse import greedy, symmetric
+from pullback.derivatives.sparse import bidirectional, greedy, symmetric
 from pullback.derivatives.sparse.lattice import regular
 from pullback.errors import ArgumentError, PatternError
 
@@ -116,6 +116,64 @@ def test_numbers_of_colours() -> None:
     assert colour_hessian(tridiagonal(50), "star").count == 3
     assert colour_hessian(tridiagonal(50), "acyclic").count == 2
     assert colour_hessian(np.ones((4, 4))).count == 4
+
+
+def several_arrows(n: int, count: int) -> np.ndarray[Any, Any]:
+    """Some rows and columns without a zero, and the diagonal."""
+    a = np.eye(n)
+    chosen = np.random.default_rng(5).choice(n, 2 * count, replace=False)
+    a[chosen[:count]] = a[:, chosen[count:]] = 1
+    return a
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_dense_rows_and_columns_take_few_products(count: int) -> None:
+    a = several_arrows(60, count)
+    c = colour_jacobian(a)
+    assert c.counts == (count + 1, count)
+    assert (colour_jacobian(a, "forward").count, colour_jacobian(a, "reverse").count) == (60, 60)
+    assert colour_jacobian(tridiagonal(60).toarray() + a, "both").count <= 2 * count + 5
+
+
+def test_a_long_row_and_column_take_no_greedy_colouring() -> None:
+    """Of one kind there are as many colours as columns, and so many bits for each element of the row."""
+    n = 200_000
+    at, zeros = np.arange(n), np.zeros(n, np.int64)
+    places = np.concatenate([at, zeros, at]), np.concatenate([at, at, zeros])
+    assert colour_jacobian(sp.coo_array((np.ones(3 * n), places), shape=(n, n))).counts == (2, 1)
+
+
+def test_both_are_coloured_only_where_that_saves_a_quarter() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        weights = 1 / (1 + rng.permutation(40)) ** 0.7
+        a = sampled(rng, (40, 40), 0.15) * (rng.random((40, 40)) < 3 * np.outer(weights, weights[::-1]) * 40)
+        counts = {mode: colour_jacobian(a, mode).count for mode in ("auto", "forward", "reverse", "both")}
+        one = min(counts["forward"], counts["reverse"])
+        assert counts["auto"] == (counts["both"] if counts["both"] <= int(0.75 * one) else one)
+
+
+def test_elements_that_are_read_from_either_side_are_apart() -> None:
+    """Random sides: every element is in a product without another of its row, or column, that has a colour."""
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        a = sampled(rng, (12, 15), 0.3)
+        p = Pattern(a)
+        mine = rng.random(p.nnz) < 0.5
+        colours = bidirectional.first_fit(p.to_scipy(), mine, np.unique(p.columns[mine]).tolist())
+        for i, j in zip(p.rows[mine], p.columns[mine], strict=True):
+            assert np.sum((colours == colours[j]) & (a[i] != 0)) == 1
+
+
+def test_acyclic_colourings_are_taken_where_they_save_half_of_the_products() -> None:
+    rng = np.random.default_rng(8)
+    dense = sampled(rng, (200, 200), 0.1, symmetric_=True)
+    assert colour_hessian(dense).method == "acyclic"
+    assert 2 * colour_hessian(dense).count <= colour_hessian(dense, "star").count
+    assert colour_hessian(sampled(rng, (60, 60), 0.08, symmetric_=True)).method == "star"
+    full = sampled(rng, (40, 40), 0.6, symmetric_=True)
+    assert colour_hessian(full, "acyclic").count < colour_hessian(full).count  # but more than half
+    assert colour_hessian(full).method == "star"
 
 
 @pytest.mark.parametrize("sizes", [(15,), (10, 15), (5, 10, 15)])

@@ -9,6 +9,7 @@ import pickle
 import pkgutil
 import re
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import pullback.numpy as jnp
 from pullback import lax, primitives
 from pullback.core.trace import Primitive
 from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, taylor
+from pullback.derivatives.sparse import programs as sparsity_of_programs
 from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
@@ -262,8 +264,13 @@ def test_long_loops_are_exact_where_all_steps_do_the_same() -> None:
     np.testing.assert_array_equal(pattern(f, X), dense(f, X))
 
 
+@pytest.mark.parametrize("step_by_step", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_loops_with_constants_carries_and_elements(reverse: bool) -> None:
+def test_loops_with_constants_carries_and_elements(
+    reverse: bool, step_by_step: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sparsity_of_programs, "LARGE_STATE", 1 if step_by_step else 100)
+
     def f(x: Any) -> Any:
         a, b, c = x[:2], x[2:4], x[4:]
 
@@ -292,6 +299,26 @@ def test_a_long_simulation_keeps_no_state_but_the_last() -> None:
     size, steps = 2_000, 200
     f = lambda u: lax.fori_loop(0, steps, lambda i, u: u + 0.1 * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1)), u)
     assert jacobian_pattern(f)(jax.ShapeDtypeStruct((size,), "float32")).nnz == size * (2 * steps + 1)
+
+
+def test_stacked_results_of_a_large_state_keep_no_other_states() -> None:
+    """The patterns of all states are 400 elements for each column, of which the results have 20 in all."""
+    size, steps = 2_000, 20
+
+    def first_points(u: Any) -> Any:
+        step = lambda u, _: (u + 0.1 * (jnp.roll(u, 1) - 2 * u + jnp.roll(u, -1)), u[0])
+        return lax.scan(step, u, None, length=steps)[1]
+
+    x = jax.ShapeDtypeStruct((size,), "float32")
+    jacobian_pattern(first_points)(jax.ShapeDtypeStruct((100,), "float32"))  # what is imported and kept once
+    tracemalloc.start()
+    try:
+        found = jacobian_pattern(first_points)(x)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(np.diff(found.bounds), 2 * np.arange(steps) + 1)
+    assert peak < 2_500 * size
 
 
 def test_loops_whose_steps_differ_have_a_fixed_point_where_they_are_long() -> None:

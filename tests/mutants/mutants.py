@@ -331,4 +331,28 @@ MUTANTS = (
         "rows[b]",
         ["tests/derivatives/test_laplacian.py::test_laplacian_is_the_trace_of_the_hessian"],
     ),
+    # Elements of a sparse Jacobian with the wrong sign.
+    Mutant(
+        "what a difference takes away is not negated where the rest is zero",
+        "derivatives/sparse/reading.py",
+        "if which and eqn.primitive is elementwise.sub_p:",
+        "if False:",
+        ["tests/derivatives/test_sparse_reading.py::test_elements_are_those_of_the_whole"],
+    ),
+    # Elements of a sparse Jacobian that are sums of two.
+    Mutant(
+        "a column whose element is not read shares a colour",
+        "derivatives/sparse/bidirectional.py",
+        "taken |= seen[members[e]] if read[e] else seen_read[members[e]]",
+        "taken |= seen_read[members[e]]",
+        ["tests/derivatives/test_sparse_colourings.py::test_elements_that_are_read_from_either_side_are_apart"],
+    ),
+    # A pattern without some elements.
+    Mutant(
+        "a loop step takes the elements of the first",
+        "derivatives/sparse/programs.py",
+        "theirs = boolean.select(rows, np.arange(start * sizes[i], stop * sizes[i]))",
+        "theirs = boolean.select(rows, np.arange((stop - start) * sizes[i]))",
+        ["tests/derivatives/test_sparse_patterns.py::test_loops_with_constants_carries_and_elements"],
+    ),
 )

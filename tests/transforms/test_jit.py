@@ -609,3 +609,15 @@ jit(grad(lambda x: jnp.tanh(x).sum()))(jnp.ones(3))
 assert not {"asyncio", "ssl", "json"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_calls_of_programs_with_captured_arrays() -> None:
+    """Captured arrays are arguments of the program, after the others; the second call goes a quicker way."""
+    a, b = jnp.arange(100.0), jnp.full(100, 7.0)
+    f = jit(lambda x: x * a - b)
+    x = jnp.ones(100)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x), np.arange(100) - 7)
+    b.delete()
+    with pytest.raises(errors.DeletedArrayError):
+        f(x)

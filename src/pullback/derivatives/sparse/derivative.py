@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pullback.core.types import ShapedArray
 from pullback.derivatives.sparse import boolean, indexed, programs, rules
 from pullback.derivatives.sparse.colouring import Colouring
 from pullback.derivatives.sparse.dependence import UNKNOWN, dependence, value_of
+from pullback.derivatives.sparse.greedy import ORDERS
 from pullback.derivatives.sparse.pattern import Pattern, pattern_of
 from pullback.derivatives.sparse.products import elements
 from pullback.derivatives.sparse.results import FORMATS, Block, blocks_of
@@ -42,40 +43,62 @@ from pullback.transforms.jit.jit import jit
 RULES = indexed, programs, rules  # imported for the rules that they register
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a sparse derivative is computed; see :func:`sparse_jacobian` and :func:`sparse_hessian`."""
+class Choices(TypedDict, total=False):
+    """The options that all sparse derivatives take; :func:`sparse_jacobian` describes them."""
 
-    name: str
-    argnums: int | tuple[int, ...]
-    mode: str
-    orders: tuple[str, ...]
+    orders: Sequence[str]
     format: str
     chunk_size: int | None
     local: bool
+    colouring: Colouring | None
+    pattern: Any
+    check: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a sparse derivative is computed: see :class:`Choices`.
+
+    Args:
+      fun: the function.
+      name: what the user called, for error messages.
+      argnums: the arguments to differentiate by.
+      mode: the way to colour, one of ``modes``.
+
+    Raises:
+      ArgumentError: they make no sense (a ValueError).
+    """
+
+    fun: InitVar[Any]
+    name: str
+    argnums: Any
+    mode: str = "auto"
+    modes: InitVar[Sequence[str]] = ("auto",)
+    orders: Sequence[str] = tuple(ORDERS)
+    format: str = "bcoo"
+    chunk_size: int | None = None
+    local: bool = False
     colouring: Colouring | None = None
-    pattern: Pattern | None = None
+    pattern: Any = None
     check: bool = True
 
-
-def checked_options(
-    fun: Any, name: str, argnums: Any, mode: Any, modes: Sequence[str], orders: Any, format: Any, chunk_size: Any,
-    local: bool, colouring: Any, pattern: Any, check: bool,
-) -> Options:  # fmt: skip
-    """The options of a sparse derivative, refused if they make no sense."""
-    check_callable(fun, name)
-    check_chunk_size(chunk_size, name)
-    if mode not in modes:
-        raise ArgumentError(f"{name}: the way to colour must be one of {', '.join(modes)}, got {mode!r}")
-    if format not in FORMATS:
-        raise ArgumentError(f"{name}: format must be one of {', '.join(FORMATS)}, got {format!r}")
-    if colouring is not None and not isinstance(colouring, Colouring):
-        raise ArgumentError(f"{name}: colouring must be a Colouring, as prepare returns it, got {colouring!r}")
-    if sum((colouring is not None, pattern is not None, bool(local))) > 1:
-        raise ArgumentError(f"{name} takes one of colouring, pattern and local: each of them says what the pattern is")
-    nums = check_argnums(argnums, name)
-    given = None if pattern is None else Pattern(pattern)
-    return Options(name, nums, mode, tuple(orders), format, chunk_size, bool(local), colouring, given, bool(check))
+    def __post_init__(self, fun: Any, modes: Sequence[str]) -> None:
+        name = self.name
+        check_callable(fun, name)
+        check_chunk_size(self.chunk_size, name)
+        if self.mode not in modes:
+            raise ArgumentError(f"{name}: the way to colour must be one of {', '.join(modes)}, got {self.mode!r}")
+        if self.format not in FORMATS:
+            raise ArgumentError(f"{name}: format must be one of {', '.join(FORMATS)}, got {self.format!r}")
+        if self.colouring is not None and not isinstance(self.colouring, Colouring):
+            raise ArgumentError(f"{name}: colouring must be a Colouring, as prepare returns it, got {self.colouring!r}")
+        if sum((self.colouring is not None, self.pattern is not None, bool(self.local))) > 1:
+            raise ArgumentError(
+                f"{name} takes one of colouring, pattern and local: each of them says what the pattern is"
+            )
+        object.__setattr__(self, "argnums", check_argnums(self.argnums, name))
+        if self.pattern is not None:
+            object.__setattr__(self, "pattern", Pattern(self.pattern))
 
 
 class At:
@@ -179,8 +202,8 @@ class Prepared:
 class SparseDerivative(Transformed):
     """A sparse Jacobian or Hessian, as a function of the same arguments as the original."""
 
-    def __init__(self, fun: Any, maker: Any, options: Options) -> None:
-        super().__init__(fun, self._evaluate, maker, options)
+    def __init__(self, fun: Any, options: Options) -> None:
+        super().__init__(fun, self._evaluate, type(self), options)
         self.options = options
         self._kept: dict[Any, Prepared] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from pullback.core.errors import NotDifferentiableError
 from pullback.core.jaxpr import ClosedJaxpr
@@ -12,13 +12,12 @@ from pullback.derivatives.sparse import boolean
 from pullback.derivatives.sparse.colouring import METHODS, Colouring, colour_hessian
 from pullback.derivatives.sparse.derivative import (
     At,
+    Choices,
     Options,
     SparseDerivative,
     check_results,
-    checked_options,
     found_pattern,
 )
-from pullback.derivatives.sparse.greedy import ORDERS
 from pullback.derivatives.sparse.pattern import Pattern, pattern_of
 from pullback.transforms.derivatives.grad import grad
 from pullback.transforms.functions.api_boundary import Transformed
@@ -63,13 +62,7 @@ def sparse_hessian(
     argnums: Argnums = 0,
     *,
     method: str = "auto",
-    orders: Sequence[str] = tuple(ORDERS),
-    format: str = "bcoo",
-    chunk_size: int | None = None,
-    local: bool = False,
-    colouring: Colouring | None = None,
-    pattern: Any = None,
-    check: bool = True,
+    **choices: Unpack[Choices],
 ) -> SparseHessian:
     """The Hessian of a function as a sparse matrix, from as few products, forward over reverse, as its pattern allows.
 
@@ -80,7 +73,7 @@ def sparse_hessian(
       fun: takes trees of arrays, and returns a real number.
       argnums: which positional arguments to differentiate with respect to.
       method: ``"star"``, ``"acyclic"``, ``"columns"`` or ``"auto"``; see :func:`colour_hessian`.
-      orders, format, chunk_size, local, colouring, pattern, check: as for :func:`sparse_jacobian`.
+      choices: ``orders``, ``format`` and the other options of :func:`sparse_jacobian`.
 
     Returns:
       A function of the same arguments that returns a tree of trees like the chosen arguments, of ``BCOO`` arrays of
@@ -98,14 +91,7 @@ def sparse_hessian(
      [-4. 38. -8.]
      [ 0. -8.  2.]]
     """
-    options = checked_options(
-        fun, "sparse_hessian", argnums, method, METHODS, orders, format, chunk_size, local, colouring, pattern, check
-    )
-    return _made(fun, options)
-
-
-def _made(fun: Any, options: Options) -> SparseHessian:
-    return SparseHessian(fun, _made, options)
+    return SparseHessian(fun, Options(fun, "sparse_hessian", argnums, method, METHODS, **choices))
 
 
 def hessian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bool = False) -> Callable[..., Pattern]:
@@ -129,9 +115,7 @@ def hessian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: boo
     ..x.
     ....
     """
-    options = checked_options(
-        fun, "hessian_pattern", argnums, "auto", METHODS, (), "bcoo", None, local, None, None, False
-    )
+    options = Options(fun, "hessian_pattern", argnums, local=local)
 
     def at_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
         at = At(fun, options, args, kwargs, described=True)

@@ -48,7 +48,7 @@ def _scatter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
     if not isinstance(operands[1], np.ndarray):
         return _scatter_add(walk, eqn, operands)
-    places = _taken_back(shape, operands[1], updates_shape, eqn.params)
+    places = taken_back(shape, operands[1], updates_shape, eqn.params)
     if np.bincount(places[places > 0]).max(initial=0) > 1:  # which of several updates stays is not said
         return _scatter_add(walk, eqn, operands)
     (x, _, updates), rows = number_operands(eqn, operands)
@@ -64,7 +64,7 @@ def _scatter_add(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     if is_tangent(updates):
         taken = indices if isinstance(indices, np.ndarray) else _zeros(eqn, 1)[0]
         # Where in the operand each element of the updates goes.
-        places = _taken_back(shape, taken, updates_shape, eqn.params)
+        places = taken_back(shape, taken, updates_shape, eqn.params)
         added = boolean.merge(updates, places - 1, math.prod(shape))
         if taken is not indices:
             added = blend(added, shape, eqn.params["dimension_numbers"].scatter_dims_to_operand_dims)
@@ -72,7 +72,8 @@ def _scatter_add(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [boolean.union(parts)]
 
 
-def _taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, Any]) -> Any:
+def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, Any]) -> Any:
+    """Where in the operand of a scatter each element of the updates goes: a number from 1 on, and 0 for nowhere."""
     outer, state.trace = state.trace, state.bottom
     try:
         found = scatter.take_back(ArrayImpl(numbers(shape) + 1), indices, shape, updates_shape, params)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from pullback.core import tree
 from pullback.core.jaxpr import ClosedJaxpr
@@ -11,13 +11,12 @@ from pullback.core.types import ShapedArray
 from pullback.derivatives.sparse.colouring import MODES, Colouring, colour_jacobian
 from pullback.derivatives.sparse.derivative import (
     At,
+    Choices,
     Options,
     SparseDerivative,
     check_results,
-    checked_options,
     found_pattern,
 )
-from pullback.derivatives.sparse.greedy import ORDERS
 from pullback.derivatives.sparse.pattern import Pattern
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import Argnums
@@ -48,13 +47,7 @@ def sparse_jacobian(
     argnums: Argnums = 0,
     *,
     mode: str = "auto",
-    orders: Sequence[str] = tuple(ORDERS),
-    format: str = "bcoo",
-    chunk_size: int | None = None,
-    local: bool = False,
-    colouring: Colouring | None = None,
-    pattern: Any = None,
-    check: bool = True,
+    **choices: Unpack[Choices],
 ) -> SparseJacobian:
     """The Jacobian of a function as a sparse matrix, from as few products as its pattern allows.
 
@@ -67,15 +60,16 @@ def sparse_jacobian(
         from call to call without anything being compiled again.
       mode: ``"forward"``: products with columns; ``"reverse"``: with rows; ``"both"``: some rows or columns apart from
         the others; ``"auto"``: whichever needs fewest.
-      orders: see :func:`colour_jacobian`.
-      format: ``"bcoo"``, or ``"scipy"`` for a ``csr_array`` of shape (result elements, argument elements).
+      choices: the options below, which all sparse derivatives take.
+      orders: see :func:`colour_jacobian`; all by default.
+      format: ``"bcoo"``, the default, or ``"scipy"`` for a ``csr_array`` of shape (result elements, argument elements).
       chunk_size: how many products to compute at a time, which bounds the memory that is used; all by default.
       local: whether the pattern is that at the arguments of the call alone: it has no element whose factors are zero
         there, and follows the branches that are taken there. It is found anew in each call.
       colouring: a pattern with its colours that ``prepare`` returned, here or in another process.
       pattern: the pattern, as a :class:`Pattern` or what makes one, where you know it better. It is compared with a
         product of the derivative in the first call with concrete arguments.
-      check: whether it is.
+      check: whether it is, as by default.
 
     Returns:
       A function of the same arguments. It returns for each leaf of the result a tree like the chosen arguments, of
@@ -103,14 +97,7 @@ def sparse_jacobian(
     [[-1.  4.  0.]
      [ 0. -1.  6.]]
     """
-    options = checked_options(
-        fun, "sparse_jacobian", argnums, mode, MODES, orders, format, chunk_size, local, colouring, pattern, check
-    )
-    return _made(fun, options)
-
-
-def _made(fun: Any, options: Options) -> SparseJacobian:
-    return SparseJacobian(fun, _made, options)
+    return SparseJacobian(fun, Options(fun, "sparse_jacobian", argnums, mode, MODES, **choices))
 
 
 def jacobian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bool = False) -> Callable[..., Pattern]:
@@ -137,9 +124,7 @@ def jacobian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bo
     ..
     x.
     """
-    options = checked_options(
-        fun, "jacobian_pattern", argnums, "auto", MODES, (), "bcoo", None, local, None, None, False
-    )
+    options = Options(fun, "jacobian_pattern", argnums, local=local)
 
     def at_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pattern:
         at = At(fun, options, args, kwargs, described=True)

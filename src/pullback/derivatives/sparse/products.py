@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -11,15 +12,22 @@ import numpy as np
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, typeof
+from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import densify
 from pullback.derivatives.sparse.colouring import Colouring, Forest
+from pullback.derivatives.sparse.reading import read
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import add_any, convert_element_type
 from pullback.transforms.debugging.compile_time import ensure_compile_time_eval
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.interpreters.inlining import flattened
 from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.interpreters.stage import stage_flat
+
+MOST_MASKED = 50_000_000
+"""The elements of all values of a program of which it is found out, a byte for each, where they may not be zero."""
 
 Run = Callable[..., Sequence[Any]]
 
@@ -45,18 +53,35 @@ def elements(
       fold: whether what is linear in it may be computed at once: not if it refers to a named axis, which is mapped.
     """
     of_columns, of_rows = colouring.counts
-    parts: list[Any] = []
+    places = colouring.places
+    if not of_columns + of_rows:
+        return pnp.zeros(len(places), primals[0].dtype if primals else None)
+
+    def products(*xs: Any) -> list[Any]:
+        parts: list[Any] = []
+        with ensure_compile_time_eval() if small else nullcontext():
+            if of_columns:
+                parts.append(_pushed(run, xs, colouring.columns, of_columns, chunk_size, fun))
+            if of_rows:
+                parts.append(_pulled(run, xs, colouring.rows, of_rows, chunk_size, fun))
+            return [parts[0] if len(parts) == 1 else pnp.concatenate(parts)]
+
     size = of_columns * len(colouring.columns) + of_rows * len(colouring.rows)
-    with ensure_compile_time_eval() if fold and size <= FOLDED else nullcontext():
-        if of_columns:
-            parts.append(_pushed(run, primals, colouring.columns, of_columns, chunk_size, fun))
-        if of_rows:
-            parts.append(_pulled(run, primals, colouring.rows, of_rows, chunk_size, fun))
-    if not parts:
-        return pnp.zeros(len(colouring.places), primals[0].dtype if primals else None)
-    flat = parts[0] if len(parts) == 1 else pnp.concatenate(parts)
-    read = flat[_narrow(colouring.places, flat.shape[0])]
-    return read if colouring.forest is None else _resolved(read, colouring.forest)
+    small = fold and max(size, len(places)) <= FOLDED
+    program = flattened(stage_flat(fun, products, list(map(typeof, primals)))) if small else None
+    if program is None or not _may_read(program):
+        (flat,) = products(*primals)
+        found = flat[_narrow(places, flat.shape[0])]
+    else:
+        with ensure_compile_time_eval():
+            found = read(program, primals, places)
+    return found if colouring.forest is None else _resolved(found, colouring.forest)
+
+
+def _may_read(program: ClosedJaxpr) -> bool:
+    """Whether elements of a program's result may be computed by themselves: without effects, and in bounded memory."""
+    sizes = [math.prod(v.aval.shape) for eqn in program.eqns for v in eqn.outvars]
+    return sum(sizes) <= MOST_MASKED and not any(eqn.effect for eqn in program.eqns)
 
 
 def _narrow(places: Any, size: int) -> Any:

@@ -123,12 +123,18 @@ def _scan(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [*carry, *[_stacked(walk, [s[k] for s in steps], a) for k, a in enumerate(y_avals)]]
 
 
+LARGE_STATE, LONG = 64, 10_000
+"""A loop with so many tangents in its carry, and of fewer than so many steps, is gone through one step after the other,
+so that one state is kept and not all."""
+
+
 # long: because all that it computes with is named in it
 def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> list[Any]:
-    """What is known of a scan whose steps all do the same to tangents, by as many products as the length has bits.
+    """What is known of a scan whose steps all do the same to tangents, by products of the matrices of a step.
 
     The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` is what comes from constants and
-    elements. All of P at once is ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S is A one step later.
+    elements. All of P at once is ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S is A one step later. That is the
+    quickest, but holds the states of all steps: large ones are made one after the other.
     """
     jaxpr, length = eqn.params["jaxpr"], eqn.params["length"]
     consts, count = eqn.params["num_consts"], eqn.params["num_carry"]
@@ -149,24 +155,43 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
     by_const, again, by_element = _parts(step.carry, widths)
     size = widths[1]
 
-    def each(which: Any, by_const: Any) -> Any:
-        """What a result of each step has from its elements and the constants, (length * rows of it, width)."""
+    def each(which: Any, by_const: Any, start: int = 0, stop: int = length) -> Any:
+        """What a result of some steps has from their elements and the constants, (steps * rows of it, width)."""
         parts = []
+        count = stop - start
         first = 0
         for rows, i in zip(elements, moving, strict=True):
             mine = boolean.columns(which, first, first + sizes[i])
             first += sizes[i]
             if len(mine.indices):
-                parts.append(boolean.times(boolean.kron([boolean.identity(length, length), mine]), rows))
+                theirs = boolean.select(rows, np.arange(start * sizes[i], stop * sizes[i]))
+                parts.append(boolean.times(boolean.kron([boolean.identity(count, count), mine]), theirs))
         if len(by_const.indices):
             once = boolean.times(by_const, boolean.stacked(fixed))
-            parts.append(boolean.select(once, np.tile(np.arange(which.shape[0]), length)))
-        return boolean.union(parts) if parts else boolean.empty(length * which.shape[0], walk.width)
+            parts.append(boolean.select(once, np.tile(np.arange(which.shape[0]), count)))
+        return boolean.union(parts) if parts else boolean.empty(count * which.shape[0], walk.width)
 
     if not moving and not any(map(is_tangent, step.ys)):
         added = boolean.times(by_const, boolean.stacked(fixed)) if fixed else boolean.empty(size, walk.width)
         end = _last_state(again, added, boolean.stacked(init), length) if size else boolean.empty(0, walk.width)
         return [*_split(end, 0, sizes[consts : consts + count], step.tangents[consts:]), *[UNKNOWN] * len(step.ys)]
+    of_ys = [_parts(y, widths) if is_tangent(y) else None for y in step.ys]
+    back = np.argsort(order)
+    heights = [math.prod(aval.shape) for aval in jaxpr.out_avals[count:]]
+    if size >= LARGE_STATE and length < LONG:
+        state = boolean.stacked(init)
+        found: list[list[Any]] = [[] for _ in of_ys]
+        for t in range(length):
+            for rows, parts in zip(found, of_ys, strict=True):
+                if parts is not None:
+                    of_const, mine, of_element = parts
+                    rows.append(boolean.union([boolean.times(mine, state), each(of_element, of_const, t, t + 1)]))
+            state = boolean.union([boolean.times(again, state), each(by_element, by_const, t, t + 1)])
+        ys = [
+            boolean.select(boolean.stacked(rows), numbers((length, n))[back]) if rows else UNKNOWN
+            for rows, n in zip(found, heights, strict=True)
+        ]
+        return [*_split(state, 0, sizes[consts : consts + count], step.tangents[consts:]), *ys]
     states = boolean.stacked([*init, each(by_element, by_const)]) if size else boolean.empty(0, walk.width)
     jump = 1
     while len(again.indices) and jump <= length:
@@ -175,16 +200,16 @@ def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> lis
         again, jump = boolean.times(again, again), 2 * jump
     before = boolean.select(states, np.arange(length * size))
     ys = []
-    for y, aval in zip(step.ys, jaxpr.out_avals[count:], strict=True):
-        if not is_tangent(y):
+    for parts, n in zip(of_ys, heights, strict=True):
+        if parts is None:
             ys.append(UNKNOWN)
             continue
-        of_const, mine, of_element = _parts(y, widths)
+        of_const, mine, of_element = parts
         rows = each(of_element, of_const)
         if len(mine.indices):
             of_carry = boolean.times(boolean.kron([boolean.identity(length, length), mine]), before)
             rows = boolean.union([rows, of_carry])
-        ys.append(boolean.select(rows, numbers((length, math.prod(aval.shape)))[np.argsort(order)]))
+        ys.append(boolean.select(rows, numbers((length, n))[back]))
     return [*_split(states, length * size, sizes[consts : consts + count], step.tangents[consts:]), *ys]
 
 

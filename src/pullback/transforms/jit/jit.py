@@ -84,7 +84,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                     if not entry.simple or next(_frees):
                         return entry.run(leaves)  # type: ignore[no-any-return]
                     try:
-                        buffers = list(map(buffers_of, leaves))
+                        buffers = [*map(buffers_of, leaves), *map(buffers_of, entry.captured)]
                     except AttributeError:
                         return entry.run(leaves)  # type: ignore[no-any-return]
                     outs = entry.collect(entry.execute(buffers), entry.handlers)

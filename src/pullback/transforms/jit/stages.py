@@ -223,6 +223,7 @@ class Compiled:
     Attributes:
       kinds: the signatures of the results of its program.
       unflatten: makes the tree of the results, or None for a single array.
+      captured: the arrays that the program takes after its arguments, on its device.
       placed: whether its arguments are spread over several devices as the program takes them.
       simple: whether the program takes all leaves and returns all results, so that nothing has to be done but
         ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`.
@@ -230,8 +231,8 @@ class Compiled:
     """
 
     __slots__ = (
-        "__weakref__", "collect", "execute", "handlers", "kinds", "lowered", "placed", "program", "refs", "simple",
-        "start", "unflatten",
+        "__weakref__", "captured", "collect", "execute", "handlers", "kinds", "lowered", "placed", "program", "refs",
+        "simple", "start", "unflatten",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
@@ -247,9 +248,10 @@ class Compiled:
         out_tree = lowered.traced.out_tree
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
         self.refs = lowered.traced.refs
+        self.captured = self.program.captured
         self.placed = self.program.in_shardings is not None and self.program.in_shardings == lowered.given_places
         self.simple = not (
-            self.refs is not None or lowered.kept is not None or lowered.donated or self.program.captured
+            self.refs is not None or lowered.kept is not None or lowered.donated
             or lowered.out_index is not None
             or (devices.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.placed)
