@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pullback.core.array import SCALARS, ArrayImpl
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
+from pullback.core.array import SCALARS
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, literal_key, subjaxprs
 from pullback.core.locks import renewed
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 
@@ -74,21 +74,15 @@ def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
         numbers[v] = len(numbers)
     eqns = []
     for eqn in jaxpr.eqns:
-        atoms = tuple([numbers[a] if type(a) is Var else _literal_key(a) for a in eqn.invars])
+        atoms = tuple([numbers[a] if type(a) is Var else literal_key(a) for a in eqn.invars])
         params = tuple([(name, _param_key(value)) for name, value in eqn.params.items()])
         code, place = eqn.made_at or (None, 0)
         # The code object lives as long as the program that is kept, so that its id is not used for another.
         eqns.append((eqn.primitive, atoms, params, id(code), place, eqn.scope, len(eqn.outvars)))
         for v in eqn.outvars:
             numbers[v] = len(numbers)
-    outs = tuple([numbers[a] if type(a) is Var else _literal_key(a) for a in jaxpr.outvars])
+    outs = tuple([numbers[a] if type(a) is Var else literal_key(a) for a in jaxpr.outvars])
     return tuple([v.aval for v in jaxpr.invars]), tuple(eqns), outs
-
-
-def _literal_key(a: Any) -> tuple[Any, ...]:
-    """A number by its bits: zeros have signs, and a NaN is not equal to itself."""
-    value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
-    return (type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval)
 
 
 def _param_key(value: Any) -> Any:

@@ -15,6 +15,7 @@ from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
+from pullback.core.rule_kinds import inlined
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.transforms.functions.arguments import as_weak
@@ -140,6 +141,9 @@ def _last_uses(closed: ClosedJaxpr) -> list[list[Var]]:
         found.append([a for a in atoms if isinstance(a, Var) and a not in read])
         read.update(atoms)
     return found[::-1]
+
+
+inlined(preaccumulate_p)(lambda *, jaxpr, part: jaxpr)
 
 
 @preaccumulate_p.lowering
