@@ -9,7 +9,6 @@ goes, by ``perf``, where that is installed.
 import argparse
 import importlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -153,7 +152,7 @@ PROGRAMS: dict[str, Callable[[Any], Program]] = {
 
 
 def measure(name: str, variant: str, seconds: float) -> dict[str, float]:
-    """In this process: the seconds of tracing and lowering, of compiling, and of a run."""
+    """In this process: the seconds of tracing and lowering, of compiling, by the clock and of processors, of a run."""
     package, parts = VARIANTS[variant]
     library: Any = importlib.import_module(package)
     for module in ("numpy", "nn", "lax"):
@@ -165,9 +164,9 @@ def measure(name: str, variant: str, seconds: float) -> dict[str, float]:
     function, arguments = PROGRAMS[name](library)
     start = time.perf_counter()
     lowered = library.jit(function).lower(*arguments)
-    between = time.perf_counter()
+    between, processor = time.perf_counter(), time.process_time()
     compiled = lowered.compile()
-    stop = time.perf_counter()
+    stop, processor = time.perf_counter(), time.process_time() - processor
     arguments = library.device_put(arguments)
     best = float("inf")
     end = time.perf_counter() + seconds
@@ -175,7 +174,7 @@ def measure(name: str, variant: str, seconds: float) -> dict[str, float]:
         began = time.perf_counter()
         library.block_until_ready(compiled(*arguments))
         best = min(best, time.perf_counter() - began)
-    return {"lower": between - start, "compile": stop - between, "run": best}
+    return {"lower": between - start, "compile": stop - between, "processor": processor, "run": best}
 
 
 def _in_a_process(name: str, variant: str, seconds: float) -> dict[str, float]:
@@ -201,32 +200,35 @@ def compare(names: Sequence[str], variants: Sequence[str], rounds: int, seconds:
 PHASES = {
     "passes over HLO": "xla::cpu::CpuCompiler::RunHloPasses",
     "of these, fusion": "xla::cpu::CpuInstructionFusion::Run",
-    "buffers, kernels as LLVM": "xla::cpu::CpuCompiler::RunBackend",
-    "fusions to LLVM (MLIR)": "xla::cpu::FusionCompiler::Compile",
-    "LLVM": "xla::cpu::IrCompiler::operator",
-    "of these, passes": "xla::cpu::IrCompiler::RunIrPasses",
-    "of these, machine code": "xla::cpu::IrCompiler::EmitMachineCode",
+    "buffers, kernels": "xla::cpu::CpuCompiler::RunBackend",
+    "loops to LLVM": "xla::cpu::FusionCompiler::Compile",
+    "LLVM's passes": "xla::cpu::IrCompiler::RunIrPasses",
+    "machine code": "xla::cpu::IrCompiler::EmitMachineCode",
 }
+_TOP = ("passes over HLO", "buffers, kernels", "loops to LLVM", "LLVM's passes", "machine code")
 
 
 def phases(names: Sequence[str], variant: str) -> None:
-    """Print for each program the share of each phase in the processor time of compiling, by ``perf``."""
-    print("| program | " + " | ".join(PHASES) + " |")
-    print("|---" * (len(PHASES) + 1) + "|")
+    """Print for each program the processor seconds of each phase of compiling, on all threads, by ``perf``."""
+    print("| program | " + " | ".join(PHASES) + " | all |")
+    print("|---" * (len(PHASES) + 2) + "|")
     for name in names:
         with tempfile.NamedTemporaryFile(suffix=".perf") as record:
             child = [sys.executable, "-m", "benchmarks.compile_time", "--measure", name, variant, "--seconds", "0"]
             recording = ["perf", "record", "-F", "200", "-g", "-o", record.name, *child]
-            subprocess.run(recording, capture_output=True, check=True, env={**os.environ, "LC_ALL": "C"})
+            done = subprocess.run(recording, capture_output=True, text=True, check=True)
+            taken = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))["processor"]
             options = ["--children", "--stdio", "-g", "none", "--percent-limit", "0"]
             report = subprocess.run(
                 ["perf", "report", "-i", record.name, *options], capture_output=True, text=True, check=True
             ).stdout
-        shares = []
-        for function in PHASES.values():
-            found = [float(x) for x in re.findall(rf"^\s*([\d.]+)%.*\] {re.escape(function)}", report, re.M)]
-            shares.append(max(found, default=0.0))
-        print(f"| {name} | " + " | ".join(f"{s:.0f} %" for s in shares) + " |", flush=True)
+        shares = {}
+        for phase, function in PHASES.items():
+            found = re.findall(rf"^\s*([\d.]+)%.*\] {re.escape(function)}", report, re.MULTILINE)
+            shares[phase] = max(map(float, found), default=0.0)
+        whole = sum(shares[phase] for phase in _TOP)
+        shown = " | ".join(f"{share / whole * taken:.2f}" for share in shares.values())
+        print(f"| {name} | {shown} | {taken:.2f} |", flush=True)
 
 
 def main() -> None:

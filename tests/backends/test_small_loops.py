@@ -87,7 +87,7 @@ def test_options_for_loops() -> None:
         return dict(options.chosen("cpu", jit(function).lower(*args).as_text()))
 
     loops, rolled = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
-    assert {loops, rolled} == EXTRA_OPTIONS
+    assert {loops, rolled} <= EXTRA_OPTIONS
     assert loops in chosen(steps, X)
     assert rolled in chosen(jnp.sin, X)
     assert rolled not in chosen(steps, X)
