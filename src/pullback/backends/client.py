@@ -850,7 +850,9 @@ def _tiling(proto: Any) -> Any:
     return dims[:count], out
 
 
-EXTRA_OPTIONS = frozenset({"xla_cpu_disable_loop_unrolling", "xla_cpu_small_while_loop_byte_threshold"})
+EXTRA_OPTIONS = frozenset(
+    {"xla_cpu_disable_loop_unrolling", "xla_cpu_flatten_after_fusion", "xla_cpu_small_while_loop_byte_threshold"}
+)
 """Options that the compiler does not know by name: it finds them in a table of texts among its other options."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.backends import equal_parts
 from pullback.backends.devices import DeviceAssignment, Devices
 from pullback.backends.hlo import _NONE, Aliases, Builder, Value
 from pullback.backends.hlo_module import Function, Module
@@ -12,7 +13,8 @@ from pullback.backends.meshes import Mesh
 from pullback.backends.shardings import NamedSharding
 from pullback.backends.small_loops import ATTRIBUTES, halves, is_small_loop
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, aval_of, infer
+from pullback.core.config import config
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, infer
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
 from pullback.core.types import ShapedArray
 
@@ -26,6 +28,7 @@ def emit_module(
     in_places: Sequence[Any] = (),
     out_places: Sequence[Any] = (),
     mesh: Mesh | None = None,
+    parts: bool = True,
 ) -> tuple[Module, Function]:
     """A module whose function ``main`` is the program.
 
@@ -38,6 +41,7 @@ def emit_module(
       in_places: for each input the sharding over several devices; None where the compiler may decide.
       out_places: the same for results.
       mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
+      parts: whether equal parts become functions, where that is of use.
 
     Returns:
       The module and its main function, whose arguments are the inputs and then the arrays that it captured. The
@@ -48,6 +52,9 @@ def emit_module(
     """
     module = Module(name, platform, inline)
     module.devices = devices
+    module.equal_parts = parts and platform == "cpu" and config.equal_parts
+    if module.equal_parts:
+        closed = equal_parts.flattened(closed)
     for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
         if found is not None:
             module.mesh(found)
@@ -58,9 +65,12 @@ def emit_module(
         found = mesh or next(iter(module.meshes), None)
         return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, found)
     several = isinstance(module.devices, DeviceAssignment)
+    if several and module.equal_parts:
+        return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, mesh, parts=False)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))
     if platform == "cpu" and not several and is_small_loop(hlo.written()):
+        module.equal_parts = False
         hlo = Builder(module)
         outs = _emit_parts(hlo, closed)
     if not several:
@@ -118,7 +128,35 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = hlo.captured(const)
     outer = hlo.source_loc
-    for eqn in jaxpr.eqns:
+    start = 0
+    for part in equal_parts.find(jaxpr, hlo.module.kinds) if hlo.module.equal_parts else ():
+        _emit_equations(hlo, jaxpr.eqns[start : part.start], env)
+        function = _part_function(hlo.module, part)
+        found = hlo.call(function, [_value(hlo, env, a) for a in part.operands])
+        env.update(zip(part.results, found, strict=True))
+        start = part.stop
+    _emit_equations(hlo, jaxpr.eqns[start:] if start else jaxpr.eqns, env)
+    hlo.source_loc = outer
+    return [_value(hlo, env, a) for a in jaxpr.outvars]
+
+
+def _part_function(module: Module, part: equal_parts.Part) -> Function:
+    """The function of a part, which all copies share."""
+    found: Function | None = module.shared.get(part.key)
+    if found is None:
+        hlo = Builder(module)
+        args = [hlo.argument(v.aval.shape, v.aval.dtype) for v in part.function.invars]
+        env: dict[Any, Value] = dict(zip(part.function.invars, args, strict=True))
+        _emit_equations(hlo, part.function.eqns, env)
+        found = hlo.finish(module.unique("part"), [env[v] for v in part.function.outvars])
+        found.attributes = f" {{{equal_parts.ATTRIBUTES}}}"
+        module.shared[part.key] = found
+    return found
+
+
+def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) -> None:
+    """Write equations, and add what they make to the values of variables."""
+    for eqn in eqns:
         primitive = eqn.primitive
         rule = primitive.lowering_rule
         if rule is None:
@@ -137,8 +175,6 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
             env.update(zip(outvars, out, strict=True))
         else:
             env[outvars[0]] = out
-    hlo.source_loc = outer
-    return [_value(hlo, env, a) for a in jaxpr.outvars]
 
 
 def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:

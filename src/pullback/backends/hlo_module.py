@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.devices import DeviceAssignment, Devices, joined
+from pullback.backends.equal_parts import Kinds
 from pullback.backends.meshes import AbstractMesh, Mesh, current_mesh
 from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, names_in
 from pullback.core.array import ArrayImpl
@@ -72,7 +73,9 @@ class Module:
       inline: ``inline(builder, function, values)`` writes what a function of primitives does.
       callbacks: functions of Python that the program calls by their position here.
       platform: of the devices that it is for.
-      shared: functions that were made from a jaxpr, by the jaxpr.
+      shared: functions that were made from a jaxpr, by the jaxpr, and those of equal parts, by their keys.
+      equal_parts: whether equal parts of programs become functions.
+      kinds: the kinds of equations that were seen, for equal parts.
       portable: whether it is for other processes: arrays that it captures are written into it, however large.
       devices: where the program has to run, as far as somebody asked; None if nobody did.
       meshes: the meshes whose axes it names, with their names in the program.
@@ -89,9 +92,9 @@ class Module:
     """
 
     __slots__ = (
-        "callbacks", "channels", "devices", "exported", "functions", "inline", "inspections", "logical_meshes",
-        "manual", "manual_axes", "meshes", "name", "names", "partitions", "places", "platform", "portable", "shared",
-        "whole",
+        "callbacks", "channels", "devices", "equal_parts", "exported", "functions", "inline", "inspections", "kinds",
+        "logical_meshes", "manual", "manual_axes", "meshes", "name", "names", "partitions", "places", "platform",
+        "portable", "shared", "whole",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -111,6 +114,8 @@ class Module:
         self.partitions: list[Partition] = []
         self.whole = False
         self.shared: dict[Any, Any] = {}
+        self.equal_parts = False
+        self.kinds = Kinds()
         self.portable = False
         self.names: set[str] = {"main"}
         self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}

@@ -40,11 +40,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.backends import equal_parts
 from pullback.backends.small_loops import largest
 
 _FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 _DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 
+_COPIED_LATE = "xla_cpu_flatten_after_fusion"
+"""Functions that are kept are copied for each call after operations were fused: once, and not in each copy."""
 _SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
 
 OPTIONS: dict[str, Any] = {
@@ -82,4 +85,6 @@ def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) 
             options[_SMALL_LOOPS] = 0
         if not loops and largest(text) <= SMALL:
             options[_ROLLED] = True
+        if equal_parts.ATTRIBUTES in text:
+            options[_COPIED_LATE] = True
     return sorted({**options, **dict(overrides)}.items())

@@ -90,6 +90,7 @@ class Config(threading.local):
     num_cpu_devices: int = -1
     disable_jit: bool = False
     compile_large_operations: bool = True
+    equal_parts: bool = True
     debug_nans: bool = False
     debug_infs: bool = False
     check_custom_rules: bool = False

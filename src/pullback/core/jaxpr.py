@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from pullback.core import source
+from pullback.core.array import SCALARS, ArrayImpl
 from pullback.core.errors import ArgumentError, JaxprError
 from pullback.core.jaxpr_text import VariableNames, show_eqn, show_jaxpr, show_literal
 from pullback.core.trace import Primitive, missing_rule, state
@@ -51,6 +52,12 @@ class Literal:
 
 
 Atom = Var | Literal
+
+
+def literal_key(a: Any) -> tuple[Any, ...]:
+    """The number of a literal by its bits, and its type: zeros have signs, and a NaN is not equal to itself."""
+    value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
+    return type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval
 
 
 class SourceInfo:

@@ -18,6 +18,7 @@ from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearErro
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer
 from pullback.core.lists import select, spread
+from pullback.core.rule_kinds import inlined
 from pullback.core.taylor_rules import repeats
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis
@@ -156,6 +157,8 @@ def equation(name: str) -> Primitive:
         trace = BatchTrace(state.trace, axis, rules.function)
         trace.live = False
         return run_rule(rules.function, rules.batch, trace, args, dims)
+
+    inlined(p)(lambda *, call_jaxpr, rules: call_jaxpr)
 
     @p.lowering
     def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:

@@ -13,8 +13,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from pullback.core.array import SCALARS, ArrayImpl
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
+from pullback.core.array import SCALARS
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, literal_key, subjaxprs
 from pullback.core.locks import renewed
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 
@@ -83,12 +83,6 @@ def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
             numbers[v] = len(numbers)
     outs = tuple([numbers[a] if type(a) is Var else literal_key(a) for a in jaxpr.outvars])
     return tuple([v.aval for v in jaxpr.invars]), tuple(eqns), outs
-
-
-def literal_key(a: Any) -> tuple[Any, ...]:
-    """A number by its bits: zeros have signs, and a NaN is not equal to itself."""
-    value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
-    return (type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval)
 
 
 def param_key(value: Any) -> Any:

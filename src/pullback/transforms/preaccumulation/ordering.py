@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, literal_key
 from pullback.primitives.elementwise import add_any_p, add_p, div_p, mul_p, neg_p, sub_p
-from pullback.transforms.interpreters.equal_programs import literal_key, param_key
+from pullback.transforms.interpreters.equal_programs import param_key
 
 
 def economical(closed: ClosedJaxpr) -> ClosedJaxpr:

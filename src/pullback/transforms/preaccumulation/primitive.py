@@ -16,6 +16,7 @@ from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
+from pullback.core.rule_kinds import inlined
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.transforms.functions.arguments import as_weak
@@ -140,6 +141,9 @@ def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 @cached_by_jaxpr
 def _last_uses(closed: ClosedJaxpr) -> list[list[Any]]:
     return last_uses(closed.jaxpr.eqns, closed.jaxpr.outvars)
+
+
+inlined(preaccumulate_p)(lambda *, jaxpr, part: jaxpr)
 
 
 @preaccumulate_p.lowering

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
+from pullback.core.rule_kinds import inlined
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.transforms.interpreters.batch import batch_flat
@@ -35,11 +36,15 @@ def _as_its_equations(name: str) -> Primitive:
     def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         return batch_flat(p, partial(equations, **params), axis, args, dims)
 
+    @inlined(p)
+    def program(call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> ClosedJaxpr:
+        return call_jaxpr if isinstance(call_jaxpr, ClosedJaxpr) else ClosedJaxpr(call_jaxpr)
+
     @p.lowering
     def lowering(hlo: Any, *operands: Any, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[Any]:
         from pullback.backends.emit import emit_jaxpr
 
-        closed = call_jaxpr if isinstance(call_jaxpr, ClosedJaxpr) else ClosedJaxpr(call_jaxpr)
+        closed = program(call_jaxpr)
         return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
 
     return p

@@ -8,6 +8,7 @@ from typing import Any
 from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from pullback.core.rule_kinds import inlined
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked, state
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.inlining import runs_once
@@ -105,6 +106,9 @@ EvalTrace.elsewhere = staticmethod(_evaluate_elsewhere)
 
 
 # Compilation -------------------------------------------------------------------------------------------------------
+
+
+inlined(jit_p)(lambda *, jaxpr, name: jaxpr)
 
 
 @jit_p.lowering

@@ -1,0 +1,158 @@
+"""What the compiler for processors will fuse, and what that costs: an estimate, by which equal parts are cut or not.
+
+The compiler makes one loop of an elementwise operation and of those that make its operands, as long as these are
+elementwise too, and computes what several loops need in each of them. Whatever is read by anything else (a product, a
+reduction along other axes than the last, a function that is kept) is written to memory once. So the sum of residual
+connections is computed from the beginning in each layer: loops grow with the depth of a network, and the time for
+compiling them with its square.
+
+Measured on two cores, jaxlib 0.10.2, gradients; seconds for compiling, and milliseconds of a run:
+
+| program | whole | in parts |
+|---|---|---|
+| transformer, 24 layers of 64 | 10.3 s, 11.8 ms | 1.7 s, 9.0 ms |
+| LSTM, 100 steps | 265 s, 2,849 ms | 4.9 s, 5.2 ms |
+| 100 times ``y = sin(y) + s``, 10,000 numbers | 4.2 s, 621 ms | 0.6 s, 6.3 ms |
+| 100 times ``y = s * y * (1 - y)``, 100,000 numbers | 0.3 s, 2.2 ms | 0.9 s, 47 ms |
+| residual convolutional network, 50 layers | 1.7 s, 21 ms | 1.8 s, 29 ms |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pullback.core.jaxpr import Eqn, Jaxpr, Literal, subjaxprs
+
+if TYPE_CHECKING:
+    from pullback.backends.equal_parts import Part
+
+HEAVY = 25
+"""What an operation such as a sine or a quotient costs, where a sum costs 1, about 0.1 ns an element."""
+LIGHT = frozenset(
+    {
+        "abs", "add", "add_any", "and", "broadcast_in_dim", "clamp", "concatenate", "convert_element_type", "copy",
+        "eq", "ge", "gt", "imag", "iota", "le", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "pad", "real",
+        "reshape", "select_n", "sign", "slice", "squeeze", "sub", "transpose", "xor",
+    }
+)  # fmt: skip
+KERNEL, CALL = 500, 1_000
+"""What starting a loop costs, and calling a function."""
+NEAR, FAR, CACHED = 1, 4, 2**18
+"""What reading or writing an element costs: of arrays of at most so many bytes, and of larger ones."""
+CODE = 30
+"""What compiling a loop takes besides its operations, each of which takes its cost."""
+WORTH, SMALLER, SLOWER = 8_000, 3, 1.25
+"""Parts have to save so much of the code, which must be so many times as much whole; and may be so much slower."""
+PATIENCE = 67
+"""How much slower a run may be besides, for each operation that need not be compiled: 3,000 of them take a second,
+which 50,000 such runs take back."""
+_MOST = 16
+"""How many operations of loops are looked at for each equation: more are too many in any case."""
+
+
+class Cost(NamedTuple):
+    """What some loops cost.
+
+    Attributes:
+      code: for compiling, in operations; equal loops are compiled once.
+      run: for running, in tenths of nanoseconds.
+    """
+
+    code: float
+    run: float
+
+
+def weight(eqn: Eqn) -> int:
+    """The cost of an operation, for each element."""
+    return 1 if eqn.primitive.name in LIGHT else HEAVY
+
+
+def is_fused(eqn: Eqn) -> bool:
+    """Whether the compiler fuses an operation with those that make its operands."""
+    return eqn.primitive.name in LIGHT or _reduces_last(eqn) or _is_elementwise(eqn)
+
+
+def _reduces_last(eqn: Eqn) -> bool:
+    """Whether it is a reduction along the last axis; those along others are vectorised if they stand alone."""
+    axes = eqn.params.get("axes")
+    return axes is not None and bool(eqn.invars) and eqn.invars[0].aval.ndim - 1 in axes
+
+
+def _is_elementwise(eqn: Eqn) -> bool:
+    shape = eqn.outvars[0].aval.shape if eqn.outvars else None
+    same = all(v.aval.shape in ((), shape) for v in (*eqn.invars, *eqn.outvars))
+    return same and "axes" not in eqn.params and not any(subjaxprs(eqn))
+
+
+def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Part]) -> bool:
+    """Whether a program compiles sooner in parts, and then runs about as fast."""
+    whole = cost(jaxpr.eqns, jaxpr.outvars)
+    inside = {i for part in parts for i in range(part.start, part.stop)}
+    rest = cost(
+        [eqn for i, eqn in enumerate(jaxpr.eqns) if i not in inside],
+        [*jaxpr.outvars, *(a for part in parts for a in part.operands)],
+    )
+    functions = {part.key: part.function for part in parts}
+    costs = {key: cost(function.eqns, function.outvars) for key, function in functions.items()}
+    code = rest.code + sum(c.code for c in costs.values())
+    run = rest.run + sum(costs[part.key].run + CALL for part in parts)
+    saved = whole.code - code
+    return saved > max((SMALLER - 1) * code, WORTH) and run < SLOWER * whole.run + PATIENCE * saved
+
+
+def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:
+    """The cost of the loops that the compiler makes of some equations; infinite if they are too many.
+
+    Args:
+      eqns: the equations, in order.
+      results: the variables that are needed, whoever reads them.
+    """
+    fused = list(map(is_fused, eqns))
+    made = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
+    written = {a for a in results if type(a) is not Literal}
+    for eqn, inner in zip(eqns, fused, strict=True):
+        if not inner:
+            written.update(eqn.outvars)
+            written.update(a for a in eqn.invars if type(a) is not Literal)
+        elif "axes" in eqn.params:
+            written.update(eqn.outvars)
+    weights = list(map(weight, eqns))
+    kinds = [hash((eqn.primitive, *[v.aval for v in eqn.outvars])) for eqn in eqns]
+    left = _MOST * len(eqns)
+    code, run, seen = 0, 0, set()
+    for i, eqn in enumerate(eqns):
+        if not fused[i] or not any(v in written for v in eqn.outvars):
+            continue
+        loop, read = _loop(eqns, i, made, written, left)
+        left -= len(loop)
+        if left <= 0:
+            return Cost(float("inf"), float("inf"))
+        operations = sum(weights[j] for j in loop)
+        key = tuple([kinds[j] for j in loop])
+        if key not in seen:
+            seen.add(key)
+            code += CODE + operations
+        aval = max((v.aval for v in (*eqn.outvars, *eqn.invars)), key=lambda a: a.size)
+        moved = NEAR if aval.size * aval.dtype.itemsize <= CACHED else FAR
+        run += KERNEL + aval.size * (operations + moved * (1 + read))
+    return Cost(code, run)
+
+
+def _loop(eqns: Sequence[Eqn], root: int, made: dict[Any, int], written: set[Any], most: int) -> tuple[list[int], int]:
+    """The equations that are computed in one loop with the last of them, as many as are asked for at most, and how many
+    arrays it reads."""
+    loop, there, read = [root], {root}, set()
+    for i in loop:
+        for a in eqns[i].invars:
+            if type(a) is Literal:
+                continue
+            j = made.get(a)
+            if j is None or a in written:
+                read.add(a)
+            elif j not in there:
+                there.add(j)
+                loop.append(j)
+        if len(loop) >= most:
+            break
+    return loop, len(read)
