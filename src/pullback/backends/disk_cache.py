@@ -148,6 +148,14 @@ def load_or_compile(
     return loaded, "compiled"
 
 
+def has(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bool:
+    """Whether there is a file for a program; it may turn out to be damaged."""
+    directory = cache_directory()
+    if directory is None or not _accepted(directory):
+        return False
+    return os.path.exists(os.path.join(directory, _key(text, device, overrides).hex()))
+
+
 # Keys ----------------------------------------------------------------------------------------------------------------
 
 

@@ -94,6 +94,11 @@ class Lowered:
         self.module: Module = module
         self.captured = main.captured
 
+    @property
+    def operations(self) -> int:
+        """How many lines its text has: about as many as operations."""
+        return sum(len(function.lines) for function in self.module.functions)
+
     def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Program:
         """The program, ready to run; compiled unless an equal one is at hand, in memory or on disk."""
         if isinstance(self.device, Device):
@@ -201,8 +206,29 @@ def _resharded(x: ArrayImpl, sharding: NamedSharding) -> Any:
 spread.reshard = _resharded
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
-_compiling = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
-renewed(globals(), "_compiling", threading.RLock)
+_compiling: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+"""For each program that is being compiled a lock, so that another thread that wants the same waits for it."""
+_guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while locks are held
+renewed(globals(), "_compiling", weakref.WeakValueDictionary)
+renewed(globals(), "_guard", threading.RLock)
+
+
+def _lock_of(key: Any) -> Any:
+    """The lock of a program, which lives as long as somebody refers to it."""
+    with _guard:
+        return _compiling.setdefault(key, threading.RLock())
+
+
+def is_at_hand(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
+    """Whether a program on one device need not be compiled, since an equal one is in memory or on disk."""
+    from pullback.backends import disk_cache
+
+    if lowered.module.callbacks:
+        return False
+    text = lowered.module.text(scopes=True)
+    chosen = options.chosen(lowered.device.platform, text, overrides)
+    known = (hashlib.sha256(text.encode()).digest(), tuple(chosen), lowered.device, tuple(lowered.module.meshes))
+    return known in _executables or disk_cache.has(text, lowered.device, chosen)
 
 
 def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Executable:
@@ -229,7 +255,7 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     found = _executables.get(key)
     if found is not None:
         return found
-    with _compiling:
+    with _lock_of(key):
         found = _executables.get(key)
         if found is None:
             start = time.perf_counter()

@@ -26,6 +26,8 @@ _MEANING = (
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
 _LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+TIERS = ("off", "on", "auto")
+"""Whether calls of compiled functions are answered eagerly until they are compiled."""
 PRECISIONS = {
     "default": "DEFAULT", "bfloat16": "DEFAULT", "high": "HIGH", "bfloat16_3x": "HIGH", "tensorfloat32": "HIGH",
     "highest": "HIGHEST", "float32": "HIGHEST",
@@ -38,6 +40,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "numpy_dtype_promotion": ("standard", "strict"),
+    "tiered": TIERS,
     "logging_level": ("NOTSET", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "FATAL", "CRITICAL"),
 }
 
@@ -90,6 +93,7 @@ class Config(threading.local):
     num_cpu_devices: int = -1
     disable_jit: bool = False
     compile_large_operations: bool = True
+    tiered: str = "auto"
     debug_nans: bool = False
     debug_infs: bool = False
     check_custom_rules: bool = False
@@ -105,6 +109,7 @@ class Config(threading.local):
     transfer_guard_device_to_device: str | None = None
     explain_cache_misses: bool = False
     log_compiles: bool = False
+    compile_progress: bool = True
     enable_compilation_cache: bool = True
     compilation_cache_dir: str | None = None
     compilation_cache_max_size: int = 1 << 30

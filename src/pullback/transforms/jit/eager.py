@@ -1,0 +1,301 @@
+"""A program run operation by operation in place of a compiled one: what it returns, and how long that may take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.array import SCALARS, ArrayImpl, as_array, fresh
+from pullback.core.config import override
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from pullback.core.trace import Primitive, state
+from pullback.primitives.contraction import dot_general_p
+from pullback.transforms.functions.arguments import as_weak
+from pullback.transforms.interpreters.inlining import flattened, programs_in_step, runs_once
+from pullback.transforms.programs.callbacks import as_compiled, debug_callback_p, io_callback_p, pure_callback_p
+
+CALLBACKS = (debug_callback_p, io_callback_p, pure_callback_p)
+
+
+class EagerProgram:
+    """Runs a program operation by operation on the host; values that nothing reads any more are let go of.
+
+    Functions of Python's in it are called once each, in the order in which they are written, and raise what they raise
+    in a compiled program. Loops take their steps one by one.
+
+    Args:
+      closed: the program.
+    """
+
+    __slots__ = ("_count", "_known", "_outs", "_steps", "_types")
+
+    def __init__(self, closed: ClosedJaxpr) -> None:
+        flat = flattened(closed)
+        jaxpr = flat.jaxpr
+        places: dict[Any, int] = {v: i for i, v in enumerate([*jaxpr.invars, *jaxpr.constvars])}
+        known = list(flat.consts)
+
+        def place(atom: Any) -> int:
+            if type(atom) is Var or atom in places:
+                return places[atom]
+            known.append(atom.val)
+            return places.setdefault(atom, len(jaxpr.invars) + len(known) - 1)
+
+        # Literals first: they have places before those of results.
+        for eqn in jaxpr.eqns:
+            for a in eqn.invars:
+                if not isinstance(a, Var):
+                    place(a)
+        for a in jaxpr.outvars:
+            if not isinstance(a, Var):
+                place(a)
+        fixed = len(places)
+        last: dict[int, int] = {}
+        for k, eqn in enumerate(jaxpr.eqns):
+            for v in eqn.outvars:
+                places[v] = len(places)
+                last[places[v]] = k
+            last.update((places[a], k) for a in eqn.invars)
+        self._outs = [places[a] for a in jaxpr.outvars]
+        kept = {*range(fixed), *self._outs}
+        ends: list[list[int]] = [[] for _ in jaxpr.eqns]
+        for i, k in last.items():
+            if i not in kept:
+                ends[k].append(i)
+        self._steps = [
+            (eqn, [places[a] for a in eqn.invars], [places[v] for v in eqn.outvars], end)
+            for eqn, end in zip(jaxpr.eqns, ends, strict=True)
+        ]
+        self._known = known
+        self._count = len(places)
+        self._types = jaxpr.out_avals
+
+    def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
+        """The results for some arrays: arrays of their own, which share no object with what was given."""
+        values = [*args, *self._known]
+        values += [None] * (self._count - len(values))
+        dynamic = state.trace, state.source_loc
+        state.trace = state.bottom
+        try:
+            with override("disable_jit", True), override("compile_large_operations", False), as_compiled():
+                for eqn, operands, results, end in self._steps:
+                    state.source_loc = eqn.made_at or dynamic[1]
+                    outs = eqn.primitive.bind(*[values[i] for i in operands], **eqn.params)
+                    if eqn.primitive.multiple_results:
+                        for i, out in zip(results, outs, strict=True):
+                            values[i] = out
+                    else:
+                        values[results[0]] = outs
+                    for i in end:
+                        values[i] = None
+        finally:
+            state.trace, state.source_loc = dynamic
+        given = set(map(id, [*args, *self._known]))
+        found = []
+        for i, aval in zip(self._outs, self._types, strict=True):
+            x = values[i]
+            array: Any = as_array(aval.dtype.type(x)) if type(x) in SCALARS else as_array(x)
+            if array.weak_type != aval.weak_type:
+                array = as_weak(array, aval.weak_type)
+            if id(array) in given:
+                array = fresh(array)
+            given.add(id(array))
+            found.append(array)
+        return found
+
+
+# How long it takes ---------------------------------------------------------------------------------------------------
+
+CALL = 8e-6
+"""The seconds that an operation takes beside its elements: 3 to 20 us, in the gradient of a transformer 8."""
+PRODUCT = 3e-10
+"""The seconds for a product in a contraction: 0.05 ns in large matrices, up to 0.3 ns in many small ones."""
+ELEMENT = 3e-9
+"""The seconds for an element of the largest operand or result of a simple operation: 0.3 to 10 ns."""
+SLOW_ELEMENT = 3e-7
+"""The same for the others: special functions take 10 to 300 ns."""
+MATRIX_ELEMENT = 5e-9
+"""The seconds for a decomposition, for each element of its matrices and each of their rows: 1 to 20 ns."""
+SIMPLE = frozenset(
+    [
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "floor",
+        "ceil",
+        "round",
+        "is_finite",
+        "and",
+        "or",
+        "xor",
+        "not",
+        "shift_left",
+        "shift_right_logical",
+        "shift_right_arithmetic",
+        "neg",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log1p",
+        "sqrt",
+        "rsqrt",
+        "cbrt",
+        "logistic",
+        "square",
+        "pow",
+        "hypot",
+        "logaddexp",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "atan",
+        "sign",
+        "real",
+        "imag",
+        "conj",
+        "complex",
+        "abs",
+        "rem",
+        "max",
+        "min",
+        "max_share",
+        "min_share",
+        "clamp",
+        "once",
+        "copy",
+        "stop_gradient",
+        "broadcast_in_dim",
+        "reshape",
+        "squeeze",
+        "transpose",
+        "add_any",
+        "reduce_sum",
+        "reduce_prod",
+        "reduce_max",
+        "reduce_min",
+        "reduce_and",
+        "reduce_or",
+        "reduce_xor",
+        "bitcast_convert_type",
+        "sum_of_products",
+        "integer_pow",
+        "select_n",
+        "convert_element_type",
+        "slice",
+        "pad",
+        "concatenate",
+        "stack",
+        "unstack",
+        "rev",
+        "iota",
+        "norm",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "cumprod",
+        "cummax",
+        "cummin",
+        "masked_mul",
+        "masked_div",
+        "dot_general",
+        "masked_dot_general",
+        "gather",
+        "scatter",
+        "scatter_add",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "take_along_axis",
+        "threefry2x32",
+        "random_wrap",
+        "random_unwrap",
+        "random_use",
+        "random_clone",
+        "name",
+        "platform_index",
+        "softmax",
+        "log_softmax",
+    ]
+)
+MATRICES = frozenset(
+    [
+        "cholesky",
+        "triangular_solve",
+        "masked_triangular_solve",
+        "lu",
+        "linear_solve",
+        "masked_linear_solve",
+        "eigh",
+        "eigenbasis",
+        "adapted",
+        "eig",
+        "svd",
+        "singular_basis",
+        "qr",
+        "geqrf",
+        "householder_product",
+        "ormqr",
+        "schur",
+        "hessenberg",
+        "tridiagonal",
+        "det",
+        "slogdet",
+        "matrix_equation",
+        "expm",
+        "expm_frechet",
+        "sqrtm",
+        "logm",
+    ]
+)
+UNKNOWN = math.inf
+
+
+def expected_seconds(jaxpr: Jaxpr) -> float:
+    """How long a program takes on the host, operation by operation; infinite where nobody knows.
+
+    That is so of loops of unknown length, and of operations that are compiled one by one.
+    """
+    return sum(map(_seconds, jaxpr.eqns))
+
+
+def _seconds(eqn: Eqn) -> float:
+    primitive = eqn.primitive
+    inner = list(subjaxprs(eqn))
+    if inner:
+        if not _runs_known_steps(primitive, eqn.params):
+            return UNKNOWN
+        each = [expected_seconds(program) for program in inner]
+        total = max(each) if "branches" in eqn.params else sum(each)
+        return CALL + total * float(eqn.params.get("length", 1))
+    if primitive in CALLBACKS:
+        return CALL
+    if primitive.host_rule is None:
+        return UNKNOWN
+    avals = [a.aval for a in eqn.invars]
+    largest = max([a.size for a in avals] + [v.aval.size for v in eqn.outvars], default=0)
+    if primitive is dot_general_p:
+        x, y = avals
+        (contracted, _), (batch, _) = eqn.params["dimension_numbers"]
+        shared = math.prod(x.shape[i] for i in (*contracted, *batch))
+        return CALL + ELEMENT * largest + PRODUCT * float(x.size * y.size) / max(shared, 1)
+    if primitive.name in MATRICES:
+        return CALL + MATRIX_ELEMENT * sum(a.size * max(a.shape, default=1) for a in avals)
+    return CALL + (ELEMENT if primitive.name in SIMPLE else SLOW_ELEMENT) * largest
+
+
+def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:
+    """Whether it is known how often an operation runs the programs that it holds."""
+    if programs_in_step.of(primitive) is not None:
+        return "length" in params or "branches" in params
+    return runs_once.of(primitive) is not None or primitive.decomposition_rule is not None
