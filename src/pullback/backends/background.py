@@ -112,10 +112,10 @@ def _take_turns() -> None:
 def _leave() -> None:
     """Let the process end although threads are at work, which cannot be told to stop.
 
-    Waiting for the compiler would take its time. Not waiting has two dangers. The interpreter, up to Python 3.13, ends a
-    thread that comes back from C++ while it is being torn down, which C++ takes for a fatal error: such a thread is put
-    to sleep instead, as later releases do. And the C library frees what the compiler still uses: so the process ends
-    without that, with the status that it has.
+    Waiting for the compiler would take its time. Not waiting has two dangers. While Python is torn down, up to 3.13, it
+    ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead, as
+    later releases do. And the C library frees what the compiler still uses: so the process ends without that, with the
+    status that it has.
     """
     global _closing
     with _guard:

@@ -117,147 +117,23 @@ SLOW_ELEMENT = 3e-7
 """The same for the others: special functions take 10 to 300 ns."""
 MATRIX_ELEMENT = 5e-9
 """The seconds for a decomposition, for each element of its matrices and each of their rows: 1 to 20 ns."""
-SIMPLE = frozenset(
-    [
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "floor",
-        "ceil",
-        "round",
-        "is_finite",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "shift_left",
-        "shift_right_logical",
-        "shift_right_arithmetic",
-        "neg",
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "cbrt",
-        "logistic",
-        "square",
-        "pow",
-        "hypot",
-        "logaddexp",
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "atan",
-        "sign",
-        "real",
-        "imag",
-        "conj",
-        "complex",
-        "abs",
-        "rem",
-        "max",
-        "min",
-        "max_share",
-        "min_share",
-        "clamp",
-        "once",
-        "copy",
-        "stop_gradient",
-        "broadcast_in_dim",
-        "reshape",
-        "squeeze",
-        "transpose",
-        "add_any",
-        "reduce_sum",
-        "reduce_prod",
-        "reduce_max",
-        "reduce_min",
-        "reduce_and",
-        "reduce_or",
-        "reduce_xor",
-        "bitcast_convert_type",
-        "sum_of_products",
-        "integer_pow",
-        "select_n",
-        "convert_element_type",
-        "slice",
-        "pad",
-        "concatenate",
-        "stack",
-        "unstack",
-        "rev",
-        "iota",
-        "norm",
-        "argmax",
-        "argmin",
-        "cumsum",
-        "cumprod",
-        "cummax",
-        "cummin",
-        "masked_mul",
-        "masked_div",
-        "dot_general",
-        "masked_dot_general",
-        "gather",
-        "scatter",
-        "scatter_add",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "take_along_axis",
-        "threefry2x32",
-        "random_wrap",
-        "random_unwrap",
-        "random_use",
-        "random_clone",
-        "name",
-        "platform_index",
-        "softmax",
-        "log_softmax",
-    ]
-)
-MATRICES = frozenset(
-    [
-        "cholesky",
-        "triangular_solve",
-        "masked_triangular_solve",
-        "lu",
-        "linear_solve",
-        "masked_linear_solve",
-        "eigh",
-        "eigenbasis",
-        "adapted",
-        "eig",
-        "svd",
-        "singular_basis",
-        "qr",
-        "geqrf",
-        "householder_product",
-        "ormqr",
-        "schur",
-        "hessenberg",
-        "tridiagonal",
-        "det",
-        "slogdet",
-        "matrix_equation",
-        "expm",
-        "expm_frechet",
-        "sqrtm",
-        "logm",
-    ]
-)
+_SIMPLE_NAMES = """
+eq ne lt le gt ge floor ceil round is_finite and or xor not shift_left shift_right_logical shift_right_arithmetic neg
+add sub mul div exp exp2 expm1 log log1p sqrt rsqrt cbrt logistic square pow hypot logaddexp sin cos tan sinh cosh
+tanh atan sign real imag conj complex abs rem max min max_share min_share clamp once copy stop_gradient
+broadcast_in_dim reshape squeeze transpose add_any reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or
+reduce_xor bitcast_convert_type sum_of_products integer_pow select_n convert_element_type slice pad concatenate stack
+unstack rev iota norm argmax argmin cumsum cumprod cummax cummin masked_mul masked_div dot_general masked_dot_general
+gather scatter scatter_add dynamic_slice dynamic_update_slice take_along_axis threefry2x32 random_wrap random_unwrap
+random_use random_clone name platform_index softmax log_softmax
+"""
+SIMPLE = frozenset(_SIMPLE_NAMES.split())
+_MATRICES_NAMES = """
+cholesky triangular_solve masked_triangular_solve lu linear_solve masked_linear_solve eigh eigenbasis adapted eig svd
+singular_basis qr geqrf householder_product ormqr schur hessenberg tridiagonal det slogdet matrix_equation expm
+expm_frechet sqrtm logm
+"""
+MATRICES = frozenset(_MATRICES_NAMES.split())
 UNKNOWN = math.inf
 
 
@@ -287,8 +163,8 @@ def _seconds(eqn: Eqn) -> float:
     if primitive is dot_general_p:
         x, y = avals
         (contracted, _), (batch, _) = eqn.params["dimension_numbers"]
-        shared = math.prod(x.shape[i] for i in (*contracted, *batch))
-        return CALL + ELEMENT * largest + PRODUCT * float(x.size * y.size) / max(shared, 1)
+        shared: int = math.prod(x.shape[i] for i in (*contracted, *batch))
+        return CALL + ELEMENT * largest + PRODUCT * x.size * y.size / max(shared, 1)
     if primitive.name in MATRICES:
         return CALL + MATRIX_ELEMENT * sum(a.size * max(a.shape, default=1) for a in avals)
     return CALL + (ELEMENT if primitive.name in SIMPLE else SLOW_ELEMENT) * largest

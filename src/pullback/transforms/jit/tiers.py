@@ -1,7 +1,7 @@
 """The first calls of a compiled function: answered operation by operation, while another thread compiles.
 
-Whether a call is answered so is decided once, when its program is lowered (``entry_for``). ``Tiered`` then stands in the
-cache of ``jit`` in the place of the compiled program, until that is there.
+Whether calls are answered so is decided once, when their program is lowered (``entry_for``). ``Tiered`` then stands in
+the cache of ``jit`` in the place of the compiled program, until that is there.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Tiered:
     def _compiled(self) -> Compiled:
         """The compiled function, which takes the place of this entry.
 
-        If the other thread failed, it is compiled here, which raises the error; if it is still at it, this waits for it.
+        If the other thread failed, it is compiled here, which raises the error; if it is still at it, it is waited for.
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
         if devices.several_in_use and not found.placed:  # since the thread asked
