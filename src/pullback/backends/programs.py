@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import forks, options, small_loops, spread
+from pullback.backends import compile_progress, compile_times, forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
@@ -244,7 +244,11 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         loaded = _compile_watched(lowered, chosen)
         return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
     if lowered.module.callbacks:
-        return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
+        start = time.perf_counter()
+        made = backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
+        if config.log_compiles:
+            _log("compiled", lowered, start, "it calls functions of Python's, so that it is not kept")
+        return made
     digest = hashlib.sha256(text.encode()).digest()
     if not (isinstance(device, Device) or device.is_local):
         from pullback.backends import distributed  # with asyncio, whose import takes 40 ms
@@ -259,12 +263,18 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         found = _executables.get(key)
         if found is None:
             start = time.perf_counter()
+            missing = disk_cache.why_missing(text, device, chosen) if config.log_compiles else None
             loaded, where = disk_cache.load_or_compile(text, device, chosen, lambda: _compile(lowered, chosen))
             found = _executables[key] = backend().executable(loaded, device, out_avals, False, shardings)
             if config.log_compiles:
-                took = time.perf_counter() - start
-                logger.warning("%s %s in %.3f s", where, lowered.module.name, took)
+                _log(where, lowered, start, missing)
     return found
+
+
+def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> None:
+    """Log that a program was loaded, or compiled since it was ``missing`` in the cache, beginning at some time."""
+    took, why = time.perf_counter() - start, "" if missing is None else f": {missing}"
+    logger.warning("%s %s in %.3f s, about %d operations%s", where, lowered.module.name, took, lowered.operations, why)
 
 
 class _Shardings:
@@ -390,7 +400,11 @@ def _compile(
     try:
         for check in before_compiling:
             check(lowered.device.platform)
-        return backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))
+        start = time.perf_counter()
+        with compile_progress.shown(_called(lowered.name), lowered.operations):
+            made = backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))
+        compile_times.observe(lowered.operations, time.perf_counter() - start)
+        return made
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:

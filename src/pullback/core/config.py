@@ -582,5 +582,34 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each compilation is logged, with the time that it took."""
+    """A block in which each compilation is logged: how long its phases took, and why the cache had no program."""
     return override("log_compiles", bool(new_val))
+
+
+def tiered(new_val: str) -> AbstractContextManager[None]:
+    """A block in which first calls of compiled functions are answered eagerly, or wait for the compiler.
+
+    Args:
+      new_val: ``"auto"``: eagerly, while another thread compiles, where the compiler is expected to take more than a
+        second and such a call less; ``"on"``: wherever it is possible; ``"off"``: all calls wait, and run the program.
+        Results of both ways agree to rounding (``docs/compile_time.md``).
+
+    Raises:
+      ArgumentError: another value (a ValueError).
+
+    >>> import pullback
+    >>> with tiered("on"):
+    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    2.0
+    """
+    return override("tiered", new_val)
+
+
+def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
+    """A block in which a compilation of more than two seconds is told of in a terminal or notebook, or, False, is not.
+
+    >>> with compile_progress(False):
+    ...     config.compile_progress
+    False
+    """
+    return override("compile_progress", bool(new_val))

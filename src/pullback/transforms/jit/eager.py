@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from pullback.backends.blas_threads import one_blas_thread
 from pullback.core.array import SCALARS, ArrayImpl, as_array, fresh
 from pullback.core.config import override
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
@@ -78,7 +80,12 @@ class EagerProgram:
         dynamic = state.trace, state.source_loc
         state.trace = state.bottom
         try:
-            with override("disable_jit", True), override("compile_large_operations", False), as_compiled():
+            with (
+                override("disable_jit", True),
+                override("compile_large_operations", False),
+                as_compiled(),
+                one_blas_thread(),
+            ):
                 for eqn, operands, results, end in self._steps:
                     state.source_loc = eqn.made_at or dynamic[1]
                     outs = eqn.primitive.bind(*[values[i] for i in operands], **eqn.params)
@@ -103,6 +110,13 @@ class EagerProgram:
             given.add(id(array))
             found.append(array)
         return found
+
+
+@contextmanager
+def _by_itself() -> Iterator[None]:
+    """A block in which nothing is compiled."""
+    with override("disable_jit", True), override("compile_large_operations", False):
+        yield
 
 
 # How long it takes ---------------------------------------------------------------------------------------------------
