@@ -388,7 +388,7 @@ def test_auto_takes_programs_that_are_slow_to_compile(
         first = jit(lambda x: f(x))
         first(1.0)
         assert type(entry(first)) is Compiled  # it was expected to take no second
-        monkeypatch.setattr(compile_times, "expected", lambda operations: 5.0)
+        monkeypatch.setattr(compile_times, "expected", lambda table: 5.0)
         at_hand = jit(lambda x: f(x))
         at_hand(1.0)
         assert type(entry(at_hand)) is Compiled
@@ -422,13 +422,15 @@ def test_expected_times_of_calls() -> None:
 
 def test_expected_times_of_the_compiler_follow_what_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_times, "_ratio", 1.0)
-    before = compile_times.expected(1000)
-    assert before > 1 > compile_times.expected(100)
-    compile_times.observe(10, 100.0)
-    assert compile_times.expected(1000) == before
+    lines = ["%1 = stablehlo.add %0, %0 : tensor<f32>", '%2 = "stablehlo.reduce"(%1, %0) ({ ... })']
+    table = compile_times.by_table(lines * 100)
+    assert 1 < table < 10
+    assert compile_times.expected(table) == table
+    compile_times.observe(compile_times.by_table(lines), 100.0)
+    assert compile_times.expected(table) == table
     for _ in range(10):
-        compile_times.observe(1000, 0.1 * before)
-    assert compile_times.expected(1000) == pytest.approx(0.1 * before, rel=0.02)
+        compile_times.observe(table, 0.1 * table)
+    assert compile_times.expected(table) == pytest.approx(0.1 * table, rel=0.02)
 
 
 def test_products_take_one_thread_meanwhile() -> None:

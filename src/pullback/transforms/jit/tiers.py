@@ -60,7 +60,7 @@ def _is_worth_it(lowered: Lowered) -> bool:
     from pullback.backends import programs
 
     program = lowered.program
-    wait = compile_times.expected(program.operations)
+    wait = compile_times.expected(program.compile_time)
     if wait < LEAST_WAIT or expected_seconds(program.closed.jaxpr) > min(MOST_EAGER, wait):
         return False
     return not programs.is_at_hand(program, ())
