@@ -40,7 +40,22 @@ def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compile
     if tier == "off" or not (_may_be_eager(lowered, options) and (tier == "on" or _is_worth_it(lowered))):
         return Compiled(lowered, options.compiler_options)
     entry = Tiered(lowered, options, cache, key)
-    return entry if background.submit(entry.job) else Compiled(lowered, options.compiler_options)
+    if not background.submit(entry.job):
+        return Compiled(lowered, options.compiler_options)
+    if config.log_compiles:
+        _log(lowered)
+    return entry
+
+
+def _log(lowered: Lowered) -> None:
+    import logging  # not where nobody asks for it: a short start
+
+    program = lowered.program
+    call, wait = expected_seconds(program.closed.jaxpr), compile_times.expected(program.compile_time)
+    logging.getLogger("pullback").warning(
+        "calls of %s are answered eagerly while it compiles: about %.2g s each, and %.2g s for the compiler",
+        program.name.removeprefix("jit_"), call, wait,
+    )  # fmt: skip
 
 
 def _may_be_eager(lowered: Lowered, options: Any) -> bool:
