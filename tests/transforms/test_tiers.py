@@ -276,12 +276,14 @@ def test_donated_arrays_are_deleted(held: Held) -> None:
         g(y, y)
 
 
-def test_results_are_arrays_of_their_own(held: Held) -> None:
+@pytest.mark.parametrize("on_device", [False, True])
+def test_results_are_arrays_of_their_own(on_device: bool, held: Held) -> None:
     """Donating one of them, or what they came from, leaves the others."""
+    produce = jit(lambda x: x * 1, tiered="off") if on_device else lambda x: x
     consume = jit(lambda x: x + 1, donate_argnums=0, tiered="off")
     f = jit(lambda x: (x, jnp.reshape(x, (3,)), x[:], lax.stop_gradient(x), x.T))
     for _ in range(2):
-        x = jnp.arange(3.0)
+        x = produce(jnp.arange(3.0))
         outs = f(x)
         for out in outs:
             assert out is not x
