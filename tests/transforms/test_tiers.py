@@ -418,6 +418,7 @@ def test_expected_times_of_calls() -> None:
     assert many > 500 * one
     assert seconds(lambda x: lax.cond(x[0, 0] > 0, jnp.tanh, jnp.linalg.inv, x), x) < 1
     assert seconds(lambda x: lax.while_loop(lambda c: c[0, 0] < 1, jnp.tanh, x), x) == float("inf")
+    assert seconds(lambda x: jnp.broadcast_to(x[0], (10**6, 50)).sum(), x) == float("inf")
     assert seconds(lambda x: jnp.convolve(x[0], x[1]), x) > 0
     assert seconds(lambda x: x @ x, jnp.ones((2000, 2000))) > 0.5
     assert seconds(lambda x: jnp.linalg.svd(x)[1], jnp.ones((1000, 1000))) > 1
@@ -633,6 +634,13 @@ def test_a_compilation_that_takes_no_time_is_not_told_of(monkeypatch: pytest.Mon
     with override("enable_compilation_cache", False):
         jit(lambda x: x * 0.125 + 18)(1.0)
     assert stream.text == ""
+
+
+@pytest.mark.parametrize("stream", [None, object()], ids=["none", "no stream"])
+def test_a_stream_that_is_none_is_no_terminal(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_progress.sys, "stderr", stream)
+    assert not compile_progress._somebody_looks()
+    compile_progress._write("lost")
 
 
 def test_notebooks_are_told_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,17 +29,16 @@ class Job(Generic[T]):
     """Work for another thread, which has the switches of the one that asked for it.
 
     Attributes:
-      done: whether it has ended, well or not.
-      failed: whether it has raised an exception; whoever needs the result does the work himself, and sees it.
-      result: what it returned.
+      done: whether it has ended.
+      result: what it returned; None if it raised an exception, which whoever does the work again will see.
     """
 
-    __slots__ = ("__weakref__", "_switches", "_work", "done", "failed", "result")
+    __slots__ = ("__weakref__", "_switches", "_work", "done", "result")
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work: Callable[[], T] | None = work
         self._switches = dict(vars(config))
-        self.done = self.failed = False
+        self.done = False
         self.result: T | None = None
 
     def run(self) -> None:
@@ -49,13 +48,10 @@ class Job(Generic[T]):
         switches = vars(config)
         switches.clear()
         switches.update(self._switches)
-        try:
+        with suppress(BaseException):
             self.result = work()
-        except BaseException:
-            self.failed = True
-        finally:
-            self._work = None
-            self.done = True
+        self._work = None
+        self.done = True
 
 
 _guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held

@@ -49,8 +49,9 @@ def shown(name: str, operations: int) -> Iterator[None]:
 
 
 def _somebody_looks() -> bool:
-    if sys.stderr is not None and sys.stderr.isatty():
-        return True
+    with suppress(ValueError, AttributeError):  # the stream is closed, or none
+        if sys.stderr.isatty():
+            return True
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 

@@ -174,13 +174,15 @@ singular_basis qr geqrf householder_product ormqr schur hessenberg tridiagonal d
 expm_frechet sqrtm logm
 """
 MATRICES = frozenset(_MATRICES_NAMES.split())
+MOST_ELEMENTS = 10_000_000
+"""Of larger arrays nothing is said: the compiler may do without them, and they might not fit into memory."""
 UNKNOWN = math.inf
 
 
 def expected_seconds(jaxpr: Jaxpr) -> float:
     """How long a program takes on the host, operation by operation; infinite where nobody knows.
 
-    That is so of loops of unknown length, and of operations that are compiled one by one.
+    That is so of loops of unknown length, of very large arrays, and of operations that are compiled one by one.
     """
     return sum(map(_seconds, jaxpr.eqns))
 
@@ -200,6 +202,8 @@ def _seconds(eqn: Eqn) -> float:
         return UNKNOWN
     avals = [a.aval for a in eqn.invars]
     largest = max([a.size for a in avals] + [v.aval.size for v in eqn.outvars], default=0)
+    if largest > MOST_ELEMENTS:
+        return UNKNOWN
     if primitive is dot_general_p:
         x, y = avals
         (contracted, _), (batch, _) = eqn.params["dimension_numbers"]

@@ -63,7 +63,7 @@ def _may_be_eager(lowered: Lowered, options: Any) -> bool:
     program = lowered.program
     module = program.module
     return not (
-        options.compiler_options or lowered.asked_for or not getattr(program.device, "is_host", False)
+        options.compiler_options or lowered.asked_for or not program.device.is_host
         or program.in_shardings or program.out_shardings or module.meshes or module.inspections or module.partitions
         or current_mesh() is not None or any(k is not None for k in lowered.given_places)
         or program.closed.jaxpr.axes or checking() or config.debug_key_reuse or forks.in_child
