@@ -118,6 +118,7 @@ def _environment(scratch: str, devices: int) -> dict[str, str]:
     """The workers' environment: all cores, as so many devices, and caches on disk of their own."""
     environment = {name: value for name, value in os.environ.items() if name not in _LIMITS_OF_THREADS}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    environment["PULLBACK_TIERED"] = "off"  # what is timed is compiled
     environment["PULLBACK_COMPILATION_CACHE_DIR"] = environment["TORCHINDUCTOR_CACHE_DIR"] = environment["TMPDIR"] = (
         scratch
     )

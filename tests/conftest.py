@@ -28,6 +28,10 @@ if "PULLBACK_TEST_CACHE" not in os.environ:
 _cache = os.environ["PULLBACK_COMPILATION_CACHE_DIR"] = os.environ["PULLBACK_TEST_CACHE"]
 config.update("compilation_cache_dir", _cache)
 
+# Tests are of compiled programs: those of tiers turn them on.
+os.environ["PULLBACK_TIERED"] = "off"
+config.update("tiered", "off")
+
 # Most of the time goes by in the compiler, which optimises little here; as users have it, in the exhaustive run, where
 # the environment says how (`make test-processor-%`), and in tests that ask for it.
 QUICK = {"xla_backend_optimization_level": "0", "xla_cpu_parallel_codegen_split_count": "1"}

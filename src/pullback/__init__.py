@@ -32,6 +32,7 @@ from pullback.core.array import Array as Array
 from pullback.core.config import check_custom_rules as check_custom_rules
 from pullback.core.config import check_tracer_leaks as check_tracer_leaks
 from pullback.core.config import checking_leaks as checking_leaks
+from pullback.core.config import compile_progress as compile_progress
 from pullback.core.config import config as config
 from pullback.core.config import debug_infs as debug_infs
 from pullback.core.config import debug_key_reuse as debug_key_reuse
@@ -52,6 +53,7 @@ from pullback.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
 from pullback.core.config import observe as _observe
 from pullback.core.config import threefry_partitionable as threefry_partitionable
+from pullback.core.config import tiered as tiered
 from pullback.core.config import transfer_guard as transfer_guard
 from pullback.core.config import transfer_guard_device_to_device as transfer_guard_device_to_device
 from pullback.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host

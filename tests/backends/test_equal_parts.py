@@ -23,7 +23,7 @@ STEPS = 6
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also small programs are taken apart, and those that are better whole."""
-    monkeypatch.setattr(equal_parts, "WORTH", 8)
+    monkeypatch.setattr(equal_parts, "FEWEST", 10)
     monkeypatch.setattr(equal_parts, "SMALLEST", 2)
     monkeypatch.setattr(fusions, "is_better_apart", lambda jaxpr, parts: True)
 

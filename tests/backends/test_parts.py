@@ -18,7 +18,7 @@ from pullback.scipy import special
 
 @pytest.fixture(autouse=True)
 def three_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(parts, "_cores", lambda: 3)
+    monkeypatch.setattr(parts, "cores", lambda: 3)
     parts._threads.cache_clear()
     yield
     parts._threads().shutdown()
@@ -90,7 +90,7 @@ import atexit
 import pullback.numpy as pnp
 from pullback.backends import parts
 from pullback.scipy import special
-parts._cores = lambda: 3
+parts.cores = lambda: 3
 atexit.register(lambda: print(special.gammaln(pnp.full(20000, 3.0)).shape))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -103,8 +103,8 @@ MUTANTS = (
     Mutant(
         "effects are left out in all threads",
         "transforms/programs/callbacks.py",
-        "class _Repeating(threading.local):",
-        "class _Repeating:",
+        "class _Way(threading.local):",
+        "class _Way:",
         ["tests/transforms/test_callbacks.py::test_effects_that_are_left_out_in_one_thread_happen_in_another"],
     ),
     # A callback writes in vain, without an error.

@@ -1,8 +1,9 @@
 """The persistent cache: compiled programs on disk, so that the next process need not compile them.
 
-A program is one file, named by the SHA-256 of all that the compiled code depends on: the text, the options, the
-compiler, the device, and the processor of this machine. What is found is used only if it is whole: a file begins with
-its key, its length and its checksum, and nothing else than the compiler's own reader ever sees the rest.
+A program is one file. Its name is a digest of all that the compiled code depends on: half of it, 128 bits, is of the
+text, and half of the options, the compiler, the device, and the processor of this machine. What is found is used only
+if it is whole: a file begins with its key, its length and its checksum, and nothing else than the compiler's own reader
+ever sees the rest.
 
 * **Writers** write a file of their own and rename it, which is atomic: readers see the old file, the new one, or none,
   whoever is killed and whenever. Nothing is forced to the disk: what a power failure leaves half written is found out
@@ -148,6 +149,36 @@ def load_or_compile(
     return loaded, "compiled"
 
 
+def has(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bool:
+    """Whether there is a file for a program; it may turn out to be damaged."""
+    directory = cache_directory()
+    if directory is None or not _accepted(directory):
+        return False
+    return os.path.exists(os.path.join(directory, _key(text, device, overrides).hex()))
+
+
+def why_missing(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> str | None:
+    """Why there is no file for a program, for people; None if there is one."""
+    if not config.enable_compilation_cache:
+        return "the cache is off (enable_compilation_cache)"
+    directory = cache_directory()
+    if directory is None:
+        return "there is no home directory for the cache (compilation_cache_dir)"
+    if not _accepted(directory):
+        return f"the directory {directory} cannot be used as a cache"
+    key = _key(text, device, overrides).hex()
+    if os.path.exists(os.path.join(directory, key)):
+        return None
+    same_text = key[: 2 * _HALF]
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        if any(entry.name.startswith(same_text) for entry in entries):
+            return (
+                "it was compiled before, but with other options, by another release of the compiler, or for another "
+                "device or processor"
+            )
+    return f"no program of this text is kept in {directory}"
+
+
 # Keys ----------------------------------------------------------------------------------------------------------------
 
 
@@ -158,8 +189,10 @@ def _key(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> byt
     settings = (processors, backend().options_as_bytes(overrides))
     digest = hashlib.sha256(_environment(device))
     digest.update(hashlib.sha256(repr(settings).encode()).digest())
-    digest.update(text.encode())
-    return digest.digest()
+    return hashlib.sha256(text.encode()).digest()[:_HALF] + digest.digest()[:_HALF]
+
+
+_HALF = 16
 
 
 @functools.cache

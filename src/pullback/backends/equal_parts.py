@@ -29,8 +29,8 @@ from pullback.core.rule_kinds import inlined
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false"}'
 """What makes the compiler keep a call."""
-WORTH = 128
-"""In smaller programs nobody looks for parts."""
+FEWEST, MOST = 500, 100_000
+"""In smaller programs nobody looks for parts; and no program is flattened to a larger one."""
 SMALLEST = 16
 """The least weight of a part (see ``fusions``), so that chains of sums are not called one by one."""
 _STRETCH = 4
@@ -58,9 +58,10 @@ class Part(NamedTuple):
 
 
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with the equations of those that it calls in place of the calls, unless it is too small for parts."""
+    """The program with the equations of those that it calls in place of the calls, if its size is one for parts."""
     counted: dict[Jaxpr, int] = {}
-    if len(closed.jaxpr.eqns) == _count(closed.jaxpr, counted) or counted[closed.jaxpr] < WORTH + SMALLEST:
+    count = _count(closed.jaxpr, counted)
+    if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:
         return closed
     captured: dict[int, tuple[Var, Any]] = {}
     eqns: list[Eqn] = []
@@ -151,7 +152,7 @@ def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Part]:
       jaxpr: the program.
       kinds: the table of kinds of equations, to which those of the program are added.
     """
-    if len(jaxpr.eqns) < WORTH + SMALLEST:
+    if len(jaxpr.eqns) < FEWEST:
         return []
     search = _Search(jaxpr, np.array([kinds[eqn] for eqn in jaxpr.eqns], np.int64))
     found = [copies for start, stop in search.candidates() if (copies := search.copies(start, stop))]

@@ -30,7 +30,7 @@ def in_parts(
     """
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     shape = arrays[0].shape
-    count = min(_cores(), arrays[0].size // (MANY // 2))
+    count = min(cores(), arrays[0].size // (MANY // 2))
     if count < 2 or any(x.shape != shape for x in arrays):
         return None
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
@@ -55,13 +55,14 @@ def in_parts(
 
 
 @cache
-def _cores() -> int:
+def cores() -> int:
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores() - 1, "pullback-parts")
+    return ThreadPoolExecutor(cores() - 1, "pullback-parts")
 
 
 if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import forks, options, small_loops, spread
+from pullback.backends import compile_progress, compile_times, forks, options, small_loops, spread
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
@@ -93,6 +93,16 @@ class Lowered:
         self.asked_for = module.devices is not None
         self.module: Module = module
         self.captured = main.captured
+
+    @property
+    def operations(self) -> int:
+        """How many lines its text has: about as many as operations."""
+        return sum(len(function.lines) for function in self.module.functions)
+
+    @property
+    def compile_time(self) -> float:
+        """What :mod:`compile_times` says of it by its table, in seconds."""
+        return compile_times.by_table(line for function in self.module.functions for line in function.lines)
 
     def compile(self, overrides: Sequence[tuple[str, Any]] = ()) -> Program:
         """The program, ready to run; compiled unless an equal one is at hand, in memory or on disk."""
@@ -201,8 +211,29 @@ def _resharded(x: ArrayImpl, sharding: NamedSharding) -> Any:
 spread.reshard = _resharded
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
-_compiling = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
-renewed(globals(), "_compiling", threading.RLock)
+_compiling: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+"""For each program that is being compiled a lock, so that another thread that wants the same waits for it."""
+_guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while locks are held
+renewed(globals(), "_compiling", weakref.WeakValueDictionary)
+renewed(globals(), "_guard", threading.RLock)
+
+
+def _lock_of(key: Any) -> Any:
+    """The lock of a program, which lives as long as somebody refers to it."""
+    with _guard:
+        return _compiling.setdefault(key, threading.RLock())
+
+
+def is_at_hand(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> bool:
+    """Whether a program on one device need not be compiled, since an equal one is in memory or on disk."""
+    from pullback.backends import disk_cache
+
+    if lowered.module.callbacks:
+        return False
+    text = lowered.module.text(scopes=True)
+    chosen = options.chosen(lowered.device.platform, text, overrides)
+    known = (hashlib.sha256(text.encode()).digest(), tuple(chosen), lowered.device, tuple(lowered.module.meshes))
+    return known in _executables or disk_cache.has(text, lowered.device, chosen)
 
 
 def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Executable:
@@ -218,7 +249,11 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
         loaded = _compile_watched(lowered, chosen)
         return backend().executable(loaded, device, out_avals, bool(lowered.module.callbacks), shardings)
     if lowered.module.callbacks:
-        return backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
+        start = time.perf_counter()
+        made = backend().executable(_compile(lowered, chosen), device, out_avals, True, shardings)
+        if config.log_compiles:
+            _log("compiled", lowered, start, "it calls functions of Python's, so that it is not kept")
+        return made
     digest = hashlib.sha256(text.encode()).digest()
     if not (isinstance(device, Device) or device.is_local):
         from pullback.backends import distributed  # with asyncio, whose import takes 40 ms
@@ -229,16 +264,22 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
     found = _executables.get(key)
     if found is not None:
         return found
-    with _compiling:
+    with _lock_of(key):
         found = _executables.get(key)
         if found is None:
             start = time.perf_counter()
+            missing = disk_cache.why_missing(text, device, chosen) if config.log_compiles else None
             loaded, where = disk_cache.load_or_compile(text, device, chosen, lambda: _compile(lowered, chosen))
             found = _executables[key] = backend().executable(loaded, device, out_avals, False, shardings)
             if config.log_compiles:
-                took = time.perf_counter() - start
-                logger.warning("%s %s in %.3f s", where, lowered.module.name, took)
+                _log(where, lowered, start, missing)
     return found
+
+
+def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> None:
+    """Log that a program was loaded, or compiled since it was ``missing`` in the cache, beginning at some time."""
+    took, why = time.perf_counter() - start, "" if missing is None else f": {missing}"
+    logger.warning("%s %s in %.3f s, about %d operations%s", where, lowered.module.name, took, lowered.operations, why)
 
 
 class _Shardings:
@@ -364,7 +405,11 @@ def _compile(
     try:
         for check in before_compiling:
             check(lowered.device.platform)
-        return backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))
+        start = time.perf_counter()
+        with compile_progress.shown(_called(lowered.name), lowered.operations):
+            made = backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))
+        compile_times.observe(lowered.compile_time, time.perf_counter() - start)
+        return made
     except CompilationError as error:
         unknown = re.search(r"No such compile option: '(\w+)'", str(error))
         if unknown and options.OPTIONS.pop(unknown[1], None) is not None:

@@ -26,6 +26,8 @@ _MEANING = (
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
 _LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+TIERS = ("off", "on", "auto")
+"""Whether calls of compiled functions are answered eagerly until they are compiled."""
 PRECISIONS = {
     "default": "DEFAULT", "bfloat16": "DEFAULT", "high": "HIGH", "bfloat16_3x": "HIGH", "tensorfloat32": "HIGH",
     "highest": "HIGHEST", "float32": "HIGHEST",
@@ -38,6 +40,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "traceback_filtering": ("auto", "off", "on"),
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "numpy_dtype_promotion": ("standard", "strict"),
+    "tiered": TIERS,
     "logging_level": ("NOTSET", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "FATAL", "CRITICAL"),
 }
 
@@ -91,6 +94,7 @@ class Config(threading.local):
     disable_jit: bool = False
     compile_large_operations: bool = True
     equal_parts: bool = True
+    tiered: str = "auto"
     debug_nans: bool = False
     debug_infs: bool = False
     check_custom_rules: bool = False
@@ -106,6 +110,7 @@ class Config(threading.local):
     transfer_guard_device_to_device: str | None = None
     explain_cache_misses: bool = False
     log_compiles: bool = False
+    compile_progress: bool = True
     enable_compilation_cache: bool = True
     compilation_cache_dir: str | None = None
     compilation_cache_max_size: int = 1 << 30
@@ -578,5 +583,34 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each compilation is logged, with the time that it took."""
+    """A block in which each compilation is logged: how long its phases took, and why the cache had no program."""
     return override("log_compiles", bool(new_val))
+
+
+def tiered(new_val: str) -> AbstractContextManager[None]:
+    """A block in which first calls of compiled functions are answered eagerly, or wait for the compiler.
+
+    Args:
+      new_val: ``"auto"``: eagerly, while another thread compiles, where the compiler is expected to take more than a
+        second and such a call less; ``"on"``: wherever it is possible; ``"off"``: all calls wait, and run the program.
+        Results of both ways agree to rounding (``docs/compile_time.md``).
+
+    Raises:
+      ArgumentError: another value (a ValueError).
+
+    >>> import pullback
+    >>> with tiered("on"):
+    ...     print(pullback.jit(lambda x: x + 1)(1.0))
+    2.0
+    """
+    return override("tiered", new_val)
+
+
+def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
+    """A block in which a compilation of more than two seconds is told of in a terminal or notebook, or, False, is not.
+
+    >>> with compile_progress(False):
+    ...     config.compile_progress
+    False
+    """
+    return override("compile_progress", bool(new_val))

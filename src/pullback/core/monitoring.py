@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ListenerError
 
 Listener = Callable[..., None]
@@ -206,9 +207,13 @@ def clear_event_listeners() -> None:
 _NOTHING = nullcontext()
 
 
+_LOGGED = {TRACE: "traced", LOWER: "lowered"}
+"""What the log says of them; of a compilation, those who compile know more."""
+
+
 def timed(event: str, **kwargs: str | int) -> AbstractContextManager[None]:
-    """A block whose time is recorded if somebody listens: when it begins, how long it takes, and both."""
-    return _timed(event, kwargs) if _scalars or _durations or _spans else _NOTHING
+    """A block whose time is recorded if somebody listens, or logs: when it begins, how long it takes, and both."""
+    return _timed(event, kwargs) if _scalars or _durations or _spans or config.log_compiles else _NOTHING
 
 
 @contextmanager
@@ -219,3 +224,7 @@ def _timed(event: str, kwargs: dict[str, str | int]) -> Iterator[None]:
     end = time.time()
     record_event_duration_secs(event, end - start, **kwargs)
     record_event_time_span(event, start, end, **kwargs)
+    if config.log_compiles and event in _LOGGED:
+        import logging  # not where nobody asks for it: a short start
+
+        logging.getLogger("pullback").warning("%s %s in %.3f s", _LOGGED[event], kwargs.get("fun_name"), end - start)

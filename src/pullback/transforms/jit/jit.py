@@ -15,7 +15,7 @@ from pullback.backends.shardings import DeviceLike
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import signature_of, typeof
-from pullback.core.config import config
+from pullback.core.config import TIERS, config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
 from pullback.core.refs import AbstractRef
@@ -30,7 +30,8 @@ from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import Places
-from pullback.transforms.jit.stages import Compiled, Lowered, Traced, in_places, out_places
+from pullback.transforms.jit.stages import Lowered, Traced, in_places, out_places
+from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
 
@@ -123,7 +124,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 traced = self._trace(call, list(map(aval_of, kinds)))
                 if traced.refs is not None:
                     kinds += map(signature_of, traced.refs.contents())
-                entry = Compiled(Lowered(traced, call, kinds), self._options.compiler_options)
+                entry = entry_for(Lowered(traced, call, kinds), self._options, self._compiled, key)
                 self._compiled.keep(key, entry)
             if config.debug_key_reuse:
                 closed = self._trace(call, list(map(aval_of, kinds))).jaxpr
@@ -315,6 +316,7 @@ def jit(
     compiler_options: Mapping[str, Any] | None = None,
     in_shardings: PyTree = None,
     out_shardings: PyTree = None,
+    tiered: str | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -332,6 +334,7 @@ def jit(
     compiler_options: Mapping[str, Any] | None = None,
     in_shardings: PyTree = None,
     out_shardings: PyTree = None,
+    tiered: str | None = None,
 ) -> JitDecorator: ...
 # long: because each option is described
 def jit(
@@ -349,6 +352,7 @@ def jit(
     compiler_options: Mapping[str, Any] | None = None,
     in_shardings: PyTree = None,
     out_shardings: PyTree = None,
+    tiered: str | None = None,
 ) -> Any:
     """Compile a function: it is traced once for each kind of arguments, and runs as one program from then on.
 
@@ -369,6 +373,9 @@ def jit(
         shardings, of specifications for the mesh that ``set_mesh`` has set, and of None for arguments that stay where
         they are. Arguments that are elsewhere are put there. One sharding stands for all arguments.
       out_shardings: the same for the results, a prefix of their tree; None leaves the choice to the compiler.
+      tiered: whether calls are answered operation by operation while another thread compiles: ``"off"``, ``"on"``, or
+        ``"auto"``, where the compiler is expected to take more than a second and such a call less. Both round, each in
+        its way. By default as the switch ``tiered`` says, which is ``"auto"``.
 
     Returns:
       A function of the same arguments, with the methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
@@ -393,7 +400,7 @@ def jit(
         "static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "device": device,
         "backend": backend, "compiler_options": compiler_options, "in_shardings": in_shardings,
-        "out_shardings": out_shardings,
+        "out_shardings": out_shardings, "tiered": tiered,
     }  # fmt: skip
     if fun is None:
         return functools.partial(jit, **given)
@@ -408,7 +415,7 @@ _PLAIN = Options(((), ()), ((), ()), False, False, None)
 def _options(
     fun: Any, *, static_argnums: Any, static_argnames: Any, donate_argnums: Any, donate_argnames: Any,
     keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any, in_shardings: Any,
-    out_shardings: Any,
+    out_shardings: Any, tiered: Any,
 ) -> Options:  # fmt: skip
     """The options of :func:`jit`, checked."""
     static = numbers_and_names(fun, static_argnums, static_argnames, "static")
@@ -425,7 +432,11 @@ def _options(
         None if given is None else Places(given, f"jit of {name_of(fun)}, {what}")
         for given, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
     ]
-    return Options(static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options), *places)
+    if tiered not in (None, *TIERS):
+        raise ArgumentError(f"jit of {name_of(fun)}: tiered must be None or one of {TIERS}, got {tiered!r}")
+    return Options(
+        static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options), *places, tiered=tiered
+    )
 
 
 def _compiler_options(given: Any) -> tuple[tuple[str, Any], ...]:

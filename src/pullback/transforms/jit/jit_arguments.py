@@ -26,7 +26,7 @@ class Options:
 
     __slots__ = (
         "compiler_options", "device", "donated_names", "donated_nums", "in_places", "inline", "keep_unused",
-        "out_places", "static_names", "static_nums",
+        "out_places", "static_names", "static_nums", "tiered",
     )  # fmt: skip
 
     def __init__(
@@ -39,7 +39,10 @@ class Options:
         compiler_options: tuple[tuple[str, Any], ...] = (),
         in_places: Any = None,
         out_places: Any = None,
+        *,
+        tiered: str | None = None,
     ) -> None:
+        self.tiered = tiered
         self.in_places = in_places
         self.out_places = out_places
         self.compiler_options = compiler_options

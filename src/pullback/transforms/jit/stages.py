@@ -272,8 +272,7 @@ class Compiled:
         if kept is not None:
             leaves = [leaves[i] for i in kept]
         if donated:
-            if len({id(given[i]) for i in donated}) < len(donated):
-                raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
+            check_donated_once(donated, given)
             for i in donated:
                 _let_go(given[i])
         buffers = program.buffers(leaves)
@@ -370,6 +369,16 @@ class Compiled:
     def runtime_executable(self) -> Any:
         """The executable of the runtime."""
         return self.program.executable.loaded
+
+
+def check_donated_once(donated: Sequence[int], leaves: Sequence[Any]) -> None:
+    """Refuse leaves that are donated and are one array.
+
+    Raises:
+      ArgumentError: some are (a ValueError and TypeError).
+    """
+    if len({id(leaves[i]) for i in donated}) < len(donated):
+        raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
 
 
 def _formats(shardings: Any, types: Sequence[Any]) -> Any:

@@ -169,13 +169,19 @@ class NotRepeatable(Exception):
     """A program cannot be run again without its effects, since these give it values."""
 
 
-class _Repeating(threading.local):
-    """Whether this thread runs a program again, whose effects have happened before."""
+class _Way(threading.local):
+    """How this thread runs programs operation by operation.
 
-    on = False
+    Attributes:
+      again: whether their effects have happened before.
+      as_compiled: whether functions raise what they raise in compiled programs.
+    """
+
+    again = False
+    as_compiled = False
 
 
-_repeating = _Repeating()
+_way = _Way()
 
 
 @contextmanager
@@ -185,25 +191,49 @@ def without_effects() -> Iterator[None]:
     Raises:
       NotRepeatable: ``io_callback`` is called.
     """
-    before, _repeating.on = _repeating.on, True
+    before, _way.again = _way.again, True
     try:
         yield
     finally:
-        _repeating.on = before
+        _way.again = before
 
 
-def _evaluate_once(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
-    if not _repeating.on:
-        return _evaluate(args, params)
+@contextmanager
+def as_compiled() -> Iterator[None]:
+    """A block in which what a function raises in eager evaluation is a HostFunctionError, as in a compiled program."""
+    before, _way.as_compiled = _way.as_compiled, True
+    try:
+        yield
+    finally:
+        _way.as_compiled = before
+
+
+def _evaluate_once(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
+    if not _way.again:
+        return _evaluate(primitive, args, params)
     if params["call"].avals:
         raise NotRepeatable
     return []
 
 
-def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
+def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
     arrays = [_given(host_value(as_array(x))) for x in args]
-    outs = params["call"](*arrays)
+    call = params["call"]
+    outs = _raising_as_compiled(primitive, call, arrays) if _way.as_compiled else call(*arrays)
     return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
+
+
+def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:
+    """What a call returns, with the exception that it raises as it is known in a compiled program."""
+    outer, _way.as_compiled = _way.as_compiled, False  # the function's own operations are not the program's
+    try:
+        return call(*arrays)
+    except HostFunctionError:  # of a program that the function ran
+        raise
+    except Exception as error:
+        raise of_host_function(primitive.name, call.__name__, error) from error
+    finally:
+        _way.as_compiled = outer
 
 
 def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any]], *operands: Any) -> tuple[Any, ...]:
@@ -219,12 +249,7 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
     for x, dtype in zip(operands, kinds, strict=True):
         copy = np.array(x)
         arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
-    try:
-        results = call(*arrays)
-    except HostFunctionError:  # of a program that the function ran
-        raise
-    except Exception as error:
-        raise of_host_function(primitive.name, call.__name__, error) from error
+    results = _raising_as_compiled(primitive, call, arrays)
     outs = [x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x for x in results]
     return (np.array(first), *outs) if in_order else tuple(outs)
 
@@ -252,7 +277,7 @@ _BOOL = np.dtype(bool)
 for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
     _primitive.abstract_eval(lambda *avals, call, **params: call.avals)
     _primitive.lowering(partial(_lowering, _primitive))
-    _primitive.impl(_evaluate_once if _primitive.effect else _evaluate)
+    _primitive.impl(partial(_evaluate_once if _primitive.effect else _evaluate, _primitive))
 
 
 # Differentiation

@@ -1,0 +1,133 @@
+"""Work that goes on in other threads while the caller does something else: programs that are compiled.
+
+As many threads as there are processors take what is waiting, in order, and end when nothing is. They are daemons, since
+a compiler at work cannot be stopped, and the process has to be able to end. What that takes is in :func:`_leave`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from pullback.backends import forks
+from pullback.backends.parts import cores
+from pullback.core.config import config
+from pullback.core.locks import renewed
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """Work for another thread, which has the switches of the one that asked for it.
+
+    Attributes:
+      done: whether it has ended.
+      result: what it returned; None if it raised an exception, which whoever does the work again will see.
+    """
+
+    __slots__ = ("__weakref__", "_switches", "_work", "done", "result")
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work: Callable[[], T] | None = work
+        self._switches = dict(vars(config))
+        self.done = False
+        self.result: T | None = None
+
+    def run(self) -> None:
+        """Do the work, in this thread, which has no other use."""
+        work = self._work
+        assert work is not None
+        switches = vars(config)
+        switches.clear()
+        switches.update(self._switches)
+        with suppress(BaseException):
+            self.result = work()
+        self._work = None
+        self.done = True
+
+
+_guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
+_waiting: deque[weakref.ref[Job[Any]]] = deque()
+_threads: set[threading.Thread] = set()
+_closing = False
+for _name, _make in (("_guard", threading.RLock), ("_waiting", deque), ("_threads", set)):
+    renewed(globals(), _name, _make)
+
+
+def submit(job: Job[Any]) -> bool:
+    """Have a job done by another thread, unless nobody refers to it any more when its turn comes.
+
+    Returns:
+      Whether it will be: not while the process ends, nor where no thread can be started.
+    """
+    _prepare()
+    with _guard:
+        if _closing or forks.in_child:
+            return False
+        _waiting.append(weakref.ref(job))
+        if len(_threads) >= cores():
+            return True
+        thread = threading.Thread(target=_take_turns, name="pullback-compiler", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # there are too many, or the interpreter is about to end
+            return bool(_threads)
+        finally:
+            if thread.ident is not None:
+                _threads.add(thread)
+    return True
+
+
+@functools.cache
+def _prepare() -> None:
+    forks.used.append("background")  # a child that is forked from now on is without the threads
+    atexit.register(_leave)
+
+
+def _take_turns() -> None:
+    """Do what is waiting, until nothing is."""
+    while True:
+        with _guard:
+            job = None
+            while _waiting and job is None:
+                job = _waiting.popleft()()
+            if job is None or _closing:
+                _threads.discard(threading.current_thread())
+                return
+        job.run()
+
+
+def _leave() -> None:
+    """Let the process end although threads are at work, which cannot be told to stop.
+
+    Waiting for the compiler would take its time. Not waiting has two dangers. While Python is torn down, up to 3.13, it
+    ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead, as
+    later releases do. And the C library frees what the compiler still uses: so the process ends without that, with the
+    status that it has.
+    """
+    global _closing
+    with _guard:
+        _closing = True
+        _waiting.clear()
+        threads = list(_threads)
+    if not threads:
+        return
+    try:
+        libc = ctypes.CDLL(None)
+        libc.on_exit(libc._exit, None)  # which calls _exit(status)
+        libc.fflush(None)
+    except (AttributeError, OSError, TypeError):  # another C library: there is no other way
+        for thread in threads:
+            thread.join()
+        return
+    if sys.version_info < (3, 14):
+        with suppress(AttributeError, OSError):
+            ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)

@@ -1,0 +1,221 @@
+"""A program run operation by operation in place of a compiled one: what it returns, and how long that may take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.backends.blas_threads import one_blas_thread
+from pullback.core.array import ArrayImpl, as_array
+from pullback.core.config import override
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
+from pullback.core.trace import Primitive, state
+from pullback.primitives.contraction import dot_general_p
+from pullback.transforms.interpreters.inlining import flattened, programs_in_step, runs_once
+from pullback.transforms.programs.callbacks import as_compiled, debug_callback_p, io_callback_p, pure_callback_p
+
+CALLBACKS = (debug_callback_p, io_callback_p, pure_callback_p)
+
+
+class Step(NamedTuple):
+    """An equation, with numbers for its variables.
+
+    Attributes:
+      rule: its host rule, or None where the current trace has to evaluate it.
+      params: its parameters.
+      operands, results: the numbers of their values.
+      ends: the numbers of values that nothing reads afterwards.
+      several: whether there is a list of results.
+      eqn: the equation.
+    """
+
+    rule: Callable[..., Any] | None
+    params: dict[str, Any]
+    operands: list[int]
+    results: list[int]
+    ends: list[int]
+    several: bool
+    eqn: Eqn
+
+
+class EagerProgram:
+    """Runs a program operation by operation on the host; values that nothing reads any more are let go of.
+
+    Functions of Python's in it are called once each, in the order in which they are written, and raise what they raise
+    in a compiled program. Loops take their steps one by one.
+
+    Args:
+      closed: the program.
+    """
+
+    __slots__ = ("_consts", "_count", "_literals", "_results", "_steps", "_types")
+
+    def __init__(self, closed: ClosedJaxpr) -> None:
+        flat = flattened(closed)
+        jaxpr = flat.jaxpr
+        self._consts = flat.consts
+        places: dict[Any, int] = {v: i for i, v in enumerate([*jaxpr.invars, *jaxpr.constvars])}
+        read = [*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars]
+        literals = list(dict.fromkeys(a for a in read if isinstance(a, Literal)))
+        self._literals = [np.asarray(a.val, a.aval.dtype)[()] for a in literals]
+        for v in (*literals, *(v for eqn in jaxpr.eqns for v in eqn.outvars)):
+            places[v] = len(places)
+        self._count = len(places)
+        self._results = [places[a] for a in jaxpr.outvars]
+        self._types = jaxpr.out_avals
+        last = {places[a]: k for k, eqn in enumerate(jaxpr.eqns) for a in (*eqn.outvars, *eqn.invars)}
+        ends: list[list[int]] = [[] for _ in jaxpr.eqns]
+        for i, k in last.items():
+            ends[k].append(i)
+        kept = set(self._results)
+        self._steps = [
+            Step(
+                eqn.primitive.host_rule, eqn.params, [places[a] for a in eqn.invars], [places[v] for v in eqn.outvars],
+                [i for i in end if i not in kept], eqn.primitive.multiple_results, eqn,
+            )
+            for eqn, end in zip(jaxpr.eqns, ends, strict=True)
+        ]  # fmt: skip
+
+    def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
+        """The results for some arrays: arrays of their own, none of which is one that was given."""
+        values = [*[x._value for x in (*args, *self._consts)], *self._literals]
+        values += [None] * (self._count - len(values))
+        steps = self._steps
+        outer = state.trace, state.source_loc
+        state.trace = state.bottom
+        try:
+            with _by_itself(), as_compiled(), one_blas_thread():
+                k = _run(steps, values, 0)
+                while k < len(steps):
+                    state.source_loc = steps[k].eqn.made_at or outer[1]
+                    _bind(steps[k], values)
+                    k = _run(steps, values, k + 1)
+        finally:
+            state.trace, state.source_loc = outer
+        return [ArrayImpl(values[i], a.weak_type) for i, a in zip(self._results, self._types, strict=True)]
+
+
+def _run(steps: list[Step], values: list[Any], start: int) -> int:
+    """Take steps from one on as long as they have host rules, which are called without asking a trace: that takes half
+    of the time of small operations. Returns the number of the first step that was not taken."""
+    try:
+        return state.silently(_run_host_rules, steps, values, start)  # type: ignore[no-any-return]
+    except RuntimeError:  # it runs within another rule already
+        return _run_host_rules(steps, values, start)
+
+
+def _run_host_rules(steps: list[Step], values: list[Any], start: int) -> int:
+    for k in range(start, len(steps)):
+        rule, params, operands, results, ends, several, _ = steps[k]
+        if rule is None:
+            return k
+        try:
+            found = rule(*[values[i] for i in operands], **params)
+        except Exception:  # which the trace explains
+            return k
+        if several:
+            for i, value in zip(results, found, strict=True):
+                values[i] = value
+        else:
+            values[results[0]] = found
+        for i in ends:
+            values[i] = None
+    return len(steps)
+
+
+def _bind(step: Step, values: list[Any]) -> None:
+    """Have the current trace evaluate an equation."""
+    eqn = step.eqn
+    operands = [ArrayImpl(values[i], bool(a.aval.weak_type)) for i, a in zip(step.operands, eqn.invars, strict=True)]
+    found = eqn.primitive.bind(*operands, **eqn.params)
+    for i, x in zip(step.results, found if step.several else [found], strict=True):
+        values[i] = as_array(x)._value  # type: ignore[attr-defined]
+    for i in step.ends:
+        values[i] = None
+
+
+@contextmanager
+def _by_itself() -> Iterator[None]:
+    """A block in which nothing is compiled."""
+    with override("disable_jit", True), override("compile_large_operations", False):
+        yield
+
+
+# How long it takes ---------------------------------------------------------------------------------------------------
+
+CALL = 8e-6
+"""The seconds that an operation takes beside its elements: 3 to 20 us, in the gradient of a transformer 8."""
+PRODUCT = 3e-10
+"""The seconds for a product in a contraction: 0.05 ns in large matrices, up to 0.3 ns in many small ones."""
+ELEMENT = 3e-9
+"""The seconds for an element of the largest operand or result of a simple operation: 0.3 to 10 ns."""
+SLOW_ELEMENT = 3e-7
+"""The same for the others: special functions take 10 to 300 ns."""
+MATRIX_ELEMENT = 5e-9
+"""The seconds for a decomposition, for each element of its matrices and each of their rows: 1 to 20 ns."""
+_SIMPLE_NAMES = """
+eq ne lt le gt ge floor ceil round is_finite and or xor not shift_left shift_right_logical shift_right_arithmetic neg
+add sub mul div exp exp2 expm1 log log1p sqrt rsqrt cbrt logistic square pow hypot logaddexp sin cos tan sinh cosh
+tanh atan sign real imag conj complex abs rem max min max_share min_share clamp once copy stop_gradient
+broadcast_in_dim reshape squeeze transpose add_any reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or
+reduce_xor bitcast_convert_type sum_of_products integer_pow select_n convert_element_type slice pad concatenate stack
+unstack rev iota norm argmax argmin cumsum cumprod cummax cummin masked_mul masked_div dot_general masked_dot_general
+gather scatter scatter_add dynamic_slice dynamic_update_slice take_along_axis threefry2x32 random_wrap random_unwrap
+random_use random_clone name platform_index softmax log_softmax
+"""
+SIMPLE = frozenset(_SIMPLE_NAMES.split())
+_MATRICES_NAMES = """
+cholesky triangular_solve masked_triangular_solve lu linear_solve masked_linear_solve eigh eigenbasis adapted eig svd
+singular_basis qr geqrf householder_product ormqr schur hessenberg tridiagonal det slogdet matrix_equation expm
+expm_frechet sqrtm logm
+"""
+MATRICES = frozenset(_MATRICES_NAMES.split())
+MOST_ELEMENTS = 10_000_000
+"""Of larger arrays nothing is said: the compiler may do without them, and they might not fit into memory."""
+UNKNOWN = math.inf
+
+
+def expected_seconds(jaxpr: Jaxpr) -> float:
+    """How long a program takes on the host, operation by operation; infinite where nobody knows.
+
+    That is so of loops of unknown length, of very large arrays, and of operations that are compiled one by one.
+    """
+    return sum(map(_seconds, jaxpr.eqns))
+
+
+def _seconds(eqn: Eqn) -> float:
+    primitive = eqn.primitive
+    inner = list(subjaxprs(eqn))
+    if inner:
+        if not _runs_known_steps(primitive, eqn.params):
+            return UNKNOWN
+        each = [expected_seconds(program) for program in inner]
+        total = max(each) if "branches" in eqn.params else sum(each)
+        return CALL + total * float(eqn.params.get("length", 1))
+    if primitive in CALLBACKS:
+        return CALL
+    if primitive.host_rule is None:
+        return UNKNOWN
+    avals = [a.aval for a in eqn.invars]
+    largest = max([a.size for a in avals] + [v.aval.size for v in eqn.outvars], default=0)
+    if largest > MOST_ELEMENTS:
+        return UNKNOWN
+    if primitive is dot_general_p:
+        x, y = avals
+        (contracted, _), (batch, _) = eqn.params["dimension_numbers"]
+        shared: int = math.prod(x.shape[i] for i in (*contracted, *batch))
+        return CALL + ELEMENT * largest + PRODUCT * x.size * y.size / max(shared, 1)
+    if primitive.name in MATRICES:
+        return CALL + MATRIX_ELEMENT * sum(a.size * max(a.shape, default=1) for a in avals)
+    return CALL + (ELEMENT if primitive.name in SIMPLE else SLOW_ELEMENT) * largest
+
+
+def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:
+    """Whether it is known how often an operation runs the programs that it holds."""
+    if programs_in_step.of(primitive) is not None:
+        return "length" in params or "branches" in params
+    return runs_once.of(primitive) is not None or primitive.decomposition_rule is not None

@@ -1,0 +1,164 @@
+"""Processes that end, are interrupted, or fork while a thread compiles: each goes on, or ends at once, as it should."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+PREAMBLE = """
+import os, signal, sys, threading, time, warnings
+import numpy as np
+import pullback as pb, pullback.numpy as jnp
+from pullback.backends import background, client
+warnings.filterwarnings("ignore", category=DeprecationWarning)  # Python's own, of forks with threads
+signal.signal(signal.SIGINT, signal.default_int_handler)
+pb.config.update("enable_compilation_cache", False)
+pb.config.update("tiered", "on")
+started, ended = threading.Event(), threading.Event()
+real = client.compile_text
+def compile_text(*args, **kwargs):
+    started.set()
+    out = real(*args, **kwargs)
+    ended.set()
+    return out
+client.compile_text = compile_text
+
+def f(x):
+    for i in range(SIZE):
+        x = jnp.sin(x) @ jnp.cos(x) + i
+    return x.sum()
+
+g = pb.jit(pb.grad(f))
+x = jnp.ones((4, 4)) / 8
+expected = np.asarray(pb.grad(f)(x))
+def is_right(out):
+    np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
+def entry():
+    return next(iter(g._compiled.values()))
+assert is_right(g(x)) is None and not hasattr(entry(), "program")
+assert started.wait(60)
+time.sleep(DELAY)
+"""
+SMALL, LARGE = 2, 60
+"""Programs that the compiler is through with soon, and not before the test is."""
+
+
+def times(usual: int) -> list[object]:
+    """How often a test runs: in the usual run so many times, with the slow tests twenty times."""
+    return [i if i < usual else pytest.param(i, marks=pytest.mark.slow) for i in range(20)]
+
+
+def run(code: str, size: int, i: int, status: int = 0) -> str:
+    """What a process writes that does something while a thread compiles, at another moment for each ``i``."""
+    source = PREAMBLE.replace("SIZE", str(size)).replace("DELAY", str(0.01 * i)) + code
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", source], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr[-3000:])
+    return done.stdout
+
+
+@pytest.mark.parametrize("i", times(1))
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_it_ends_with_its_own_status(size: int, i: int) -> None:
+    code = """
+import atexit
+atexit.register(lambda: print("at the end"))
+print("without a line end", end="; ")
+sys.exit(7)
+"""
+    assert run(code, size, i, 7) == "without a line end; at the end\n"
+
+
+@pytest.mark.parametrize("i", times(0))
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_it_ends_by_an_error(size: int, i: int) -> None:
+    run("raise ValueError", size, i, 1)
+    run("signal.raise_signal(signal.SIGINT)", size, i, -signal.SIGINT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("i", range(20))
+def test_the_compiler_comes_back_while_python_is_torn_down(i: int) -> None:
+    code = """
+import builtins
+class Late:
+    write, sleep, time, ended = os.write, time.sleep, time.monotonic, ended
+    def __del__(self):
+        begin = self.time()
+        while not self.ended.is_set() and self.time() < begin + 0.5:
+            self.sleep(0.01)
+        self.sleep(0.1)
+builtins.late = Late()
+"""
+    run(code, 4 + i % 4, 0)
+
+
+def test_it_does_not_wait_for_the_compiler() -> None:
+    begin = time.monotonic()
+    run("assert not ended.is_set()\nprint(time.monotonic())", 200, 0)
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize("i", times(1))
+def test_an_interrupt_does_not_touch_the_compiler(i: int) -> None:
+    run(
+        """
+import random
+hits = 0
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+while not ended.is_set():
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.02 * random.random())
+        while not ended.is_set():
+            g(x)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        hits += 1
+        is_right(g(x))
+assert hits
+for _ in range(1000):
+    is_right(g(x))
+    if hasattr(entry(), "program"):
+        break
+    time.sleep(0.01)
+assert hasattr(entry(), "program")
+from pullback.core.trace import EVAL, state
+assert state.trace is EVAL and not vars(pb.config)
+""",
+        LARGE,
+        i % 10,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("i", times(1))
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_child_goes_on_eagerly(size: int, i: int) -> None:
+    run(
+        """
+pid = os.fork()
+if pid == 0:
+    import faulthandler
+    faulthandler.dump_traceback_later(20, exit=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        is_right(g(x))
+        is_right(pb.jit(lambda x: pb.grad(f)(x))(x))
+    assert [w.category.__name__ for w in caught] == ["ForkWarning"], caught
+    assert not background._threads and not background._waiting
+    sys.exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+is_right(g(x))
+assert ended.wait(60)
+while not hasattr(entry(), "program"):
+    is_right(g(x))
+""",
+        size,
+        i,
+    )
