@@ -143,7 +143,7 @@ PROGRAMS: dict[str, Callable[[Any], Program]] = {
     "transformer-24": lambda library: transformer(library, 24),
     "transformer-96": lambda library: transformer(library, 96),
     "transformer-24-width-256": lambda library: transformer(library, 24, 256),
-    "transformer-6-width-1024": lambda library: transformer(library, 6, 1024),
+    "transformer-24-width-1024": lambda library: transformer(library, 24, 1024),
     "convolutional-50": convolutional,
     "chain-100": chain,
     "hessian": hessian,

@@ -13,10 +13,10 @@ from random_programs import Program, programs
 
 import pullback.numpy as jnp
 from pullback import Array, config, custom_jvp, debug, enable_x64, grad, hessian, jit, jvp, lax, make_jaxpr, tree, vmap
-from pullback.backends import equal_parts, fusions
-from pullback.backends.equal_parts import Kinds, Part, find, flattened
+from pullback.backends import equal_parts
+from pullback.backends.equal_parts import Kinds, Part, find, opened
 
-better_apart = fusions.is_better_apart
+better_apart = equal_parts.is_better_apart
 STEPS = 6
 
 
@@ -25,11 +25,11 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also small programs are taken apart, and those that are better whole."""
     monkeypatch.setattr(equal_parts, "FEWEST", 10)
     monkeypatch.setattr(equal_parts, "SMALLEST", 2)
-    monkeypatch.setattr(fusions, "is_better_apart", lambda jaxpr, parts: True)
+    monkeypatch.setattr(equal_parts, "is_better_apart", lambda jaxpr, parts: True)
 
 
 def parts_of(function: Any, *args: Any) -> list[Part]:
-    return find(flattened(make_jaxpr(function)(*args)).jaxpr, Kinds())
+    return find(opened(make_jaxpr(function)(*args)).jaxpr, Kinds())
 
 
 def calls(function: Any, *args: Any) -> int:
@@ -268,7 +268,7 @@ def test_finding_takes_a_time_linear_in_the_program() -> None:
 
 
 def _is_better_apart(function: Any, *args: Any) -> bool:
-    closed = flattened(make_jaxpr(function)(*args))
+    closed = opened(make_jaxpr(function)(*args))
     parts = find(closed.jaxpr, Kinds())
     assert parts
     return better_apart(closed.jaxpr, parts)

@@ -54,7 +54,7 @@ def emit_module(
     module.devices = devices
     module.equal_parts = parts and platform == "cpu" and config.equal_parts
     if module.equal_parts:
-        closed = equal_parts.flattened(closed)
+        closed = equal_parts.opened(closed)
     for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
         if found is not None:
             module.mesh(found)

@@ -17,15 +17,15 @@ What a part does not make itself is an argument of its function; a number that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.backends import fusions
 from pullback.core.array import SCALARS
+from pullback.core.inlining import flattened, inlined
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, literal_key
-from pullback.core.rule_kinds import inlined
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false"}'
 """What makes the compiler keep a call."""
@@ -33,6 +33,12 @@ FEWEST, MOST = 500, 100_000
 """In smaller programs nobody looks for parts; and no program is flattened to a larger one."""
 SMALLEST = 16
 """The least weight of a part (see ``fusions``), so that chains of sums are not called one by one."""
+WORTH, SMALLER, SLOWER = 8_000, 3, 1.25
+"""Parts have to save so much of the code, which must be so many times as much whole; and may be so much slower."""
+PATIENCE = 67
+"""How much slower a run may be besides, for each operation that need not be compiled: 3,000 of them take a second,
+which 50,000 such runs take back."""
+
 _STRETCH = 4
 _MOST_PERIODS, _MOST_CANDIDATES = 24, 64
 _BASE, _WORD = 0x9E3779B97F4A7C15, 2**64
@@ -57,33 +63,12 @@ class Part(NamedTuple):
     results: list[Var]
 
 
-def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with the equations of those that it calls in place of the calls, if its size is one for parts."""
-    counted: dict[Jaxpr, int] = {}
-    count = _count(closed.jaxpr, counted)
+def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program with the equations of those that it calls in place of the calls, if its size is one for parts."""
+    count = _count(closed.jaxpr, {})
     if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:
         return closed
-    captured: dict[int, tuple[Var, Any]] = {}
-    eqns: list[Eqn] = []
-
-    def write(inner: ClosedJaxpr, env: dict[Any, Any]) -> list[Any]:
-        for v, x in zip(inner.jaxpr.constvars, inner.consts, strict=True):
-            env[v] = captured.setdefault(id(x), (Var(v.aval), x))[0]
-        for eqn in inner.jaxpr.eqns:
-            operands = [a if type(a) is Literal else env[a] for a in eqn.invars]
-            rule = inlined.of(eqn.primitive)
-            if rule is None:
-                outs: list[Any] = [Var(v.aval) for v in eqn.outvars]
-                eqns.append(eqn.like(operands, outs))
-            else:
-                called = rule(**eqn.params)
-                outs = write(called, dict(zip(called.jaxpr.invars, operands, strict=True)))
-            env.update(zip(eqn.outvars, outs, strict=True))
-        return [a if type(a) is Literal else env[a] for a in inner.jaxpr.outvars]
-
-    outs = write(closed, {v: v for v in closed.jaxpr.invars})
-    jaxpr = Jaxpr([v for v, _ in captured.values()], closed.jaxpr.invars, eqns, outs)
-    return ClosedJaxpr(jaxpr, [x for _, x in captured.values()])
+    return flattened(closed, inlined)
 
 
 def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
@@ -157,7 +142,23 @@ def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Part]:
     search = _Search(jaxpr, np.array([kinds[eqn] for eqn in jaxpr.eqns], np.int64))
     found = [copies for start, stop in search.candidates() if (copies := search.copies(start, stop))]
     parts = sorted([part for copies in found for part in copies], key=lambda part: part.start)
-    return parts if parts and fusions.is_better_apart(jaxpr, parts) else []
+    return parts if parts and is_better_apart(jaxpr, parts) else []
+
+
+def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Part]) -> bool:
+    """Whether a program compiles sooner in parts, and then runs about as fast."""
+    whole = fusions.cost(jaxpr.eqns, jaxpr.outvars)
+    inside = {i for part in parts for i in range(part.start, part.stop)}
+    rest = fusions.cost(
+        [eqn for i, eqn in enumerate(jaxpr.eqns) if i not in inside],
+        [*jaxpr.outvars, *(a for part in parts for a in part.operands)],
+    )
+    functions = {part.key: part.function for part in parts}
+    costs = {key: fusions.cost(function.eqns, function.outvars) for key, function in functions.items()}
+    code = rest.code + sum(c.code for c in costs.values())
+    run = rest.run + sum(costs[part.key].run + fusions.CALL for part in parts)
+    saved = whole.code - code
+    return saved > max((SMALLER - 1) * code, WORTH) and run < SLOWER * whole.run + PATIENCE * saved
 
 
 class _Search:

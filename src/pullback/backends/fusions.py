@@ -20,12 +20,9 @@ Measured on two cores, jaxlib 0.10.2, gradients; seconds for compiling, and mill
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import Eqn, Jaxpr, Literal, subjaxprs
-
-if TYPE_CHECKING:
-    from pullback.backends.equal_parts import Part
+from pullback.core.jaxpr import Eqn, Literal, subjaxprs
 
 HEAVY = 25
 """What an operation such as a sine or a quotient costs, where a sum costs 1, about 0.1 ns an element."""
@@ -42,11 +39,6 @@ NEAR, FAR, CACHED = 1, 4, 2**18
 """What reading or writing an element costs: of arrays of at most so many bytes, and of larger ones."""
 CODE = 30
 """What compiling a loop takes besides its operations, each of which takes its cost."""
-WORTH, SMALLER, SLOWER = 8_000, 3, 1.25
-"""Parts have to save so much of the code, which must be so many times as much whole; and may be so much slower."""
-PATIENCE = 67
-"""How much slower a run may be besides, for each operation that need not be compiled: 3,000 of them take a second,
-which 50,000 such runs take back."""
 _MOST = 16
 """How many operations of loops are looked at for each equation: more are too many in any case."""
 
@@ -83,22 +75,6 @@ def _is_elementwise(eqn: Eqn) -> bool:
     shape = eqn.outvars[0].aval.shape if eqn.outvars else None
     same = all(v.aval.shape in ((), shape) for v in (*eqn.invars, *eqn.outvars))
     return same and "axes" not in eqn.params and not any(subjaxprs(eqn))
-
-
-def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Part]) -> bool:
-    """Whether a program compiles sooner in parts, and then runs about as fast."""
-    whole = cost(jaxpr.eqns, jaxpr.outvars)
-    inside = {i for part in parts for i in range(part.start, part.stop)}
-    rest = cost(
-        [eqn for i, eqn in enumerate(jaxpr.eqns) if i not in inside],
-        [*jaxpr.outvars, *(a for part in parts for a in part.operands)],
-    )
-    functions = {part.key: part.function for part in parts}
-    costs = {key: cost(function.eqns, function.outvars) for key, function in functions.items()}
-    code = rest.code + sum(c.code for c in costs.values())
-    run = rest.run + sum(costs[part.key].run + CALL for part in parts)
-    saved = whole.code - code
-    return saved > max((SMALLER - 1) * code, WORTH) and run < SLOWER * whole.run + PATIENCE * saved
 
 
 def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:

@@ -65,7 +65,3 @@ class RuleKind:
 
     def __repr__(self) -> str:
         return f"RuleKind({self.name!r})"
-
-
-inlined = RuleKind("inlined")
-"""``rule(**params) -> ClosedJaxpr``, for operations whose equations stand in a compiled program in their place."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.array import as_array, fresh
+from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, jaxpr_as_fun
 from pullback.core.lists import partition_list, spread
 from pullback.core.naming import named
@@ -25,7 +26,6 @@ from pullback.core.types import ZERO
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.inlining import runs_once
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import remat_partial_eval
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete

@@ -15,10 +15,10 @@ from typing import Any, Self
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, is_on_host, typeof
 from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearError, PullbackError
+from pullback.core.inlining import inlined
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer
 from pullback.core.lists import select, spread
-from pullback.core.rule_kinds import inlined
 from pullback.core.taylor_rules import repeats
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis

@@ -12,10 +12,11 @@ import numpy as np
 from pullback.backends.blas_threads import one_blas_thread
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.config import override
+from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from pullback.core.trace import Primitive, state
 from pullback.primitives.contraction import dot_general_p
-from pullback.transforms.interpreters.inlining import flattened, programs_in_step, runs_once
+from pullback.transforms.interpreters.inlining import flattened, programs_in_step
 from pullback.transforms.programs.callbacks import as_compiled, debug_callback_p, io_callback_p, pure_callback_p
 
 CALLBACKS = (debug_callback_p, io_callback_p, pure_callback_p)

@@ -14,16 +14,15 @@ from typing import Any
 from pullback.core.array import SCALARS, as_array, is_at_home
 from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
+from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
-from pullback.core.rule_kinds import inlined
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.equal_programs import INTERPRETED, op_count
-from pullback.transforms.interpreters.inlining import runs_once
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.preaccumulation.local_jacobians import MOST_ENTRIES, MOST_ENTRIES_AGAIN, local_jacobian

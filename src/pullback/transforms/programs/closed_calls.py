@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from pullback.core.inlining import inlined
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
-from pullback.core.rule_kinds import inlined
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.transforms.interpreters.batch import batch_flat

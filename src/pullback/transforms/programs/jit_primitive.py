@@ -7,11 +7,10 @@ from typing import Any
 
 from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, as_array, signature_of
 from pullback.core.config import config
+from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from pullback.core.rule_kinds import inlined
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked, state
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.inlining import runs_once
 from pullback.transforms.programs import offload_thresholds as offload_thresholds  # which changes some host rules
 from pullback.transforms.programs.program_primitive import program_primitive
 

@@ -1,0 +1,57 @@
+"""Programs within a program that are run once on an operation's operands: their equations in place of the operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.rule_kinds import RuleKind
+
+runs_once = RuleKind("runs_once")
+"""``rule(**params) -> closed_jaxpr``, for an operation that is a program, run once on its operands, to all
+transformations: not for a function with rules of its own."""
+
+inlined = RuleKind("inlined")
+"""``rule(**params) -> closed_jaxpr``, for an operation whose place in a compiled program a program's equations take:
+not for a checkpoint, which has to be computed again."""
+
+
+def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
+    """A program of the same results, in which operations with a rule of a kind are replaced by their equations.
+
+    >>> from pullback.primitives.elementwise import sin
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
+    >>> from pullback.transforms.jit.jit import jit
+    >>> flattened(make_jaxpr(jit(sin))(1.0), runs_once)
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    jaxpr = closed.jaxpr
+    if not any(kind.of(eqn.primitive) for eqn in jaxpr.eqns):
+        return closed
+    captured: dict[int, tuple[Var, Any]] = {id(x): (v, x) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)}
+    eqns: list[Eqn] = []
+
+    def enter(inner: Jaxpr, values: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
+        """Append the equations of a program; its results."""
+        places: dict[Any, Any] = dict(zip(inner.invars, operands, strict=True))
+        for v, x in zip(inner.constvars, values, strict=True):
+            places[v] = captured.setdefault(id(x), (Var(v.aval), x))[0]
+        for eqn in inner.eqns:
+            atoms = [places.get(a, a) for a in eqn.invars]
+            rule = kind.of(eqn.primitive)
+            if rule is not None:
+                program: ClosedJaxpr = rule(**eqn.params)
+                places.update(zip(eqn.outvars, enter(program.jaxpr, program.consts, atoms), strict=True))
+            elif inner is jaxpr and atoms == eqn.invars:
+                eqns.append(eqn)
+            else:
+                outvars = [Var(v.aval) for v in eqn.outvars]
+                eqns.append(eqn.like(atoms, outvars))
+                places.update(zip(eqn.outvars, outvars, strict=True))
+        return [places.get(a, a) for a in inner.outvars]
+
+    results = enter(jaxpr, closed.consts, jaxpr.invars)
+    return ClosedJaxpr(
+        Jaxpr([v for v, _ in captured.values()], jaxpr.invars, eqns, results), [x for _, x in captured.values()]
+    )
