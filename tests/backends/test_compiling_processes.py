@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from helpers import chosen
 
 PREAMBLE = """
 import os, signal, sys, threading, time, warnings
@@ -49,8 +50,8 @@ SMALL, LARGE = 2, 60
 
 
 def times(usual: int) -> list[object]:
-    """How often a test runs: in the usual run so many times, with the slow tests twenty times."""
-    return [i if i < usual else pytest.param(i, marks=pytest.mark.slow) for i in range(20)]
+    """How often a test runs: in the usual run so many times, with the slow tests three times, exhaustively twenty."""
+    return [i if i < usual else pytest.param(i, marks=pytest.mark.slow) for i in range(chosen(3, 20))]
 
 
 def run(code: str, size: int, i: int, status: int = 0) -> str:
@@ -82,8 +83,7 @@ def test_it_ends_by_an_error(size: int, i: int) -> None:
     run("signal.raise_signal(signal.SIGINT)", size, i, -signal.SIGINT)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("i", range(20))
+@pytest.mark.parametrize("i", times(0))
 def test_the_compiler_comes_back_while_python_is_torn_down(i: int) -> None:
     code = """
 import builtins

@@ -206,7 +206,7 @@ def test_programs(held: Held) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("batch", range(1, 21))
+@pytest.mark.parametrize("batch", range(1, chosen(5, 21)))
 def test_a_thousand_programs(batch: int, held: Held) -> None:
     with enable_x64():
         number, compositions = 10_000 * batch, 0
