@@ -30,6 +30,10 @@ NOT_MASKED = {
     "logm_frechet": "in the derivative of a function of matrices",
     "matrix_equation": "in the derivative of a function of matrices",
 }
+PROGRAMS = {
+    "while": "its body is masked, operation by operation; NaN in its residuals changes its branches and indices too",
+    "custom_vjp_linear": "the rule of a function, which multiplies the cotangents itself",
+}
 
 
 def rows(specs: list[Spec]) -> dict[str, list[Spec]]:
@@ -75,7 +79,7 @@ def test_zero_times_an_undefined_derivative_is_zero(operation: str) -> None:
             _, tape = linearize_flat(f, lambda *xs, f=f: inexact(f(*xs)), point)
             for node in tape.nodes:
                 name = node.primitive.name  # type: ignore[union-attr]
-                if name not in NOT_MASKED:
+                if name not in NOT_MASKED and name not in PROGRAMS:
                     for x in products(node):
                         assert x is ZERO or not np.isnan(host_value(x)).any(), f"{name}, in the derivative of {spec}"
 
