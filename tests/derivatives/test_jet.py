@@ -37,6 +37,7 @@ from pullback.experimental import jet as jax_spelling
 from pullback.experimental.ode import odeint
 from pullback.extend.core import Primitive
 from pullback.primitives.power_series import sum_of_products_p
+from pullback.scipy import special
 from pullback.scipy.linalg import expm, solve_discrete_lyapunov, solve_sylvester, sqrtm
 
 Function = Callable[..., Any]
@@ -557,6 +558,23 @@ COSTS: dict[str, Function] = {
     "power by an array": lambda x: x ** jnp.array([2.5, 3.0, -1.0]),
     "power by what is not known": lambda x: vmap(lambda y: lax.pow(x, y))(jnp.array([2.5, 3.0])),
     "power by a complex number": lambda x: lax.pow(x + 0j, 2.5j),
+    "exprel": special.exprel,
+    "erfcx": special.erfcx,
+    "dawsn": special.dawsn,
+    "fresnel": special.fresnel,
+    "expn": lambda x: special.expn(3, x),
+    "sici": special.sici,
+    "spence": special.spence,
+    "ndtri": special.ndtri,
+    "log_ndtr": special.log_ndtr,
+    "igamma": lambda x: lax.igamma(1.5, x),
+    "igammac": lambda x: lax.igammac(1.5, x),
+    "xlogy": lambda x: special.xlogy(x, 1 + x),
+    "xlog1py": lambda x: special.xlog1py(x, x),
+    "i0": special.i0,
+    "i1": special.i1,
+    "i0e": special.i0e,
+    "i1e": special.i1e,
 }
 
 
