@@ -17,11 +17,8 @@ from pullback.derivatives import taylor
 
 ROWS: dict[str, Any] = json.loads(pathlib.Path(__file__).with_name("taylor_coefficients.json").read_text())
 
-COMPILED = ("scipy.special.jv", "scipy.special.yv", "scipy.special.iv", "scipy.special.kv")
-"""Functions that are compiled programs, in each order anew."""
 
-
-@pytest.mark.parametrize("label", [pytest.param(x, marks=[pytest.mark.slow] * (x in COMPILED)) for x in ROWS])
+@pytest.mark.parametrize("label", ROWS)
 def test_coefficients_are_those_of_mpmath(label: str) -> None:
     """To twelve digits of the larger of each coefficient and those next to it, as some are zero."""
     row = ROWS[label]
