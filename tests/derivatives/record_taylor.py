@@ -21,8 +21,22 @@ ELSEWHERE = {
     "lax.digamma": [(-3.7,), (12.5,)],
     "lax.polygamma": [(1, -2.4), (4, 0.3), (0, 5.5)],
     "lax.zeta": [(3, -1.3), (2.5, 12.0), (20.5, 0.7)],
+    "scipy.special.exprel": [(0.0,), (9.0,), (-40.0,)],
+    "scipy.special.erfcx": [(0.0,), (20.0,), (-3.0,)],
+    "scipy.special.dawsn": [(0.0,), (5.0,), (9.0,)],
+    "scipy.special.expn": [(3, 0.1), (0, 0.5), (7, 10.0)],
+    "scipy.special.sici": [(0.0,), (12.0,), (40.0,)],
+    "scipy.special.spence": [(1.0,), (1.3,), (10.0,)],
+    "scipy.special.i0": [(0.0,), (30.0,)],
+    "scipy.special.i1": [(0.0,), (-8.0,)],
+    "lax.bessel_i0e": [(-30.0,)],
+    "lax.bessel_i1e": [(30.0,), (1000.0,)],
+    "scipy.special.jv": [(0.0, 0.0), (2, -1.0), (2.5, 0.3), (0.5, 10.0), (-3, 1.0)],
+    "scipy.special.iv": [(1, 0.0), (2.5, 0.3), (7.0, 20.0)],
+    "scipy.special.yv": [(2.5, 0.3)],
+    "scipy.special.kv": [(2.5, 0.3)],
 }
-"""Operands at which functions are recorded along the last, as below zero and far from it they have other formulas."""
+"""Operands at which functions are recorded along the last, as at zero and far from it they have other formulas."""
 
 
 def point(operand: Any, share: float) -> float | int:
@@ -66,6 +80,20 @@ def main() -> None:
         "lax.lgamma": lambda x: mp.re(mp.loggamma(x)),
         "lax.digamma": mp.digamma,
         "lax.polygamma": mp.psi,
+        "scipy.special.exprel": lambda x: mp.expm1(x) / x if x else mp.mpf(1),
+        "scipy.special.erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
+        "scipy.special.dawsn": lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x),
+        "scipy.special.expn": mp.expint,
+        "scipy.special.sici": mp.si,
+        "scipy.special.spence": lambda x: mp.re(mp.polylog(2, 1 - x)),
+        "scipy.special.i0": lambda x: mp.besseli(0, x),
+        "scipy.special.i1": lambda x: mp.besseli(1, x),
+        "lax.bessel_i0e": lambda x: mp.besseli(0, x) * mp.exp(-abs(x)),
+        "lax.bessel_i1e": lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
+        "scipy.special.jv": mp.besselj,
+        "scipy.special.iv": mp.besseli,
+        "scipy.special.yv": mp.bessely,
+        "scipy.special.kv": mp.besselk,
         "lax.zeta": lambda s, q: mp.zeta(s, q) if q > 0 else mp.psi(s - 1, q) * (-1) ** s / mp.factorial(s - 1),
     }
     for name, places in ELSEWHERE.items():
@@ -74,7 +102,7 @@ def main() -> None:
             rows[f"{name} at {', '.join(map(str, xs))}"] = {
                 "name": name,
                 "arguments": {},
-                "part": None,
+                "part": 0 if name == "scipy.special.sici" else None,
                 "operands": [float(x) for x in xs],
                 "directions": [*[0.0] * (len(xs) - 1), 1.0],
                 "coefficients": [float(mp.re(c)) for c in mp.taylor(along, 0, ORDER)],

@@ -37,6 +37,7 @@ from pullback.experimental import jet as jax_spelling
 from pullback.experimental.ode import odeint
 from pullback.extend.core import Primitive
 from pullback.primitives.power_series import sum_of_products_p
+from pullback.scipy import special
 from pullback.scipy.linalg import expm, solve_discrete_lyapunov, solve_sylvester, sqrtm
 
 Function = Callable[..., Any]
@@ -275,6 +276,52 @@ def test_zeta_along_curves_of_both_operands() -> None:
         assert np.isnan(taylor(nowhere, 0.0, 2)[1:]).all()
     third = grad(lambda x: taylor(lambda x: both(x).sum(), x, 3)[3])
     np.testing.assert_allclose(third(0.4), 4 * taylor(lambda x: both(x).sum(), 0.4, 4)[4], rtol=1e-10)
+
+
+BY_FORMULAS: dict[str, Function] = {
+    "exprel": special.exprel,
+    "erfcx": special.erfcx,
+    "dawsn": special.dawsn,
+    "spence": lambda x: special.spence(abs(x) + 0.2),
+    "sici": lambda x: special.sici(x)[0],
+    "i1e": special.i1e,
+    "xlogy": lambda x: special.xlogy(x, abs(x) + 0.2),
+}
+
+
+@pytest.mark.parametrize("name", BY_FORMULAS)
+def test_coefficients_by_formulas_are_mapped_differentiated_and_compiled(name: str) -> None:
+    """The nodes of integrals stand still at any point: derivatives of a coefficient do not see them."""
+    f = BY_FORMULAS[name]
+    points = jnp.array([-2.5, 0.4, 6.0])
+    third = vmap(grad(lambda x: taylor(f, x, 3)[3]))
+    fourth = [taylor(f, x, 4)[4] for x in points]
+    np.testing.assert_allclose(third(points), 4 * np.array(fourth), rtol=1e-9)
+    np.testing.assert_allclose(jit(third)(points), 4 * np.array(fourth), rtol=1e-9)
+
+
+def test_bessel_functions_along_curves_of_both_operands() -> None:
+    assert_taylor(lambda x: special.jv(1.5, 1 + x * x), 0.4, 3)
+    orders, points = jnp.array([0.0, 2.0, 2.5]), jnp.array([-0.3, 3.0, 9.0])
+    third = grad(lambda x: taylor(lambda x: special.iv(orders, abs(points) + x).sum(), x, 3)[3])
+    fourth = taylor(lambda x: special.iv(orders, abs(points) + x).sum(), 0.0, 4)[4]
+    np.testing.assert_allclose(third(0.0), 4 * fourth, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "kv"])
+def test_bessel_functions_of_singles(name: str) -> None:
+    """Their power series and equations are those of doubles."""
+    f, point = getattr(special, name), np.float32(3.7)
+    expected = taylor(lambda x: f(2.0, x), np.float64(point), 5)
+    got = taylor(lambda x: f(np.float32(2.0), x), point, 5)
+    assert all(c.dtype == np.float32 for c in got)
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_zero_times_a_logarithm_is_zero_in_each_order() -> None:
+    np.testing.assert_array_equal(taylor(lambda y: special.xlogy(0.0, y), 0.0, 3), 0)
+    np.testing.assert_array_equal(taylor(lambda x: special.xlogy(x, 2.0), 0.0, 2), [0, math.log(2), 0])
+    np.testing.assert_array_equal(taylor(lambda y: special.xlog1py(0.0, y), -1.0, 3), 0)
 
 
 def matrix(x: Any) -> Any:
@@ -557,6 +604,27 @@ COSTS: dict[str, Function] = {
     "power by an array": lambda x: x ** jnp.array([2.5, 3.0, -1.0]),
     "power by what is not known": lambda x: vmap(lambda y: lax.pow(x, y))(jnp.array([2.5, 3.0])),
     "power by a complex number": lambda x: lax.pow(x + 0j, 2.5j),
+    "exprel": special.exprel,
+    "erfcx": special.erfcx,
+    "dawsn": special.dawsn,
+    "fresnel": special.fresnel,
+    "expn": lambda x: special.expn(3, x),
+    "sici": special.sici,
+    "spence": special.spence,
+    "ndtri": special.ndtri,
+    "log_ndtr": special.log_ndtr,
+    "igamma": lambda x: lax.igamma(1.5, x),
+    "igammac": lambda x: lax.igammac(1.5, x),
+    "xlogy": lambda x: special.xlogy(x, 1 + x),
+    "xlog1py": lambda x: special.xlog1py(x, x),
+    "i0": special.i0,
+    "i1": special.i1,
+    "i0e": special.i0e,
+    "i1e": special.i1e,
+    "jv": lambda x: special.jv(1.5, x),
+    "yv": lambda x: special.yv(1.5, x),
+    "iv": lambda x: special.iv(1.5, x),
+    "kv": lambda x: special.kv(1.5, x),
 }
 
 

@@ -60,6 +60,14 @@ taylor_program = RuleKind("taylor_program")
 For each operand and result, ``series`` has a sequence of its coefficients from 1 to ``order``. The rule runs with the
 parent of the trace current."""
 
+taylor_formula = RuleKind("taylor_formula")
+"""``rule(*operands, **params) -> result``: the operation as a formula of others, of which it has the coefficients.
+
+It runs in Taylor mode, and stands in the place of a derivative rule that asks for another function in each order: what
+a formula costs grows as its operations do. Its own value is not used, so that it need only be as exact as coefficients
+have to be. Nodes of integrals, and numbers of terms, may depend on the point by ``stop_gradient`` of the operands. The
+operation may have one result only."""
+
 linear_operands = RuleKind("linear_operands")
 """``rule(count, **params) -> positions``: of so many operands those in which an operation is linear, jointly, where
 ``linear_in`` does not say it."""

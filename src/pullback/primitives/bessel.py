@@ -12,11 +12,12 @@ from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
 from pullback.primitives.chebyshev import chebyshev_sum, power_coefficients
 from pullback.primitives.checks import FLOAT, check_dtype
 from pullback.primitives.declare import elementwise, in_single
 from pullback.primitives.elementwise import add, div, mul, sub
-from pullback.primitives.quadrature import in_blocks, integral
+from pullback.primitives.quadrature import SERIES_BELOW, in_blocks, in_series, integral
 from pullback.primitives.rules import batch_unary
 
 # Orders 0 and 1 ------------------------------------------------------------------------------------------------------
@@ -180,6 +181,48 @@ def _unscaled(x: Any, order: int) -> Any:
     most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
     value = mul(mul(_of_order(x, order), ops.exp(most)), ops.exp(sub(size, most)))
     return ops.where(ops.eq(size, math.inf), size if order % 2 == 0 else x, value)
+
+
+def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
+    """The integral of cos(θ) sinh(z cos(θ)) exp(-size), of z = size + moved, or of -z where x is negative.
+
+    No exponential is larger than one; what moves of z need not be what moves of the size.
+    """
+    sign = ops.where(ops.lt(at, 0), shapes.full((), -1.0, at.dtype), 1)
+    end = ops.min_p.bind(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
+
+    def integrand(theta: Any, size: Any, moved: Any) -> Any:
+        cosine, half = ops.cos(theta), mul(theta, 0.5)
+        along, twice = mul(moved, cosine), mul(size, 2)
+        rising = sub(along, mul(twice, ops.square(ops.sin(half))))
+        falling = add(along, mul(twice, ops.square(ops.cos(half))))
+        return mul(cosine, sub(ops.exp(rising), ops.exp(ops.neg(falling))))
+
+    return mul(mul(sign, integral(integrand, end, size, mul(sign, moved))), 1 / math.pi)
+
+
+@in_series(i1_p)
+def _i1_in_series(x: Any) -> Any:
+    at = ops.stop_gradient_p.bind(x)
+    growth = ops.exp(mul(ops.abs(at), 0.5))
+    return mul(mul(_odd_integral(at, ops.abs(at), sub(x, at)), growth), growth)
+
+
+@in_series(bessel_i1e_p)
+def _i1e_in_series(x: Any) -> Any:
+    """The size does not move at zero, though x does."""
+    at, size = ops.stop_gradient_p.bind(x), ops.abs(x)
+    return _odd_integral(at, size, sub(x, mul(ops.sign(at), size)))
+
+
+@in_series(bessel_i0e_p)
+def _i0e_in_series(x: Any) -> Any:
+    _, end = _cut(ops.stop_gradient_p.bind(x), SERIES_BELOW / 2)
+
+    def integrand(theta: Any, size: Any) -> Any:
+        return ops.exp(mul(size, mul(ops.square(ops.sin(mul(theta, 0.5))), -2)))
+
+    return mul(integral(integrand, end, ops.abs(x)), 1 / math.pi)
 
 
 # Higher orders: derivatives ------------------------------------------------------------------------------------------

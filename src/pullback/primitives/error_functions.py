@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -22,14 +23,17 @@ from pullback.primitives.chebyshev import chebyshev_sum, power_coefficients
 from pullback.primitives.checks import COMPLEX, FLOAT
 from pullback.primitives.declare import at_once, by_formula, elementwise, in_double, in_single
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, lt, mul, neg, sqrt, square, sub
+from pullback.primitives.power_series import derivative, of_product
+from pullback.primitives.power_series import integral as coefficients_of_integral
 from pullback.primitives.precision import doubled, log_of_positive
-from pullback.primitives.quadrature import by_integrals, in_blocks, integral
+from pullback.primitives.quadrature import SERIES_BELOW, by_integrals, in_blocks, in_series, integral
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.slicing import iota
 
 _or, _and = ops.or_p.bind, ops.and_p.bind
 _maximum, _minimum = ops.max_p.bind, ops.min_p.bind
 _where, _polynomial = ops.where, ops.polynomial
+_fixed = ops.stop_gradient_p.bind
 
 _BELOW = 38.0
 """Integrands are cut off where they are exp(-38) of their maximum, less than a rounding error."""
@@ -124,6 +128,17 @@ erfcx_p: Primitive = elementwise(
 )  # fmt: skip
 
 
+@in_series(erfcx_p)
+def _erfcx_in_series(x: Any) -> Any:
+    """As its derivatives: an integral of the size, and where x is negative 2 exp(x²) less that."""
+    negative = lt(x, 0)
+    size = _where(negative, neg(x), x)
+    end = _minimum(math.sqrt(SERIES_BELOW), div(SERIES_BELOW / 2, _fixed(size)))
+    positive = integral(lambda t, size: exp(neg(mul(t, add(t, mul(2, size))))), end, size)
+    positive = mul(positive, 2 / _ROOT_PI)
+    return _where(negative, sub(mul(2, exp(square(_where(negative, x, 0)))), positive), positive)
+
+
 # Dawson's integral -------------------------------------------------------------------------------------------------
 
 _FAR = 7.0
@@ -183,6 +198,15 @@ dawsn_p: Primitive = elementwise(
     "dawsn", of=FLOAT, host=_host_dawsn, hlo=in_blocks(_dawsn),
     jvp=lambda t, x, ans: mul(t, dawsn_derivative_p.bind(x, order=1)),
 )  # fmt: skip
+
+
+@in_series(dawsn_p)
+def _dawsn_in_series(x: Any) -> Any:
+    """x times the integral of exp(-x² v (2 - v)) over v from 0 to 1, whose derivatives by x² do not cancel."""
+    square_part = square(x)
+    most = _minimum(div(60, _fixed(square_part)), 1)  # 48 nodes are too few for more
+    end = div(most, add(sqrt(sub(1, most)), 1))
+    return mul(x, integral(lambda v, z: exp(neg(mul(z, mul(v, sub(2, v))))), end, square_part))
 
 
 # Faddeeva's function -----------------------------------------------------------------------------------------------
@@ -358,6 +382,21 @@ ndtri_p: Primitive = elementwise(
 )  # fmt: skip
 
 
+@taylor(ndtri_p)
+def _ndtri_taylor(ans: Series, p: Series) -> Coefficient:
+    """The slope is √(2π) exp(y²/2), so that its logarithm's derivative is y y'."""
+    slope = Series([_ndtri_slope(p[0], ans[0])])
+    growth = Series([], lambda k: of_product(ans, derivative(ans), k))
+    along, by_growth = coefficients_of_integral(slope, derivative(p)), coefficients_of_integral(slope, growth)
+
+    def coefficient(k: int) -> Any:
+        if k > 1:
+            slope.known.append(by_growth(k - 1))
+        return along(k)
+
+    return coefficient
+
+
 # Fresnel's integrals -------------------------------------------------------------------------------------------------
 
 
@@ -378,8 +417,13 @@ def _turn(x: Any, *, quarters: int) -> Any:
 
 fresnel_turn_p: Primitive = by_formula(
     "fresnel_turn", of=FLOAT, formula=doubled(_turn),
-    jvp=(lambda t, x, quarters: mul(t, mul(mul(x, math.pi), fresnel_turn_p.bind(x, quarters=quarters + 1))),),
+    jvp=(lambda t, x, quarters: mul(t, mul(mul(x, math.pi), _next_turn(x, quarters))),),
 )  # fmt: skip
+
+
+def _next_turn(x: Any, quarters: int) -> Any:
+    """The turn by one quarter more; after two it is the first with the other sign, so that two series are all."""
+    return neg(fresnel_turn_p.bind(x, quarters=0)) if quarters == 1 else fresnel_turn_p.bind(x, quarters=quarters + 1)
 
 
 _AUXILIARY = math.sqrt(2) / math.pi

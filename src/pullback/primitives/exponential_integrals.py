@@ -24,13 +24,14 @@ from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import at_once, by_formula, elementwise, in_double
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, log, lt, mul, neg, square, sub
 from pullback.primitives.precision import doubled
-from pullback.primitives.quadrature import in_blocks, integral
+from pullback.primitives.quadrature import SERIES_BELOW, in_blocks, in_series, integral
 
 _expm1, _log1p = ops.expm1_p.bind, ops.log1p_p.bind
 _or, _and = ops.or_p.bind, ops.and_p.bind
 _ge, _le, _ne = ops.ge_p.bind, ops.le_p.bind, ops.ne_p.bind
 _maximum, _minimum = ops.max_p.bind, ops.min_p.bind
 _where, _polynomial = ops.where, ops.polynomial
+_fixed = ops.stop_gradient_p.bind
 
 _BELOW = 38.0
 _GAMMA = float(np.euler_gamma)
@@ -95,6 +96,29 @@ expn_p: Primitive = elementwise(
     "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(_expn),
     jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
 )  # fmt: skip
+
+
+@in_series(expn_p)
+def _expn_in_series(n: Any, x: Any) -> Any:
+    """As the value: near zero the series, elsewhere the integral of exp(-x exp(u) - (n - 1) u); n is 0, 1, ...
+
+    The series has a logarithm where k = n - 1; if that is beyond its last term, the logarithm does not count.
+    """
+    close = lt(x, _LEAST)
+    far, near = _where(close, _LEAST, x), _where(close, x, _LEAST)
+    end = _minimum(_log1p(div(SERIES_BELOW, _fixed(far))), div(SERIES_BELOW, _maximum(sub(n, 1), 1)))
+    whole = integral(lambda u, x, n: exp(neg(add(mul(x, exp(u)), mul(n, u)))), end, far, sub(n, 1))
+    terms = 20
+    below = [sub(k + 1, n) for k in range(terms)]
+    factors = [div((-1) ** k / math.factorial(k), _where(eq(b, 0), math.inf, b)) for k, b in enumerate(below)]
+    series = factors[-1]
+    for factor in factors[-2::-1]:
+        series = add(mul(series, near), factor)
+    few = _minimum(_maximum(n, 1), terms + 1.0)
+    sign = _where(eq(ops.rem_p.bind(few, 2.0), 0), -1.0, shapes.full((), 1.0, near.dtype))
+    power = mul(ops.pow(near, sub(few, 1)), div(sign, exp(ops.lgamma_p.bind(few))))
+    series = sub(mul(power, sub(ops.digamma(few), log(near))), series)
+    return _where(eq(n, 0), div(exp(neg(x)), x), _where(close, series, whole))
 
 
 @cache
@@ -299,6 +323,25 @@ sinc_derivative_p: Primitive = by_formula(
     "sinc_derivative", of=FLOAT, formula=doubled(_sinc_derivative),
     jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
+_APART = 20.0
+"""Closer to zero the quotient of sin(x) and x would lose in each order."""
+
+
+@in_series(sinc_derivative_p)
+def _sinc_in_series(x: Any, *, order: int) -> Any:
+    """The integral, and far from zero by parts."""
+    near = lt(abs(x), _APART)
+    small, large = _where(near, x, 0), _where(near, _APART, x)
+    turns = [ops.sin, ops.cos, lambda x: neg(ops.sin(x)), lambda x: neg(ops.cos(x))]
+    turn = turns[(order + 1) % 4]
+    end = shapes.full(x.shape, 1.0, x.dtype)
+    inside = integral(lambda t, x: mul(turn(mul(x, t)), integer_pow(t, order)), end, small)
+    outside = div(ops.sin(large), large)
+    for n in range(1, order + 1):
+        outside = div(sub(turns[n % 4](large), mul(n, outside)), large)
+    return _where(near, inside, outside)
+
+
 sine_integral_p: Primitive = elementwise(
     "sine_integral", of=FLOAT, host=lambda x: _scipy_sici(x)[0], hlo=in_blocks(partial(_sici, cosine=False)),
     jvp=lambda t, x, ans: mul(t, sinc_derivative_p.bind(x, order=0)),
@@ -371,6 +414,28 @@ log_ratio_p: Primitive = by_formula(
     "log_ratio", of=FLOAT, formula=doubled(_log_ratio),
     jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
 )  # fmt: skip
+
+
+_ONWARD = 4.0
+"""From here on the quotient of log(1 + y) and y serves; closer to zero it would lose in each order."""
+
+
+@in_series(log_ratio_p)
+def _log_ratio_in_series(y: Any, *, order: int) -> Any:
+    """The integral of 1 / (1 + t y) over t from 0 to 1, which y from -1/2 on allows, and the quotient."""
+    near = lt(y, _ONWARD)
+    small, large = _where(near, y, 0), _where(near, _ONWARD, y)
+    size = (-1) ** order * math.factorial(order)
+
+    def integrand(t: Any, y: Any) -> Any:
+        return mul(integer_pow(div(1, add(mul(t, y), 1)), order + 1), mul(integer_pow(t, order), size))
+
+    inside = integral(integrand, shapes.full(y.shape, 1.0, y.dtype), small)
+    outside, inverse = div(_log1p(large), large), div(1, add(1, large))
+    for n in range(1, order + 1):
+        power = mul(integer_pow(inverse, n), (-1.0) ** (n - 1) * math.factorial(n - 1))
+        outside = div(sub(power, mul(n, outside)), large)
+    return _where(near, inside, outside)
 
 
 def _host_spence(x: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import ArrayImpl, is_on_host
+from pullback.core.array import SCALARS, ArrayImpl, is_on_host
 from pullback.core.errors import NotLinearError, OperandError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
@@ -18,7 +18,7 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.checks import INEXACT, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting
-from pullback.primitives.shapes import broadcast_to
+from pullback.primitives.shapes import broadcast_to, full
 from pullback.primitives.sums import add_any, sum_to
 
 # A sum of products as one operation ----------------------------------------------------------------------------------
@@ -176,6 +176,16 @@ def derivative(x: Series) -> Series:
 def integral(slope: Series, speed: Series, sign: int = 1) -> Coefficient:
     """The coefficients, from order 1 on, of y with y' = slope x', where ``speed`` is x'; or of -y."""
     return lambda k: _convolved(speed, slope, k - 1, 0, k - 1, sign / k)
+
+
+def is_fixed(x: Series) -> bool:
+    """Whether a value does not depend on t."""
+    return x.next is None and len(x.known) == 1
+
+
+def with_array(x: Series, like: Series) -> Series:
+    """A series whose value is an array, in the place of one whose value may be a number."""
+    return Series([full((), x[0], like[0].dtype)]) if type(x[0]) in SCALARS else x
 
 
 def times(c: Any, number: float) -> Any:

@@ -13,12 +13,14 @@ import numpy as np
 
 from pullback.backends import one_operation
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
+from pullback.core.taylor_rules import taylor_formula
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting, in_double
 from pullback.primitives.elementwise import convert_element_type, mul
+from pullback.primitives.precision import doubled
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.sums import add_any
 
@@ -108,6 +110,28 @@ def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[...
         return hlo.reshape(hlo.slice(out, (0,), (size,)), shape)
 
     return rule
+
+
+SERIES_BELOW = 110.0
+"""Where an integrand exp(-h) is cut off, h there, if its derivatives are integrated too: h**20 exp(-h) is small."""
+
+
+def in_series(p: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say Taylor coefficients of an operation on elements by a formula of integrals with nodes that do not move.
+
+    The formula takes arrays of double precision and one shape. Where the integrands' derivatives are of one sign
+    nothing cancels, as it does in the recurrence of a differential equation with another solution that grows faster.
+    """
+
+    def register(formula: Callable[..., Any]) -> Callable[..., Any]:
+        def rule(*operands: Any, **params: Any) -> Any:
+            shape = broadcast_shape(p.name, [shape_of(x) for x in operands])
+            return doubled(lambda *wide: formula(*[shapes.broadcast_to(x, shape) for x in wide], **params))(*operands)
+
+        taylor_formula(p)(rule)
+        return formula
+
+    return register
 
 
 _FEW = 1024

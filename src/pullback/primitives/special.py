@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,15 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core import dtypes
+from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, INEXACT
 from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.power_series import derivative, is_fixed, of_product, times, total, with_array
 from pullback.primitives.precision import log_of_positive
+from pullback.primitives.quadrature import SERIES_BELOW, in_series, integral
 from pullback.primitives.reductions import reduce_or
 
 # Products with logarithms --------------------------------------------------------------------------------------------
@@ -56,6 +61,33 @@ xlog1py_p = elementwise(
         lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, ops.add(y, 1), power=1)),
     ),
 )  # fmt: skip
+
+
+def _by_logarithm(logarithm: Callable[[Any], Any], shift: int) -> Callable[..., Coefficient]:
+    """The coefficients of x log(y + shift): a product, in which zero times a logarithm is zero."""
+
+    def rule(ans: Series, x: Series, y: Series) -> Coefficient:
+        factor, base = with_array(x, ans), with_array(y, ans)
+        zero, inner = ops.eq(factor[0], 0), ops.add(base[0], shift)
+        if is_fixed(x):
+            inner = ops.where(ops.and_p.bind(zero, ops.eq(inner, 0)), 1, inner)
+        moved, speed = Series([inner], lambda k: base[k]), derivative(base)
+        logs, slope = Series([logarithm(base[0])]), Series([])
+
+        def coefficient(k: int) -> Any:
+            rest = ops.difference(speed[k - 1], of_product(moved, slope, k - 1, first=1))
+            slope.known.append(rest if rest is ZERO else ops.div(rest, inner))
+            logs.known.append(times(slope[k - 1], 1 / k))
+            first = logs[k] if logs[k] is ZERO else ops.where(zero, 0, ops.mul(factor[0], logs[k]))
+            return total([first, of_product(factor, logs, k, first=1)])
+
+        return coefficient
+
+    return rule
+
+
+taylor(xlogy_p)(_by_logarithm(ops.log, 0))
+taylor(xlog1py_p)(_by_logarithm(ops.log1p_p.bind, 1))
 
 
 def _entr(x: Any) -> Any:
@@ -146,6 +178,20 @@ exprel_p = elementwise(
     of=FLOAT, host=host.special("exprel"), hlo=lambda hlo, x: hlo.inline(_exprel, x),
     jvp=lambda t, x, ans: ops.mul(t, exprel_derivative_p.bind(x, order=1)),
 )  # fmt: skip
+
+
+@in_series(exprel_p)
+def _exprel_in_series(x: Any) -> Any:
+    """The integral of exp(x t) from 0 to 1; its exponentials are divided by the largest, and multiplied again."""
+    at = ops.stop_gradient_p.bind(x)
+    size, rising, moved = ops.abs(at), ops.gt(at, 0), ops.sub(x, at)
+    end = ops.min_p.bind(ops.div(SERIES_BELOW, size), 1)
+
+    def integrand(t: Any, moved: Any, size: Any, rising: Any) -> Any:
+        return ops.exp(ops.sub(ops.mul(moved, ops.where(rising, ops.sub(1, t), t)), ops.mul(size, t)))
+
+    growth = ops.exp(ops.mul(ops.where(rising, size, 0), 0.5))
+    return ops.mul(ops.mul(integral(integrand, end, moved, size, rising), growth), growth)
 
 
 # The zeta function of Hurwitz ----------------------------------------------------------------------------------------

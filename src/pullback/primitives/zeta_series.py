@@ -15,12 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of
+from pullback.core.array import as_array, host_value, is_on_host, shape_of
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.power_series import derivative, integral, of_product, of_square, times, total
+from pullback.primitives.power_series import (
+    derivative,
+    integral,
+    is_fixed,
+    of_product,
+    of_square,
+    times,
+    total,
+    with_array,
+)
 from pullback.primitives.slicing import concatenate
 from pullback.primitives.special import zeta_p
 from pullback.primitives.sums import reduce_sum
@@ -28,13 +37,9 @@ from pullback.primitives.sums import reduce_sum
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 
 
-def _is_fixed(x: Series) -> bool:
-    return x.next is None and len(x.known) == 1
-
-
 def _moved(x: Series, value: Any, sign: int = 1) -> Series:
     """The series of a value that differs from x, or from -x, by a number."""
-    return Series([value]) if _is_fixed(x) else Series([value], lambda k: x[k] if sign == 1 else times(x[k], -1))
+    return Series([value]) if is_fixed(x) else Series([value], lambda k: x[k] if sign == 1 else times(x[k], -1))
 
 
 def _along_axis(numbers: Any, like: Any) -> Any:
@@ -60,7 +65,7 @@ def _powers(start: Any, exponent: Series, base: Series, growth: Coefficient | No
     along = integral(powers, rate)
 
     def next_rate(k: int) -> Any:
-        if _is_fixed(exponent):
+        if is_fixed(exponent):
             return ZERO if slope[k] is ZERO else ops.mul(ops.neg(exponent[0]), slope[k])
         gained = ZERO if growth is None else growth(k)
         for factor, other in ((exponent, slope), (derivative(exponent), logarithm)):
@@ -99,7 +104,7 @@ def _of_positive(s: Series, q: Series) -> Coefficient:
     tail = concatenate([shapes.expand_dims(ops.mul(row, ones), (0,)) for row in rows], 0)
     offsets = [-1, 0, *range(1, 2 * corrections, 2)]
     exponent = _moved(s, ops.add(_along_axis(offsets, ones), s[0]))
-    growth = None if _is_fixed(s) else _growth(s, offsets, ones)
+    growth = None if is_fixed(s) else _growth(s, offsets, ones)
     sums.append(_powers(ops.mul(ops.pow(last[0], ops.neg(s[0])), tail), exponent, last, growth))
 
     def coefficient(k: int) -> Any:
@@ -136,7 +141,7 @@ def _zeta(s: Series, q: Series) -> Coefficient:
     r = ops.sub(ops.ceil_p.bind(q[0]), q[0])
     above = _of_positive(s, _moved(q, ops.where(below, ops.sub(1, r), q[0])))
     near, far = (_of_positive(s, _moved(q, ops.where(below, x, 1), -1)) for x in (r, ops.sub(1, q[0])))
-    if _is_fixed(s):
+    if is_fixed(s):
         half = ops.mul(s[0], 0.5)
         sign = ops.where(ops.eq(ops.floor_p.bind(half), half), shapes.full((), 1, q[0].dtype), -1)
         sign = ops.where(ops.eq(ops.floor_p.bind(s[0]), s[0]), sign, math.nan)
@@ -151,14 +156,9 @@ def _zeta(s: Series, q: Series) -> Coefficient:
     return coefficient
 
 
-def _array(x: Series, like: Series) -> Series:
-    """A series whose value is an array, in the place of one whose value may be a number."""
-    return Series([shapes.full((), x[0], like[0].dtype)]) if type(x[0]) in SCALARS else x
-
-
 @taylor(zeta_p)
 def _zeta_taylor(ans: Series, s: Series, q: Series) -> Coefficient:
-    return _zeta(_array(s, ans), _array(q, ans))
+    return _zeta(with_array(s, ans), with_array(q, ans))
 
 
 # The logarithm of the gamma function and its derivatives -------------------------------------------------------------
@@ -184,7 +184,7 @@ def _polygamma(n: Any, x: Series) -> Coefficient:
 
 @taylor(ops.polygamma_p)
 def _polygamma_taylor(ans: Series, n: Series, x: Series) -> Coefficient | None:
-    return _polygamma(_array(n, ans)[0], _array(x, ans)) if _is_fixed(n) else None
+    return _polygamma(with_array(n, ans)[0], with_array(x, ans)) if is_fixed(n) else None
 
 
 def _trigamma(x: Series) -> Coefficient:

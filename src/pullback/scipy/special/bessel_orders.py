@@ -46,6 +46,7 @@ from pullback.primitives.operands import stop_gradient
 from pullback.primitives.quadrature import rule
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.slicing import concatenate
+from pullback.scipy.special.bessel_series import by_equations
 from pullback.scipy.special.differentiated import by_forward_mode
 
 _asinh, _acosh, _atan2, _sinh, _cosh = (p.bind for p in (ops.asinh_p, ops.acosh_p, ops.atan2_p, ops.sinh_p, ops.cosh_p))
@@ -481,7 +482,9 @@ def _iv(nu: Any, x: Any) -> Any:
     return _where(eq(x, math.inf), math.inf, out)
 
 
-def _bessel(name: str, formula: Callable[..., Any], before: float, after: float) -> Primitive:
+def _bessel(
+    name: str, formula: Callable[..., Any], before: float, after: float, equations: tuple[int, int, bool]
+) -> Primitive:
     """Declare a function; its derivative by the variable is a sum of those of the orders before and after.
 
     Where the rounding of the order before would count, next to a pole of 1 / Γ, it is nu / x times the function plus
@@ -502,10 +505,11 @@ def _bessel(name: str, formula: Callable[..., Any], before: float, after: float)
         return mul(t, _where(eq(upper, -math.inf), math.inf, slope) if after < 0 else slope)
 
     p: Primitive = by_forward_mode(name, formula, arity=2, host=host.special(name), integrals=True, slopes=(None, by_x))
+    by_equations(p, *equations)
     return p
 
 
-jv_p = _bessel("jv", _jv, 0.5, -0.5)
-yv_p = _bessel("yv", _yv, 0.5, -0.5)
-iv_p = _bessel("iv", _iv, 0.5, 0.5)
-kv_p = _bessel("kv", _kv, -0.5, -0.5)
+jv_p = _bessel("jv", _jv, 0.5, -0.5, (-1, 1, True))
+yv_p = _bessel("yv", _yv, 0.5, -0.5, (-1, 1, False))
+iv_p = _bessel("iv", _iv, 0.5, 0.5, (1, 1, True))
+kv_p = _bessel("kv", _kv, -0.5, -0.5, (-1, -1, False))

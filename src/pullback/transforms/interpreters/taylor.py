@@ -28,6 +28,7 @@ from pullback.core.taylor_rules import (
     linear_operands,
     repeats,
     taylor,
+    taylor_formula,
     taylor_program,
 )
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
@@ -167,6 +168,9 @@ class TaylorTrace(Trace):
             joint = _by_rule(primitive, operands, params, results)
         if joint is not None:
             return _jointly(joint, len(results)) if primitive.multiple_results else [joint]
+        formula = taylor_formula.of(primitive)
+        if formula is not None:
+            return [self._of_formula(formula, args, params)]
         slopes: list[Series] = []
 
         def coefficient(k: int, i: int) -> Any:
@@ -175,6 +179,24 @@ class TaylorTrace(Trace):
             return times(slopes[i][k - 1], 1 / k)
 
         return [partial(coefficient, i=i) for i in range(len(results))]
+
+    def _of_formula(self, formula: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Coefficient:
+        """The coefficients of a formula of other operations, which runs when the first is asked for."""
+        found: list[Series] = []
+
+        def coefficient(k: int) -> Any:
+            if not found:
+                outer, state.trace = state.trace, self
+                try:
+                    found.append(self._series(formula(*args, **params)))
+                finally:
+                    state.trace = outer
+            return found[0][k]
+
+        return coefficient
+
+    def _series(self, x: Any) -> Series:
+        return x.series if type(x) is TaylorTracer and x._trace is self else Series([x])
 
     def _derivatives(
         self,
@@ -198,7 +220,7 @@ class TaylorTrace(Trace):
                 found = found if primitive.multiple_results else [found]
         finally:
             state.trace = outer
-        return [x.series if type(x) is TaylorTracer and x._trace is self else Series([x]) for x in found]
+        return [self._series(x) for x in found]
 
     def _tangent(self, x: TaylorTracer) -> Any:
         """The derivative of a value by t."""

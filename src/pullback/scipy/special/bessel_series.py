@@ -1,0 +1,126 @@
+"""Taylor coefficients of Bessel functions of a fixed real order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.taylor_rules import Coefficient, Series, taylor
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
+from pullback.primitives.elementwise import add, convert_element_type, difference, div, mul, neg
+from pullback.primitives.power_series import derivative, integral, is_fixed, of_product, of_square, times, with_array
+
+_double = np.dtype(np.float64)
+_TERMS = 32
+_MOST = 100.0
+"""Orders up to which functions of small variables are power series; of larger ones the equations lose nothing."""
+
+
+def by_equations(p: Primitive, upper: int, lower: int, entire: bool) -> None:
+    """Say the coefficients by the equations of a function y and that of the next order, z.
+
+    They are y' = (nu / x) y + upper z and z' = lower y - ((nu + 1) / x) z (DLMF 10.6.2 and 10.29.2). Near zero they
+    have a solution that grows faster than an ``entire`` function, which is there its power series (10.2.2, 10.25.2).
+    """
+
+    def rule(ans: Series, nu: Series, x: Series, *, orders: tuple[int, ...]) -> Coefficient | None:
+        if any(orders) or not is_fixed(nu):
+            return None
+        order, x = with_array(nu, ans)[0], with_array(x, ans)
+        if ans[0].dtype != _double:
+            return _rounded(rule, p, convert_element_type(order, _double), x, ans[0].dtype)
+        following = p.bind(add(order, 1), x[0], orders=orders)
+        if not entire:
+            return _by_recurrence(ans, following, order, x, upper, lower)
+        close, size, sign = _where_close(order, x[0], upper)
+        far = Series([ops.where(close, 8, x[0])], lambda k: x[k])
+        recurrence = _by_recurrence(ans, following, order, far, upper, lower)
+        series = _near_zero(size, Series([ops.where(close, x[0], 1)], lambda k: x[k]), upper)
+
+        def coefficient(k: int) -> Any:
+            beyond, near = recurrence(k), series(k)
+            return near if near is ZERO else ops.where(close, mul(sign, near), beyond)
+
+        return coefficient
+
+    taylor(p)(rule)
+
+
+def _rounded(rule: Any, p: Primitive, order: Any, x: Series, dtype: Any) -> Coefficient:
+    """The coefficients in another type than double precision: the power series would lose too many of its digits."""
+    wide = Series([convert_element_type(x[0], _double)], lambda k: _converted(x[k], _double))
+    y = Series([p.bind(order, wide[0], orders=(0, 0))])
+    following = rule(y, Series([order]), wide, orders=(0, 0))
+
+    def coefficient(k: int) -> Any:
+        y.known.append(following(k))
+        return _converted(y[k], dtype)
+
+    return coefficient
+
+
+def _converted(c: Any, dtype: Any) -> Any:
+    return c if c is ZERO else convert_element_type(c, dtype)
+
+
+def _by_recurrence(ans: Series, following: Any, order: Any, x: Series, upper: int, lower: int) -> Coefficient:
+    following, slopes = Series([following]), (Series([]), Series([]))
+    pairs = ((ans, order, following, upper), (following, neg(add(order, 1)), ans, lower))
+    quotients = [Series([]), Series([])]
+    speed = derivative(x)
+    along = [integral(slope, speed) for slope in slopes]
+
+    def coefficient(k: int) -> Any:
+        if k > 1:
+            following.known.append(along[1](k - 1))
+        for (y, factor, other, sign), slope, quotient in zip(pairs, slopes, quotients, strict=True):
+            rest = difference(y[k - 1], of_product(x, quotient, k - 1, first=1))
+            quotient.known.append(rest if rest is ZERO else div(rest, x[0]))
+            part = ZERO if rest is ZERO else mul(factor, quotient[k - 1])
+            slope.known.append(difference(times(other[k - 1], sign), times(part, -1)))
+        return along[0](k)
+
+    return coefficient
+
+
+def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
+    """Where the power series serves, of which order, and with which sign: J of -1, -2, ... is that of 1, 2, ..."""
+    whole = ops.eq(ops.floor_p.bind(order), order)
+    size = ops.abs(order)
+    odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
+    turned = ops.and_p.bind(ops.and_p.bind(ops.lt(order, 0), odd), upper < 0)
+    known = ops.and_p.bind(ops.or_p.bind(whole, ops.ge_p.bind(order, 0)), ops.lt(size, _MOST))
+    close = ops.lt(mul(ops.square(x), 0.25), add(mul(size, 4), 9))
+    return ops.and_p.bind(known, close), size, ops.where(turned, shapes.full((), -1.0, x.dtype), 1)
+
+
+def _near_zero(order: Any, x: Series, upper: int) -> Coefficient:
+    """The coefficients of (x / 2)**nu times the sum of (upper x² / 4)**k / (k! Γ(nu + k + 1))."""
+    factor = ops.exp(neg(ops.lgamma_p.bind(add(order, 1))))
+    factors = [factor]
+    for k in range(1, _TERMS):
+        factor = div(mul(factor, upper / (4 * k)), add(order, k))
+        factors.append(factor)
+    squares = Series([ops.square(x[0])], lambda k: of_square(x, k))
+    total = Series([factors.pop()])
+    while factors:
+        total = _onward(total, squares, factors.pop())
+    half = Series([mul(x[0], 0.5)], lambda k: times(x[k], 0.5))
+    power = Series([ops.pow(half[0], order)])
+    of_powers = taylor.of(ops.pow_p)
+    assert of_powers is not None
+    following = of_powers(power, half, Series([order]))
+
+    def coefficient(k: int) -> Any:
+        power.known.append(following(k))
+        return of_product(power, total, k)
+
+    return coefficient
+
+
+def _onward(total: Series, squares: Series, factor: Any) -> Series:
+    return Series([add(mul(total[0], squares[0]), factor)], lambda k: of_product(total, squares, k))
