@@ -187,6 +187,12 @@ def test_donation_over_devices():
         assert not y.is_deleted()
         np.testing.assert_array_equal(a, 2 * VALUE)
         np.testing.assert_array_equal(b, VALUE)
+    add = jit(lambda x: x + 1, donate_argnums=0)
+    for _ in range(3):
+        x = rows()
+        assert np.asarray(x)[0, 0] == VALUE[0, 0]  # which is kept on the host
+        np.testing.assert_array_equal(add(x), VALUE + 1)
+        assert x.is_deleted()
     moved = jit(lambda x: x + 1, donate_argnums=0, in_shardings=COLUMNS)
     x = rows()
     np.testing.assert_array_equal(moved(x), VALUE + 1)

@@ -280,6 +280,46 @@ def test_an_array_that_is_donated_twice() -> None:
         jit(lambda a, b: (a + 1, b + 2), donate_argnums=(0, 1))(x, x)
 
 
+def test_donation_in_later_calls() -> None:  # which go another way than the first
+    step = jit(lambda p, x: {name: v + x for name, v in p.items()}, donate_argnums=0)
+    made = jit(lambda: {"a": jnp.zeros(1000), "b": jnp.ones(1000)})
+    one = made()["b"]
+    step(made(), one)
+
+    p = made()
+    copied, view = jnp.copy(p["a"]), np.asarray(p["b"])
+    for _ in range(2):
+        q = step(p, one)
+        assert p["a"].is_deleted()
+        assert p["b"].is_deleted()
+        with pytest.raises(errors.DeletedArrayError, match="donated"):
+            step(p, one)
+        p = q
+    assert not one.is_deleted()
+    assert copied[0] == 0.0
+    assert view[0] == 1.0
+    close(p["a"], jnp.full(1000, 2.0))
+    close(p["b"], jnp.full(1000, 3.0))
+
+    with pytest.raises(errors.ArgumentError, match="donated twice"):
+        step({"a": one, "b": one}, p["a"])
+    assert one[0] == 1.0
+    out = step(p, p["a"])  # an operand too
+    close(out["b"], jnp.full(1000, 5.0))
+    on_host = {"a": jnp.asarray(np.ones(1000, "float32")), "b": one}
+    close(step(on_host, out["a"])["a"], jnp.full(1000, 5.0))
+    assert on_host["a"].is_deleted()
+
+
+def test_donation_where_one_array_is_the_result() -> None:
+    step = jit(lambda p: p + 1.0, donate_argnums=0)
+    p = jit(lambda: jnp.zeros(3))()
+    for _ in range(3):
+        p, old = step(p), p
+        assert old.is_deleted()
+    close(p, jnp.full(3, 3.0))
+
+
 def test_donated_keywords_in_any_order() -> None:
     step = jit(lambda *, rate, params: params - rate, donate_argnames="params")
     for order in (("rate", "params"), ("params", "rate")):

@@ -14,7 +14,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -524,10 +523,6 @@ def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
     raise NotImplementedError
 
 
-_delete_value = vars(ArrayImpl)["_held"].__delete__
-_delete_buffer = vars(ArrayImpl)["_buffer"].__delete__
-
-
 class DeletedArray(ArrayImpl):
     """An array whose memory was given away, to a program that it was donated to, or by ``delete``."""
 
@@ -577,13 +572,16 @@ def signature_of(x: ArrayImpl) -> Signature:
         return found
 
 
-def delete(x: ArrayImpl) -> None:
-    """Give up the memory of an array; any use of its elements is an error from now on."""
-    signature_of(x)
-    for forget in (_delete_value, _delete_buffer):
-        with suppress(AttributeError):
-            forget(x)
-    x.__class__ = DeletedArray
+def delete(*arrays: ArrayImpl) -> None:
+    """Give up the memory of arrays; any use of their elements is an error from now on."""
+    for x in arrays:
+        signature_of(x)
+        try:
+            del x._held
+            del x._buffer
+        except AttributeError:  # it was deleted before, or was never on a device
+            pass
+        x.__class__ = DeletedArray
 
 
 tree.register_leaf_type(ArrayImpl, PlacedArray, DeletedArray)

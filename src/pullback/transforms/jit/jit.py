@@ -14,7 +14,7 @@ from pullback.backends.buffers import buffers_of, from_buffer
 from pullback.backends.shardings import DeviceLike
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import signature_of, typeof
+from pullback.core.array import delete, signature_of, typeof
 from pullback.core.config import TIERS, config
 from pullback.core.errors import ArgumentError, TracingForbiddenError
 from pullback.core.jaxpr import aval_of, eval_jaxpr
@@ -30,7 +30,7 @@ from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import Places
-from pullback.transforms.jit.stages import Lowered, Traced, in_places, out_places
+from pullback.transforms.jit.stages import Lowered, Traced, in_places, let_go, out_places
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
@@ -84,11 +84,19 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 if entry is not None:
                     if not entry.simple or next(_frees):
                         return entry.run(leaves)  # type: ignore[no-any-return]
+                    donated = entry.donated
+                    given_up = [leaves[i] for i in donated] if donated else ()
+                    if given_up:
+                        let_go(given_up)
                     try:
                         buffers = [*map(buffers_of, leaves), *map(buffers_of, entry.captured)]
                     except AttributeError:
                         return entry.run(leaves)  # type: ignore[no-any-return]
+                    if given_up and len(set(map(id, buffers))) < len(buffers):
+                        return entry.run(leaves)  # type: ignore[no-any-return]
                     outs = entry.collect(entry.execute(buffers), entry.handlers)
+                    if given_up:
+                        delete(*given_up)
                     unflatten = entry.unflatten
                     if unflatten is None:
                         kind = entry.kinds[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback.backends import devices, forks, trees
@@ -225,14 +225,16 @@ class Compiled:
       unflatten: makes the tree of the results, or None for a single array.
       captured: the arrays that the program takes after its arguments, on its device.
       placed: whether its arguments are spread over several devices as the program takes them.
+      donated: the leaves of the arguments whose memory it takes.
       simple: whether the program takes all leaves and returns all results, so that nothing has to be done but
-        ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`.
+        ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`, and to give up what
+        is donated.
       start: ``start(buffers)`` runs the program.
     """
 
     __slots__ = (
-        "__weakref__", "captured", "collect", "execute", "handlers", "kinds", "lowered", "placed", "program", "refs",
-        "simple", "start", "unflatten",
+        "__weakref__", "captured", "collect", "donated", "execute", "handlers", "kinds", "lowered", "placed", "program",
+        "refs", "simple", "start", "unflatten",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
@@ -249,9 +251,10 @@ class Compiled:
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
         self.refs = lowered.traced.refs
         self.captured = self.program.captured
+        self.donated = lowered.donated
         self.placed = self.program.in_shardings is not None and self.program.in_shardings == lowered.given_places
         self.simple = not (
-            self.refs is not None or lowered.kept is not None or lowered.donated
+            self.refs is not None or lowered.kept is not None
             or lowered.out_index is not None
             or (devices.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.placed)
@@ -271,24 +274,28 @@ class Compiled:
         kept, donated, out_index = lowered.kept, lowered.donated, lowered.out_index
         if kept is not None:
             leaves = [leaves[i] for i in kept]
-        if donated:
-            check_donated_once(donated, given)
-            for i in donated:
-                _let_go(given[i])
+        given_up = [given[i] for i in donated]
+        let_go(given_up)
         buffers = program.buffers(leaves)
-        if donated and len(set(map(id, buffers))) < len(buffers):
-            for i in donated:  # an operand twice: what is donated is a copy
-                position = i if kept is None else kept.index(i)
-                buffers[position] = backend().copied(buffers[position])
+        if donated and (len(set(map(id, buffers))) < len(buffers) or devices.several_in_use):
+            self._keep_apart(given_up, buffers)
         outs: list[ArrayImpl] = list(map(from_buffer, self.start(buffers), self.kinds))
         if out_index is not None:
             outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in out_index]
-        for i in donated:
-            delete(given[i])
+        delete(*given_up)
         if refs is not None:
             outs = refs.settle(outs, own)
         unflatten = self.unflatten
         return outs[0] if unflatten is None else unflatten(outs)
+
+    def _keep_apart(self, given_up: Sequence[Any], buffers: list[Any]) -> None:
+        """Copy the buffers of donated arrays if an operand is there twice, and refuse arrays that are donated twice."""
+        check_donated_once(given_up)
+        if len(set(map(id, buffers))) < len(buffers):
+            kept = self.lowered.kept
+            for i in self.lowered.donated:
+                position = i if kept is None else kept.index(i)
+                buffers[position] = backend().copied(buffers[position])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -371,13 +378,13 @@ class Compiled:
         return self.program.executable.loaded
 
 
-def check_donated_once(donated: Sequence[int], leaves: Sequence[Any]) -> None:
-    """Refuse leaves that are donated and are one array.
+def check_donated_once(arrays: Sequence[Any]) -> None:
+    """Refuse donated arrays of which two are one.
 
     Raises:
       ArgumentError: some are (a ValueError and TypeError).
     """
-    if len({id(leaves[i]) for i in donated}) < len(donated):
+    if len(set(map(id, arrays))) < len(arrays):
         raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
 
 
@@ -401,19 +408,20 @@ def _not_simple() -> None:
 devices.when_several.append(_not_simple)
 
 
-def _let_go(x: Any) -> None:
-    """Let the elements of an array on a device be overwritten: forget the host's view of them, and leave them to others
+def let_go(arrays: Iterable[Any]) -> None:
+    """Let the elements of arrays on devices be overwritten: forget the host's view of them, and leave them to others
     that share them (see ``core.array.fresh``)."""
-    try:
-        buffer = x._buffer
-    except AttributeError:
-        return
-    if type(x) is ArrayImpl:
-        x._held = signature_of(x).absent
-    elif isinstance(x, PlacedArray):
-        x.forget_value()
-    if hasattr(buffer, "shared"):
-        x._buffer = backend().copied(buffer)
+    for x in arrays:
+        try:
+            buffer = x._buffer
+        except AttributeError:
+            continue
+        if type(x) is ArrayImpl:
+            x._held = signature_of(x).absent
+        elif isinstance(x, PlacedArray):
+            x.forget_value()
+        if hasattr(buffer, "shared"):
+            x._buffer = backend().copied(buffer)
 
 
 def in_places(call: Call, traced: Traced) -> list[Any]:

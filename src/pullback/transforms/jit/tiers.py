@@ -110,7 +110,7 @@ class Tiered:
         if refs is not None:
             refs.check(own)
             given = [*leaves, *refs.contents()]
-        check_donated_once(lowered.donated, given)
+        check_donated_once([given[i] for i in lowered.donated])
         taken = given if lowered.kept is None else [given[i] for i in lowered.kept]
         for x in taken:
             x._held  # noqa: B018  (which a deleted array refuses, though nothing may read its elements)
