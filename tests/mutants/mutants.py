@@ -158,7 +158,7 @@ MUTANTS = (
     # A loop runs with a zero of the other sign.
     Mutant(
         "programs with 0.0 and -0.0 are equal",
-        "transforms/interpreters/equal_programs.py",
+        "core/jaxpr.py",
         "repr(value) if type(value) in SCALARS",
         "value if type(value) in SCALARS",
         ["tests/control/test_scan.py::test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero"],

@@ -197,3 +197,13 @@ def _blocks_of_product(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[An
             place = ((at[:, None] * height + inner) * q + m).ravel()
             parts.append(boolean.times(boolean.from_pairs(result, place, (count * p * k, rows.shape[0])), rows))
     return [boolean.union(parts)]
+
+
+# With masked zeros these stand in the places of products.
+for _p, _rule in (
+    (scatter.scatter_mul_p, _scatter_mul),
+    (sparse.blocks_times_dense_p, _blocks_times_dense),
+    (sparse.blocks_of_product_p, _blocks_of_product),
+):
+    assert _p.masked is not None
+    sparsity(_p.masked)(_rule)
