@@ -2,6 +2,7 @@
 
 import re
 import threading
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import P, debug, grad, jit, lax, vmap
+from pullback.backends import equal_parts
 from pullback.experimental import mesh_utils
 from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDeviceSharding, use_mesh
 
@@ -428,3 +430,18 @@ def test_switches():
         assert jit(lambda a: a + 1)(rows()).sharding == ROWS
     with pullback.enable_checks():
         assert jit(grad(lambda a: (lax.with_sharding_constraint(a, COLUMNS) ** 2).sum()))(rows()).shape == (8, 4)
+
+
+def test_equal_parts_of_programs_over_devices_stay_in_them():
+    def steps(x):
+        for _ in range(6):
+            x = jnp.sin(x) * jnp.cos(x + 1)
+        return x
+
+    with mock.patch.multiple(equal_parts, FEWEST=10, WORTH=0, SMALLEST=2, is_better_apart=lambda *args: True):
+        assert "call @part" in jit(steps).lower(VALUE).as_text()
+        lowered = jit(steps, in_shardings=ROWS).lower(VALUE)
+        assert "call @part" not in lowered.as_text()
+        out = lowered.compile()(VALUE)
+        np.testing.assert_allclose(out, steps(VALUE), rtol=1e-5)
+        assert len(out.sharding.device_set) > 1

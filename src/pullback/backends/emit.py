@@ -65,8 +65,8 @@ def emit_module(
         found = mesh or next(iter(module.meshes), None)
         return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, found)
     several = isinstance(module.devices, DeviceAssignment)
-    if several and module.equal_parts:
-        return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, mesh, parts=False)
+    if several and any(equal_parts.ATTRIBUTES in f.attributes for f in module.functions):  # which is known only now
+        return emit_module(closed, name, platform, aliases, devices, in_places, out_places, mesh, parts=False)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))
     if platform == "cpu" and not several and is_small_loop(hlo.written()):
@@ -129,7 +129,7 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
         env[var] = hlo.captured(const)
     outer = hlo.source_loc
     start = 0
-    for part in equal_parts.find(jaxpr, hlo.module.kinds) if hlo.module.equal_parts else ():
+    for part in _parts(hlo.module, jaxpr):
         _emit_equations(hlo, jaxpr.eqns[start : part.start], env)
         function = _part_function(hlo.module, part)
         found = hlo.call(function, [_value(hlo, env, a) for a in part.operands])
@@ -138,6 +138,11 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
     _emit_equations(hlo, jaxpr.eqns[start:] if start else jaxpr.eqns, env)
     hlo.source_loc = outer
     return [_value(hlo, env, a) for a in jaxpr.outvars]
+
+
+def _parts(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Part]:
+    """The parts of a program that become functions; none within ``shard_map``."""
+    return equal_parts.find(jaxpr, module.kinds) if module.equal_parts and module.manual is None else ()
 
 
 def _part_function(module: Module, part: equal_parts.Part) -> Function:
