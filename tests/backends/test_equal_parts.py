@@ -59,16 +59,21 @@ def wave(i: int, x: Array) -> Array:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_steps_that_are_written_again_and_again(name: str) -> None:
-    """Each operation in a step of an unrolled loop: its values and its gradient are those of the whole program."""
-    function = repeated(BODIES[name])
-    np.testing.assert_allclose(jit(function)(X), whole(function, X), rtol=2e-5, atol=1e-6)
+    """Each operation in a step of an unrolled loop: its values and its gradient are those of the eager function.
+
+    The whole program is not compiled: some take the compiler very long.
+    """
+    function, x = repeated(BODIES[name]), jnp.asarray(X)
+    if name == "population_count":  # of negative numbers as whole ones without sign, which are the machine's
+        x = jnp.abs(x)
+    np.testing.assert_allclose(jit(function)(x), function(x), rtol=2e-5, atol=1e-6)
     if name in ("nextafter", "population_count"):
         return
 
     def loss(x: Array) -> Array:
         return jnp.sum(function(x) ** 2)
 
-    np.testing.assert_allclose(jit(grad(loss))(X), whole(grad(loss), X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(jit(grad(loss))(x), grad(loss)(x), rtol=1e-4, atol=1e-4)
 
 
 def test_steps_are_found() -> None:
