@@ -146,6 +146,15 @@ def test_equal_operations_on_other_operands_are_other_parts() -> None:
     np.testing.assert_allclose(jit(repeated(step, 12))(X), whole(repeated(step, 12), X), rtol=1e-5)
 
 
+def test_other_results_of_one_operation_are_other_parts() -> None:
+    def step(i: int, x: Array) -> Array:
+        found = lax.sort((x, jnp.cos(x)), num_keys=1)
+        return jnp.sin(found[i % 2]) + jnp.exp(-x)
+
+    got, wanted = jit(repeated(step))(X), repeated(step)(jnp.asarray(X))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
 def test_values_that_only_some_copies_hand_out() -> None:
     def function(x: Array) -> tuple[Array, Array, Array]:
         kept = []
