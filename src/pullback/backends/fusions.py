@@ -95,40 +95,44 @@ def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:
             written.update(eqn.outvars)
     weights = list(map(weight, eqns))
     kinds = [hash((eqn.primitive, *[v.aval for v in eqn.outvars])) for eqn in eqns]
+    operands = [[a for a in eqn.invars if type(a) is not Literal] for eqn in eqns]
+    inside = [[made[a] for a in each if a in made and a not in written] for each in operands]
+    outside = [[a for a in each if a not in made or a in written] for each in operands]
     left = _MOST * len(eqns)
     code, run, seen = 0, 0, set()
     for i, eqn in enumerate(eqns):
         if not fused[i] or not any(v in written for v in eqn.outvars):
             continue
-        loop, read = _loop(eqns, i, made, written, left)
+        loop = _loop(inside, i, left)
         left -= len(loop)
         if left <= 0:
             return Cost(float("inf"), float("inf"))
-        operations = sum(weights[j] for j in loop)
+        operations = sum([weights[j] for j in loop])
         key = tuple([kinds[j] for j in loop])
         if key not in seen:
             seen.add(key)
             code += CODE + operations
+        read = len({a for j in loop for a in outside[j]})
         aval = max((v.aval for v in (*eqn.outvars, *eqn.invars)), key=lambda a: a.size)
         moved = NEAR if aval.size * aval.dtype.itemsize <= CACHED else FAR
         run += KERNEL + aval.size * (operations + moved * (1 + read))
     return Cost(code, run)
 
 
-def _loop(eqns: Sequence[Eqn], root: int, made: dict[Any, int], written: set[Any], most: int) -> tuple[list[int], int]:
-    """The equations that are computed in one loop with the last of them, as many as are asked for at most, and how many
-    arrays it reads."""
-    loop, there, read = [root], {root}, set()
+def _loop(inside: Sequence[Sequence[int]], root: int, most: int) -> list[int]:
+    """The equations that are computed in one loop with the last of them, as many as are asked for at most.
+
+    Args:
+      inside: for each equation those that make its operands in the same loop.
+      root: the last one.
+      most: how many are asked for.
+    """
+    loop, there = [root], {root}
     for i in loop:
-        for a in eqns[i].invars:
-            if type(a) is Literal:
-                continue
-            j = made.get(a)
-            if j is None or a in written:
-                read.add(a)
-            elif j not in there:
+        for j in inside[i]:
+            if j not in there:
                 there.add(j)
                 loop.append(j)
         if len(loop) >= most:
             break
-    return loop, len(read)
+    return loop

@@ -12,6 +12,9 @@ Each line has been measured against the compiler's default, in turns on two quie
 | | the largest of each of 1000 rows; INDIVIDUAL_DOT: 1.1 ms | 0.2 ms | 0.2 ms |
 | | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
 | INDIVIDUAL_DOT for large products in loops | 64 products of 512 by 64 and 64 by 512 | 98 ms | 56 ms |
+| REDUCE for many small products | a training step of a transformer of 24 layers of 64, the first time | 340 ms | 24 ms |
+| | later | 19.9 ms | 18.8 ms |
+| | the gradient of 4 layers of 512, batch 16 | 1.5 ms | 3.0 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
 | `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 634 us | 87 us |
@@ -27,6 +30,10 @@ Loops are not left rolled in others: a sine and a sum of 1,024 numbers in a loop
 up to 400 times as long; `optimize_for_size` with `disable_slp_vectorizer` makes `gelu` of a million elements take 1.8
 instead of 0.5 ms.
 
+Single products outside loops take without the library 0.9 to 1.2 of the time where no operand or result has 2**15
+elements, but 1.7 for 8 by 128 times the transpose of 128 by 128, and 1.7 to 3 for batches of more than 32 of 8 by 8.
+Larger ones take up to 6 times as long (8 by 1,024 times the transpose of 1,024 by 1,024).
+
 Tried without gain on these: REDUCE with products (ten layers and a sum: 4.0 ms, the transformer's step 49 ms);
 `optimization_level` 1 compiles as fast (67.6 ms), but the Hessian of Rosenbrock's function of 100 variables takes 113
 instead of 70 µs; `prefer_vector_width` 512, `parallel_codegen_split_count`, another scheduler and no library fusion at
@@ -35,7 +42,6 @@ all (the gradient of ten layers: 11.2 ms) are no better, or worse.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +49,7 @@ from typing import Any
 from pullback.backends import equal_parts
 from pullback.backends.small_loops import largest
 
+_LOOP = "stablehlo.while"
 _FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 _DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 
@@ -64,23 +71,30 @@ REVERSALS = 8
 
 
 LARGE = 2**15
-"""The elements of a product from which on it is worth a call of the library in a loop too."""
-_PRODUCT = re.compile(r"stablehlo\.dot_general .*-> tensor<((?:\d+x)+)")
+"""The elements of the result of a product from which on it is worth a call of the library in a loop too. Outside loops
+the library is worth its preparation for products with an operand or a result as large, or if there are few."""
+MANY = 100
+"""So many small products are not worth the preparation of the library: each takes 1 to 3 ms when it first runs."""
+_PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
-def _largest_product(text: str) -> int:
-    """The number of elements of the largest result of a product."""
-    sizes = (math.prod(map(int, shape[:-1].split("x"))) for shape in set(_PRODUCT.findall(text)))
-    return max(sizes, default=0)
+def _fusions(text: str) -> str:
+    """What the library shall do in a program with products."""
+    products = set(_PRODUCT.findall(text))
+    if _LOOP in text:
+        results = "\n".join(line.rpartition("->")[2] for line in products)
+        return _DOT if largest(results) >= LARGE else f"{_DOT},{_REDUCE}"
+    many = equal_parts.ATTRIBUTES in text or len(_PRODUCT.findall(text)) >= MANY
+    return _REDUCE if many and largest("\n".join(products)) < LARGE else _DOT
 
 
 def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
     """The options for a program on a platform: those of the table, and then those that the user gave."""
     options = dict(OPTIONS) if platform == "cpu" else {}
     if options:
-        loops = "stablehlo.while" in text
-        if _FUSIONS in options and "stablehlo.dot_general" in text and (not loops or _largest_product(text) >= LARGE):
-            options[_FUSIONS] = _DOT
+        loops = _LOOP in text
+        if _FUSIONS in options and "stablehlo.dot_general" in text:
+            options[_FUSIONS] = _fusions(text)
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0
         if not loops and largest(text) <= SMALL:

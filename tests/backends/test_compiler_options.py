@@ -1,0 +1,39 @@
+"""Options of the compiler: which products are calls of its library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback.numpy as jnp
+from pullback import grad, jit
+from pullback.backends import equal_parts, options
+
+
+@pytest.mark.parametrize(
+    ("width", "count", "library"), [(8, 10, True), (8, options.MANY, False), (256, options.MANY, True)]
+)
+def test_the_library_does_few_or_large_products(width: int, count: int, library: bool) -> None:
+    def products(x: Any) -> Any:
+        for k in range(count):
+            x = jnp.tanh(x @ x.T) + k
+        return x
+
+    chosen = dict(options.chosen("cpu", jit(products).lower(np.zeros((width, width))).as_text()))
+    assert ("INDIVIDUAL_DOT" in chosen["xla_cpu_experimental_ynn_fusion_type"]) == library
+
+
+def test_many_small_products_in_equal_parts_are_done_without_the_library() -> None:
+    weights = [np.full((8, 8), 0.1) for _ in range(60)]
+
+    def layers(x: Any, weights: Any) -> Any:
+        for w in weights:
+            y = x - jnp.mean(x, -1, keepdims=True)
+            x = x + jnp.tanh(y / jnp.sqrt(jnp.mean(y**2, -1, keepdims=True) + 1) @ w)
+        return jnp.sum(x)
+
+    text = jit(grad(layers)).lower(np.ones((8, 8)), weights).as_text()
+    assert equal_parts.ATTRIBUTES in text
+    assert "INDIVIDUAL_DOT" not in dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]
