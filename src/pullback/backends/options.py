@@ -12,9 +12,8 @@ Each line has been measured against the compiler's default, in turns on two quie
 | | the largest of each of 1000 rows; INDIVIDUAL_DOT: 1.1 ms | 0.2 ms | 0.2 ms |
 | | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
 | INDIVIDUAL_DOT for large products in loops | 64 products of 512 by 64 and 64 by 512 | 98 ms | 56 ms |
-| REDUCE for many small products | a training step of a transformer of 24 layers of 64, the first time | 340 ms | 24 ms |
-| | later | 19.9 ms | 18.8 ms |
-| | the gradient of 4 layers of 512, batch 16 | 1.5 ms | 3.0 ms |
+| REDUCE for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
+| | later ones | 19.9 ms | 18.8 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
 | `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 634 us | 87 us |
