@@ -13,10 +13,10 @@ from random_programs import Program, programs
 
 import pullback.numpy as jnp
 from pullback import Array, config, custom_jvp, debug, enable_x64, grad, hessian, jit, jvp, lax, make_jaxpr, tree, vmap
-from pullback.backends import equal_parts
+from pullback.backends import equal_parts, fusions
 from pullback.backends.equal_parts import Kinds, Part, find, opened
 
-better_apart = equal_parts.is_better_apart
+better_apart, WORTH = equal_parts.is_better_apart, equal_parts.WORTH
 STEPS = 6
 
 
@@ -25,7 +25,8 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also small programs are taken apart, and those that are better whole."""
     monkeypatch.setattr(equal_parts, "FEWEST", 10)
     monkeypatch.setattr(equal_parts, "SMALLEST", 2)
-    monkeypatch.setattr(equal_parts, "is_better_apart", lambda jaxpr, parts: True)
+    monkeypatch.setattr(equal_parts, "WORTH", -1)
+    monkeypatch.setattr(equal_parts, "is_better_apart", lambda *args: True)
 
 
 def parts_of(function: Any, *args: Any) -> list[Part]:
@@ -285,7 +286,9 @@ def _is_better_apart(function: Any, *args: Any) -> bool:
     closed = opened(make_jaxpr(function)(*args))
     parts = find(closed.jaxpr, Kinds())
     assert parts
-    return better_apart(closed.jaxpr, parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equal_parts, "WORTH", WORTH)
+        return better_apart(closed.jaxpr, parts, fusions.cost(closed.jaxpr.eqns, closed.jaxpr.outvars))
 
 
 def test_a_chain_that_the_compiler_would_compute_again_for_each_use() -> None:

@@ -438,7 +438,7 @@ def test_equal_parts_of_programs_over_devices_stay_in_them():
             x = jnp.sin(x) * jnp.cos(x + 1)
         return x
 
-    with mock.patch.multiple(equal_parts, FEWEST=10, WORTH=0, SMALLEST=2, is_better_apart=lambda *args: True):
+    with mock.patch.multiple(equal_parts, FEWEST=10, WORTH=-1, SMALLEST=2, is_better_apart=lambda *args: True):
         assert "call @part" in jit(steps).lower(VALUE).as_text()
         lowered = jit(steps, in_shardings=ROWS).lower(VALUE)
         assert "call @part" not in lowered.as_text()

@@ -139,15 +139,17 @@ def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Part]:
     """
     if len(jaxpr.eqns) < FEWEST:
         return []
+    whole = fusions.cost(jaxpr.eqns, jaxpr.outvars)
+    if whole.code <= WORTH:
+        return []
     search = _Search(jaxpr, np.array([kinds[eqn] for eqn in jaxpr.eqns], np.int64))
     found = [copies for start, stop in search.candidates() if (copies := search.copies(start, stop))]
     parts = sorted([part for copies in found for part in copies], key=lambda part: part.start)
-    return parts if parts and is_better_apart(jaxpr, parts) else []
+    return parts if parts and is_better_apart(jaxpr, parts, whole) else []
 
 
-def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Part]) -> bool:
-    """Whether a program compiles sooner in parts, and then runs about as fast."""
-    whole = fusions.cost(jaxpr.eqns, jaxpr.outvars)
+def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Part], whole: fusions.Cost) -> bool:
+    """Whether a program compiles sooner in parts, and then runs about as fast as whole, at that cost."""
     inside = {i for part in parts for i in range(part.start, part.stop)}
     rest = fusions.cost(
         [eqn for i, eqn in enumerate(jaxpr.eqns) if i not in inside],
