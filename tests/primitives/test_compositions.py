@@ -95,6 +95,13 @@ def test_complex_clamp_power_of_zero_and_finiteness() -> None:
     assert_same_bytes(ew.is_finite_p, np.array([1, math.inf, complex(0, math.nan)]))
 
 
+def test_a_number_to_the_power_of_one_half() -> None:
+    with pullback.disable_jit():
+        found = pullback.lax.fori_loop(0, 2, lambda i, y: 0.25**y, pullback.numpy.float32(0.5))
+    np.testing.assert_array_equal(found, np.float32(0.5))
+    assert found.dtype == np.float32
+
+
 def test_the_host_computes_complex_logarithms_and_exponentials_near_zero() -> None:
     tiny = np.array([1e-20 + 1e-20j, -3e-12 - 2e-9j, 1e-4j])
     series = tiny - tiny**2 / 2 + tiny**3 / 3 - tiny**4 / 4

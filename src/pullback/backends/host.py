@@ -112,7 +112,8 @@ def power(x: Any, y: Any) -> Any:
     """A power; of integers by squaring, wrapping; a negative exponent of an integer means 1 over it, truncated."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
-        return _square_root(x) if dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5 else np.power(x, y)
+        root = dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5
+        return _square_root(x if hasattr(x, "dtype") else dtype.type(x)) if root else np.power(x, y)
     x, y = _pair(x, y)
     if dtype.kind == "u":
         return np.power(x, y)
