@@ -12,8 +12,10 @@ Each line has been measured against the compiler's default, in turns on two quie
 | | the largest of each of 1000 rows; INDIVIDUAL_DOT: 1.1 ms | 0.2 ms | 0.2 ms |
 | | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
 | INDIVIDUAL_DOT, large products in loops | 64 products of 512 by 64 and 64 by 512 | 98 ms | 56 ms |
-| REDUCE for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
+| not for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
 | | later ones | 19.9 ms | 18.8 ms |
+| nor REDUCE for many reductions | the first gradient of a residual convolutional network of 50 layers | 205 ms | 55 ms |
+| | later ones | 38 ms | 37 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
 | `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 634 us | 87 us |
@@ -41,6 +43,7 @@ all (the gradient of ten layers: 11.2 ms) are no better, or worse.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -73,18 +76,20 @@ LARGE = 2**15
 """From so many elements of its result on a product is large; outside loops, from so many elements of an operand on, it
 is worth the library's preparation."""
 MANY = 100
-"""So many small products are not worth that preparation: each takes 1 to 3 ms when it first runs."""
-_PRODUCT = re.compile(r"stablehlo\.dot_general.*")
+"""More small products, or reductions, are not worth that preparation: each takes 1 to 3 ms when it first runs."""
+_PRODUCT, _REDUCTION = re.compile(r"stablehlo\.dot_general.*"), '"stablehlo.reduce"'
 
 
 def _fusions(text: str) -> str:
-    """What the library shall do in a program with products."""
+    """What the library shall do in a program."""
     products = _PRODUCT.findall(text)
     different = "\n".join(set(products))
     if largest("\n".join(line.rpartition("->")[2] for line in different.splitlines())) >= LARGE:
         return _DOT
-    many = _LOOP not in text and (equal_parts.ATTRIBUTES in text or len(products) >= MANY)
-    return _REDUCE if many and largest(different) < LARGE else f"{_DOT},{_REDUCE}"
+    most = math.inf if _LOOP in text else 0 if equal_parts.ATTRIBUTES in text else MANY
+    kinds = [_DOT] if len(products) <= most or largest(different) >= LARGE else []
+    kinds += [_REDUCE] if text.count(_REDUCTION) <= most else []
+    return ",".join(kinds)
 
 
 def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
@@ -92,7 +97,7 @@ def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) 
     options = dict(OPTIONS) if platform == "cpu" else {}
     if options:
         loops = _LOOP in text
-        if _FUSIONS in options and "stablehlo.dot_general" in text:
+        if _FUSIONS in options:
             options[_FUSIONS] = _fusions(text)
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0
