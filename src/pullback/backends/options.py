@@ -14,7 +14,7 @@ Each line has been measured against the compiler's default, in turns on two quie
 | INDIVIDUAL_DOT, large products in loops | 64 products of 512 by 64 and 64 by 512 | 98 ms | 56 ms |
 | not for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
 | | later ones | 19.9 ms | 18.8 ms |
-| nor REDUCE for many reductions | the first gradient of a residual convolutional network of 50 layers | 205 ms | 55 ms |
+| no REDUCE for many reductions | first gradient of a residual convolutional network of 50 layers | 205 ms | 55 ms |
 | | later ones | 38 ms | 37 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
