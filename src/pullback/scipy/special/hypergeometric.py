@@ -16,6 +16,7 @@ from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, log, lt,
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
 from pullback.scipy.special.differentiated import by_forward_mode
+from pullback.scipy.special.hypergeometric_series import by_next_functions
 from pullback.scipy.special.operands import real_operands
 
 _lgamma = ops.lgamma_p.bind
@@ -27,6 +28,8 @@ _where, _floor = ops.where, ops.floor_p.bind
 _MOST = 20_000.0
 """The largest number of terms of a series."""
 _SMALL = 1e-19
+_OVERFLOW = 700.0
+"""From where on exp(x) may be infinite."""
 
 
 def _full(value: float, like: Any) -> Any:
@@ -130,6 +133,7 @@ def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
 hyp1f1_p: Primitive = by_forward_mode(
     "hyp1f1", _hyp1f1, arity=3, host=host.special("hyp1f1"), slopes=(None, None, _by_x)
 )
+by_next_functions(hyp1f1_p, 1, _OVERFLOW)
 
 
 # Gauss's function ----------------------------------------------------------------------------------------------------
@@ -234,6 +238,7 @@ def _taylor(a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any
 hyp2f1_p: Primitive = by_forward_mode(
     "hyp2f1", _hyp2f1, arity=4, host=host.special("hyp2f1"), slopes=(None, None, None, _by_x)
 )
+by_next_functions(hyp2f1_p, 2, 1.0)
 
 
 # Functions -----------------------------------------------------------------------------------------------------------
