@@ -394,10 +394,11 @@ BY_PARAMETERS: dict[str, Function] = {
     "igamma": lambda a, x: lax.igamma(a, x),
     "igammac": lambda a, x: lax.igammac(a, 2 * a),
     "betainc": lambda a, x: lax.betainc(a, 2.0, x / 10),
+    "hyp1f1": lambda a, x: special.hyp1f1(a, 1 + a, x - 2),
 }
 
 
-@pytest.mark.parametrize("name", BY_PARAMETERS)
+@pytest.mark.parametrize("name", [*list(BY_PARAMETERS)[:-1], pytest.param("hyp1f1", marks=pytest.mark.slow)])
 def test_coefficients_by_parameters_are_mapped_differentiated_and_compiled(name: str) -> None:
     """On both sides of the mean. At the ends of the domain there is nothing to differentiate."""
     f = BY_PARAMETERS[name]
@@ -728,6 +729,8 @@ COSTS: dict[str, Function] = {
     "yv by its order": lambda x: special.yv(x, 1.5),
     "iv by its order": lambda x: special.iv(x, 1.5),
     "kv by its order": lambda x: special.kv(x, 1.5),
+    "hyp1f1 by parameters": lambda x: special.hyp1f1(x, 1 + 2 * x, 0.7),
+    "hyp2f1 by parameters": lambda x: special.hyp2f1(x, 1.5, 1 + x, -0.7),
     "hyp1f1": lambda x: special.hyp1f1(1.5, 2.5, x),
     "hyp2f1": lambda x: special.hyp2f1(1.5, 0.5, 2.5, x),
     "xlogy": lambda x: special.xlogy(x, 1 + x),

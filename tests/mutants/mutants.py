@@ -334,6 +334,14 @@ MUTANTS = (
             "test_polynomials_have_coefficients_where_other_hypergeometric_functions_are_infinite"
         ],
     ),
+    # Of coefficients by the parameters some digits are left out.
+    Mutant(
+        "sums of series end where those of values do",
+        "scipy/special/hypergeometric.py",
+        "_SMALL_IN_SERIES = 1e-30",
+        "_SMALL_IN_SERIES = 1e-19",
+        ["tests/derivatives/test_taylor_coefficients.py::test_coefficients_are_those_of_mpmath"],
+    ),
     # Coefficients along a curve of the order are those along a line.
     Mutant(
         "orders of Bessel functions move along a line",
