@@ -398,7 +398,7 @@ BY_PARAMETERS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", [*list(BY_PARAMETERS)[:-1], pytest.param("hyp1f1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", BY_PARAMETERS)
 def test_coefficients_by_parameters_are_mapped_differentiated_and_compiled(name: str) -> None:
     """On both sides of the mean. At the ends of the domain there is nothing to differentiate."""
     f = BY_PARAMETERS[name]
@@ -824,6 +824,9 @@ FREED: dict[str, Function] = {
     "lgamma": lax.lgamma,
     "zeta": lambda x: lax.zeta(x + 1, x),
     "lyapunov": lambda x: solve_discrete_lyapunov(jnp.eye(2) * x / 2, jnp.eye(2)),
+    "igamma": lambda x: lax.igamma(x, 2.0),
+    "hyp1f1": lambda x: special.hyp1f1(1.5, 2.5, jnp.sin(x)),
+    "kv by its order": lambda x: special.kv(jnp.sin(x), 1.5),
 }
 
 

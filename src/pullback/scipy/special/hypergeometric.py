@@ -90,7 +90,7 @@ def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[A
 
 # The confluent function ----------------------------------------------------------------------------------------------
 
-_TERMS = 60
+_TERMS = 60.0
 
 
 def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
@@ -108,13 +108,16 @@ def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
     """M(a, b, z) by its asymptotic series, up to the smallest term; where it is ``scaled``, times exp(-z)."""
-    term: Any = _full(1, z)
-    total: Any = term
-    for n in range(_TERMS):
-        factor = mul(div(add(sub(b, a), n), z), div(add(sub(1, a), n), n + 1))
+
+    def body(carry: Any) -> Any:
+        n, term, total = carry
+        factor = mul(div(add(sub(b, a), n), z), div(add(sub(1, a), n), add(n, 1)))
         still = lt(abs(stop_gradient(factor)), 1)
         term = mul(term, _where(still, factor, 0))
-        total = add(total, term)
+        return add(n, 1), term, add(total, term)
+
+    start = (shapes.full((), 0.0, z.dtype), _full(1, z), _full(1, z))
+    _, _, total = while_loop(lambda carry: lt(carry[0], _TERMS), body, start)
     inverse, sign = _reciprocal_gamma(a)
     other, other_sign = _reciprocal_gamma(b)
     exponent = add(sub(inverse, other), mul(sub(a, b), log(z)))
