@@ -35,8 +35,41 @@ ELSEWHERE = {
     "scipy.special.iv": [(1, 0.0), (2.5, 0.3), (7.0, 20.0)],
     "scipy.special.yv": [(2.5, 0.3)],
     "scipy.special.kv": [(2.5, 0.3)],
-}
+    "scipy.special.hyp1f1": [
+        (1.5, 2.5, 0.0), (2.62, 8.08, -10.0), (1.5, 50.0, 10.0), (0.5, 1.5, 100.0), (0.5, 1.5, -200.0),
+        (-3, 2.5, -30.0), (-2.5, 1.5, 6.0), (2, 1, -15.0), (0, 2, 1.0),
+    ],
+    "scipy.special.hyp2f1": [
+        (1, 1, 2, 0.0), (0.3, 2.7, 7.5, 0.4), (2.5, 3.5, 1.2, 0.8), (0.5, 0.5, 1.5, 0.999), (1.5, 0.5, 8.0, -30.0),
+        (-3, 2, 1.5, 0.7), (-3, 4, 1, 1.0), (-2, 3, 1.5, 2.0), (-3.5, 1.2, 2.5, 0.9),
+    ],
+}  # fmt: skip
 """Operands at which functions are recorded along the last, as at zero and far from it they have other formulas."""
+
+BY_PARAMETERS = {
+    "lax.igamma": [
+        ((2.57, 3.08), (1, 0)), ((0.3, 0.1), (1, 0)), ((1.5, 1e-4), (1, 0)), ((2.0, 3.0), (1, 0)),
+        ((40.0, 60.0), (1, 1)), ((300.0, 310.0), (1, 0)), ((5.0, 1.0), (0.25, -0.5)),
+    ],
+    "lax.igammac": [((2.57, 3.08), (1, 0)), ((0.05, 0.5), (1, 0)), ((3.0, 20.0), (1, 0))],
+    "lax.betainc": [
+        ((2.57, 3.13, 0.69), (1, 0.625, 0.25)), ((0.4, 0.3, 0.1), (1, 0.5, 0)), ((0.4, 0.3, 0.95), (0, 1, 0)),
+        ((2.0, 2.0, 0.5), (0, 1, 0.5)), ((40.0, 60.0, 0.4), (1, 1, 0)), ((8.0, 2.0, 0.9), (1, -1, 0.125)),
+        ((300.0, 200.0, 0.55), (1, 0, 0)),
+    ],
+    "scipy.special.hyp1f1": [
+        ((2.62, 8.08, -10.0), (1, 0.5, 0)), ((1.5, 2.5, 100.0), (1, 0, 0)), ((-2.0, 2.5, 3.0), (1, 0, 0)),
+    ],
+    "scipy.special.hyp2f1": [
+        ((1.93, 2.33, 5.76, -1.03), (1, 0.5, 0.5, 0)), ((1.93, 2.33, 5.76, 0.9), (1, 0, 0, 0)),
+        ((-2.0, 0.5, 2.5, 0.3), (1, 0, 0, 0)), ((1.5, 0.5, 2.5, 0.3), (1, 1, 0, 0)),
+    ],
+    "scipy.special.jv": [((v, x), (1, 0)) for v, x in [(1.5, 2.0), (0.3, 0.1), (2.5, 20.0), (20.0, 25.0), (-1.3, 2.0)]],
+    "scipy.special.yv": [((v, x), (1, 0)) for v, x in [(1.5, 2.0), (5.5, 3.0), (2.5, 20.0)]],
+    "scipy.special.iv": [((v, x), (1, 0)) for v, x in [(1.5, 2.0), (0.3, 0.1), (2.5, 20.0)]],
+    "scipy.special.kv": [((v, x), (1, 0)) for v, x in [(2.5, 0.3), (0.0, 1.0), (7.2, 20.0)]],
+}  # fmt: skip
+"""Operands and directions by which functions move that the table has along their variable alone, or at one place."""
 
 
 def point(operand: Any, share: float) -> float | int:
@@ -94,17 +127,27 @@ def main() -> None:
         "scipy.special.iv": mp.besseli,
         "scipy.special.yv": mp.bessely,
         "scipy.special.kv": mp.besselk,
+        "scipy.special.hyp1f1": mp.hyp1f1,
+        "scipy.special.hyp2f1": mp.hyp2f1,
+        "lax.igamma": lambda a, x: mp.gammainc(a, 0, x, regularized=True),
+        "lax.igammac": lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True),
+        "lax.betainc": lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
         "lax.zeta": lambda s, q: mp.zeta(s, q) if q > 0 else mp.psi(s - 1, q) * (-1) ** s / mp.factorial(s - 1),
     }
-    for name, places in ELSEWHERE.items():
-        for xs in places:
-            along = lambda t, f=exact[name], xs=xs: f(*xs[:-1], mp.mpf(xs[-1]) + t)
-            rows[f"{name} at {', '.join(map(str, xs))}"] = {
+    along_the_last = [(name, [(xs, (*[0] * (len(xs) - 1), 1)) for xs in places]) for name, places in ELSEWHERE.items()]
+    for name, places in [*along_the_last, *BY_PARAMETERS.items()]:
+        for xs, directions in places:
+            along = lambda t, f=exact[name], xs=xs, directions=directions: f(
+                *[mp.mpf(x) + t * d if d else x for x, d in zip(xs, directions, strict=True)]
+            )
+            by_parameters = (xs, directions) in BY_PARAMETERS.get(name, ())
+            towards = f" by {', '.join(map(str, directions))}" if by_parameters else ""
+            rows[f"{name} at {', '.join(map(str, xs))}{towards}"] = {
                 "name": name,
                 "arguments": {},
                 "part": 0 if name == "scipy.special.sici" else None,
                 "operands": [float(x) for x in xs],
-                "directions": [*[0.0] * (len(xs) - 1), 1.0],
+                "directions": [float(d) for d in directions],
                 "coefficients": [float(mp.re(c)) for c in mp.taylor(along, 0, ORDER)],
             }
     lines = [f"{json.dumps(label)}: {json.dumps(row)}" for label, row in rows.items()]

@@ -308,6 +308,27 @@ def test_bessel_functions_along_curves_of_both_operands() -> None:
     np.testing.assert_allclose(third(0.0), 4 * fourth, rtol=1e-10)
 
 
+def test_bessel_functions_along_curves_of_the_order() -> None:
+    """Of elementary functions where both sides are known: K has the same of v and -v, and of 1/2 an exponential."""
+    curve = lambda t: 0.5 + jnp.sin(t) - 0.7 * t**2
+    right, left = (taylor(lambda t, s=s: special.kv(s * curve(t), 1.7), 0.3, 14) for s in (1, -1))
+    np.testing.assert_allclose(right, left, rtol=1e-12)
+    assert_taylor(lambda t: special.kv(curve(t), 1.7), 0.3, 2)
+    points = jnp.array([0.3, 3.0, 20.0])
+    third = vmap(grad(lambda v, x: taylor(lambda v: special.kv(v, x), v, 3)[3]), (None, 0))
+    fourth = [taylor(lambda v, x=x: special.kv(v, x), 1.5, 4)[4] for x in points]
+    np.testing.assert_allclose(jit(third)(1.5, points), 4 * np.array(fourth), rtol=1e-12)
+
+
+def test_bessel_functions_of_many_elements_by_the_order() -> None:
+    """They are computed in blocks."""
+    points = jnp.linspace(0.1, 30, 2050).reshape(2, 1025)
+    got = taylor(lambda v: special.kv(v, points), 1.5, 3)
+    few = taylor(lambda v: special.kv(v, points[:, ::128]), 1.5, 3)
+    for whole, part in zip(got, few, strict=True):
+        np.testing.assert_allclose(whole[:, ::128], part, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["jv", "yv", "iv", "kv"])
 def test_bessel_functions_of_singles(name: str) -> None:
     """Their power series and equations are those of doubles."""
@@ -316,6 +337,92 @@ def test_bessel_functions_of_singles(name: str) -> None:
     got = taylor(lambda x: f(np.float32(2.0), x), point, 5)
     assert all(c.dtype == np.float32 for c in got)
     np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_hypergeometric_functions_along_curves() -> None:
+    """M(1, 1, x) is exp(x), F(a, 1; 1; x) is (1 - x)**-a."""
+    curve = lambda t: jnp.sin(t) - 0.7 * t**2 + 0.3 * t**5
+    got, expected = (taylor(lambda t, f=f: f(curve(t)), 0.4, 15) for f in (lambda x: special.hyp1f1(1, 1, x), jnp.exp))
+    np.testing.assert_allclose(got, expected, rtol=1e-13)
+    power = lambda x: special.hyp2f1(jnp.array([2.5, -2.0]), 1, 1, x).sum()
+    got, expected = (
+        taylor(lambda t, f=f: f(curve(t)), 0.4, 15) for f in (power, lambda x: (1 - x) ** -2.5 + (1 - x) ** 2)
+    )
+    np.testing.assert_allclose(got, expected, rtol=1e-13)
+
+
+def test_coefficients_of_hypergeometric_functions_are_differentiated_mapped_and_compiled() -> None:
+    points = jnp.array([-30.0, -2.5, 0.0, 0.4])
+    f = lambda x: special.hyp2f1(1.5, 0.5, 2.5, x)
+    third = vmap(grad(lambda x: taylor(f, x, 3)[3]))
+    expected = 4 * np.array([taylor(f, x, 4)[4] for x in points])
+    np.testing.assert_allclose(third(points), expected, rtol=1e-13)
+    np.testing.assert_allclose(jit(third)(points), expected, rtol=1e-13)
+
+
+def test_coefficients_of_polynomials_are_differentiated_by_the_degree() -> None:
+    """Where the sum ends, the derivative by a of what is zero is not."""
+    by_a = grad(lambda a: taylor(lambda x: special.hyp1f1(a, 1.5, x), 0.0, 2)[2])
+    np.testing.assert_allclose(by_a(-1.0), (2 * -1.0 + 1) / (1.5 * 2.5 * 2), rtol=1e-13)  # of a (a + 1) / ...
+
+
+def test_polynomials_have_coefficients_where_other_hypergeometric_functions_are_infinite() -> None:
+    """That is x**2 of 1 - 4 x + 2 x**2, and no more; the derivative too."""
+    f = lambda x: special.hyp2f1(-2, 2, 1, x)
+    np.testing.assert_allclose(taylor(f, 2.0, 4), [1 - 8 + 12, -4 + 12, 3, 0, 0], atol=1e-14)
+    np.testing.assert_allclose(grad(lambda x: taylor(f, x, 3)[1])(2.0), 6.0)
+    far = taylor(lambda x: special.hyp1f1(-1, 0.5, x), 800.0, 3)
+    np.testing.assert_allclose(far, [-1599, -2, 0, 0])
+
+
+@pytest.mark.parametrize("name", ["hyp1f1", "hyp2f1", "igamma", "betainc"])
+def test_coefficients_of_singles_are_those_of_doubles(name: str) -> None:
+    f, xs = getattr(special, {"igamma": "gammainc"}.get(name, name)), [1.5, 2.5, 3.5, 0.4]
+    xs = xs if name == "hyp2f1" else xs[:2] if name == "igamma" else [*xs[:2], 0.4]
+    moving = 0 if name in ("igamma", "betainc") else len(xs) - 1
+
+    def along(dtype: Any) -> Any:
+        operands = [jnp.asarray(x, dtype) for x in xs]
+        return taylor(lambda x: f(*operands[:moving], x, *operands[moving + 1 :]), operands[moving], 5)
+
+    got = along(np.float32)
+    assert all(c.dtype == np.float32 for c in got)
+    np.testing.assert_allclose(got, along(np.float64), rtol=2e-6)
+
+
+BY_PARAMETERS: dict[str, Function] = {
+    "igamma": lambda a, x: lax.igamma(a, x),
+    "igammac": lambda a, x: lax.igammac(a, 2 * a),
+    "betainc": lambda a, x: lax.betainc(a, 2.0, x / 10),
+    "hyp1f1": lambda a, x: special.hyp1f1(a, 1 + a, x - 2),
+}
+
+
+@pytest.mark.parametrize("name", BY_PARAMETERS)
+def test_coefficients_by_parameters_are_mapped_differentiated_and_compiled(name: str) -> None:
+    """On both sides of the mean. At the ends of the domain there is nothing to differentiate."""
+    f = BY_PARAMETERS[name]
+    a, x = jnp.array([0.4, 3.0, 2.0]), jnp.array([2.0, 1.5, 3.0])
+    second = vmap(grad(lambda a, x: taylor(lambda a: f(a, x), a, 1)[1]))
+    expected = [2 * taylor(lambda a, x=x: f(a, x), a, 2)[2] for a, x in zip(a, x, strict=True)]
+    np.testing.assert_allclose(jit(second)(a, x), expected, rtol=1e-12)
+    np.testing.assert_array_equal(taylor(lambda a: lax.igamma(a, 0.0), 2.0, 3), 0)
+    np.testing.assert_array_equal(taylor(lambda a: lax.igammac(a, 0.0), 2.0, 3), [1, 0, 0, 0])
+    np.testing.assert_array_equal(taylor(lambda a: lax.betainc(a, 2.0, 1.0), 2.0, 3), [1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("x", [2.0, 4.0])
+def test_derivatives_by_parameters_have_coefficients(x: float) -> None:
+    """On both sides of the mean; by two parameters those of the one are the other's derivatives."""
+    second = taylor(grad(grad(lambda a: lax.igamma(a, x))), 3.0, 2)
+    expected = taylor(lambda a: lax.igamma(a, x), 3.0, 4)
+    np.testing.assert_allclose(second, [2 * expected[2], 6 * expected[3], 12 * expected[4]], rtol=1e-12)
+    f = lambda a, b: lax.betainc(a, b, x / 5)
+    mixed = taylor(lambda b: grad(lambda a: f(a, b))(3.0), 2.0, 2)
+    slopes = jacfwd(lambda a: jnp.array(taylor(lambda b: f(a, b), 2.0, 2)))(3.0)
+    np.testing.assert_allclose(mixed, slopes, rtol=1e-12)
+    twice = taylor(lambda b: grad(lambda a: grad(f, 1)(a, b))(3.0), 2.0, 1)
+    np.testing.assert_allclose(twice, [slopes[1], 2 * slopes[2]], rtol=1e-12)
 
 
 def test_zero_times_a_logarithm_is_zero_in_each_order() -> None:
@@ -615,6 +722,17 @@ COSTS: dict[str, Function] = {
     "log_ndtr": special.log_ndtr,
     "igamma": lambda x: lax.igamma(1.5, x),
     "igammac": lambda x: lax.igammac(1.5, x),
+    "igamma by its parameter": lambda x: lax.igamma(1 + x, 2.0),
+    "igammac by both": lambda x: lax.igammac(1 + x, x),
+    "betainc by a parameter": lambda x: lax.betainc(1 + x, 2.0, 0.3),
+    "jv by its order": lambda x: special.jv(x, 1.5),
+    "yv by its order": lambda x: special.yv(x, 1.5),
+    "iv by its order": lambda x: special.iv(x, 1.5),
+    "kv by its order": lambda x: special.kv(x, 1.5),
+    "hyp1f1 by parameters": lambda x: special.hyp1f1(x, 1 + 2 * x, 0.7),
+    "hyp2f1 by parameters": lambda x: special.hyp2f1(x, 1.5, 1 + x, -0.7),
+    "hyp1f1": lambda x: special.hyp1f1(1.5, 2.5, x),
+    "hyp2f1": lambda x: special.hyp2f1(1.5, 0.5, 2.5, x),
     "xlogy": lambda x: special.xlogy(x, 1 + x),
     "xlog1py": lambda x: special.xlog1py(x, x),
     "i0": special.i0,
@@ -706,6 +824,9 @@ FREED: dict[str, Function] = {
     "lgamma": lax.lgamma,
     "zeta": lambda x: lax.zeta(x + 1, x),
     "lyapunov": lambda x: solve_discrete_lyapunov(jnp.eye(2) * x / 2, jnp.eye(2)),
+    "igamma": lambda x: lax.igamma(x, 2.0),
+    "hyp1f1": lambda x: special.hyp1f1(1.5, 2.5, jnp.sin(x)),
+    "kv by its order": lambda x: special.kv(jnp.sin(x), 1.5),
 }
 
 

@@ -315,6 +315,57 @@ MUTANTS = (
         "whole = and_p.bind(whole, eq(exponent, exponent))",
         ["tests/derivatives/test_jet.py::test_powers_at_zero"],
     ),
+    # Of a composition some products are left out, which a line does not have.
+    Mutant(
+        "compositions begin a coefficient later",
+        "primitives/power_series.py",
+        "_terms(powers[-1], rest[0], k, len(powers))",
+        "_terms(powers[-1], rest[0], k, len(powers) + 1)",
+        ["tests/derivatives/test_jet.py::test_hypergeometric_functions_along_curves"],
+    ),
+    # Coefficients of polynomials are not a number.
+    Mutant(
+        "sums that end are multiplied by infinity",
+        "scipy/special/hypergeometric_series.py",
+        "place = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))",
+        "place = shapes.broadcast_to(x, factor.shape)",
+        [
+            "tests/derivatives/test_jet.py::"
+            "test_polynomials_have_coefficients_where_other_hypergeometric_functions_are_infinite"
+        ],
+    ),
+    # Of coefficients by the parameters some digits are left out.
+    Mutant(
+        "sums of series end where those of values do",
+        "scipy/special/hypergeometric.py",
+        "_SMALL_IN_SERIES = 1e-30",
+        "_SMALL_IN_SERIES = 1e-19",
+        ["tests/derivatives/test_taylor_coefficients.py::test_coefficients_are_those_of_mpmath"],
+    ),
+    # Coefficients along a curve of the order are those along a line.
+    Mutant(
+        "orders of Bessel functions move along a line",
+        "scipy/special/bessel_series.py",
+        "return composition(Series([ans[0]], of_formula), nu)",
+        "return of_formula",
+        ["tests/derivatives/test_jet.py::test_bessel_functions_along_curves_of_the_order"],
+    ),
+    # Of second derivatives by a parameter, where x is above the mean, some coefficients are wrong.
+    Mutant(
+        "a product's derivative of any order counts once",
+        "primitives/incomplete.py",
+        "factor, more = _where(above, a, 1), _where(above, _all(order, x), 0)",
+        "factor, more = _where(above, a, 1), _where(above, _all(1, x), 0)",
+        ["tests/derivatives/test_jet.py::test_derivatives_by_parameters_have_coefficients"],
+    ),
+    # Derivatives of an integrand fall more slowly than it does.
+    Mutant(
+        "integrands of series are cut off where values are",
+        "primitives/incomplete.py",
+        "_SERIES_BELOW, _SPLIT = 72.0, 1 / 6",
+        "_SERIES_BELOW, _SPLIT = 38.0, 1 / 6",
+        ["tests/derivatives/test_taylor_coefficients.py::test_coefficients_are_those_of_mpmath"],
+    ),
     # The memory of coefficients waits for a collection.
     Mutant(
         "series that refer to each other stay",

@@ -22,6 +22,7 @@ class Series:
     Attributes:
       known: the first coefficients, of which the first is the value; others may be ``ZERO``.
       next: returns the first coefficient that is not known; None if all others are zero.
+      last: the order of the last coefficient that will be asked for; 0 where that is not known.
       rows: what sums of products keep of the first coefficients, stacked.
 
     >>> powers_of_two = Series([1], lambda k: 2 * powers_of_two[k - 1])
@@ -29,11 +30,12 @@ class Series:
     1024
     """
 
-    __slots__ = ("known", "next", "rows")
+    __slots__ = ("known", "last", "next", "rows")
 
     def __init__(self, known: list[Any], next: Coefficient | None = None) -> None:
         self.known = known
         self.next = next
+        self.last = 0
         self.rows: Any = None
 
     def __getitem__(self, k: int) -> Any:

@@ -31,7 +31,7 @@ from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, lt, mul, neg, polygamma, sqrt, sub
 from pullback.primitives.precision import doubled
 from pullback.primitives.precision import log_of_positive as log
-from pullback.primitives.quadrature import by_integrals, cut_off, in_blocks, in_full, integral
+from pullback.primitives.quadrature import by_integrals, cut_off, in_blocks, in_full, in_series, integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
 
 _double = np.dtype(np.float64)
@@ -41,6 +41,7 @@ _ge, _le = ops.ge_p.bind, ops.le_p.bind
 _maximum, _minimum = ops.max_p.bind, ops.min_p.bind
 xlogy, xlog1py = xlogy_p.bind, xlog1py_p.bind
 _where, _polynomial = ops.where, ops.polynomial
+_fixed = ops.stop_gradient_p.bind
 
 Formula = Callable[..., Any]
 
@@ -161,6 +162,14 @@ def log_gamma_weight(a: Any, x: Any) -> Any:
     return add(mul(log(div(a, 2 * math.pi)), 0.5), _gamma_exponent(a, x))
 
 
+def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
+    """Where h, the exponent in ``gamma_integral``, is ``cut`` or more."""
+    c, d = div(cut, x), div(cut, shifted)
+    end_above = _minimum(sqrt(mul(2, c)), log(add(add(c, 1), log(mul(2, add(c, 1))))))
+    end_below = _minimum(mul(add(d, sqrt(mul(d, add(d, 8)))), 0.5), div(add(x, cut), shifted))
+    return _minimum(_where(above, end_above, end_below), div(cut, slope))
+
+
 def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
     """Whether x is above the mean; and the tail there, or else what is below x, divided by the weight.
 
@@ -169,10 +178,7 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
     above = gt(x, _maximum(a, 1))
     shifted = _where(above, a, add(a, 1))
     slope = abs(sub(x, shifted))
-    c, d = div(cut_off(), x), div(cut_off(), shifted)
-    end_above = _minimum(sqrt(mul(2, c)), log(add(add(c, 1), log(mul(2, add(c, 1))))))
-    end_below = _minimum(mul(add(d, sqrt(mul(d, add(d, 8)))), 0.5), div(add(x, cut_off()), shifted))
-    end = _minimum(_where(above, end_above, end_below), div(cut_off(), slope))
+    end = _gamma_end(shifted, x, slope, above, cut_off())
     constants = [neg(_polygamma(n, shifted)) for n in range(order)]
     if order:
         constants[0] = add(log(x), constants[0])
@@ -303,6 +309,46 @@ igamma_derivative_p: Primitive = by_integrals(
 )  # fmt: skip
 
 
+_SERIES_BELOW, _SPLIT = 72.0, 1 / 6
+"""Where integrands of series are cut off, and of which share the first part is; their derivatives fall more slowly."""
+
+
+@in_series(igamma_derivative_p)
+def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
+    """As the value, with the weight under the integral: what depends on a there is all of one exponent.
+
+    It has 1 / Γ(a + 1), times a where it is above the mean: the coefficients of 1 / Γ(a) itself would cancel near zero.
+    """
+
+    def inside(a: Any, x: Any) -> Any:
+        above, shifted = gt(x, _maximum(a, 1)), add(a, 1)
+        power, sign = _where(above, a, shifted), _where(above, _all(1, x), -1)
+        slope, log_x = mul(sub(x, power), sign), log(x)
+        weight = div(mul(_gamma_weight(_fixed(a), _fixed(x)), _where(above, 1, _fixed(x))), _fixed(a))
+        level = sub(sub(mul(power, log_x), x), _lgamma(shifted))
+        level = sub(level, _fixed(level))
+        constants = [neg(_polygamma(n, shifted)) for n in range(order)]
+        factor, more = _where(above, a, 1), _where(above, _all(order, x), 0)
+
+        def product(value: Any, first: Any, factor: Any, more: Any, *constants: Any) -> Any:
+            known = [add(first, constants[0]), *constants[1:]]
+            below, bell = (_bell((n,), lambda index: known[index[0] - 1]) for n in (order - 1, order))
+            return mul(value, add(mul(factor, bell), more if below is None else mul(more, below)))
+
+        def integrand(y: Any, level: Any, slope: Any, x: Any, sign: Any, log_x: Any, *others: Any) -> Any:
+            z = mul(y, sign)
+            value = exp(sub(level, add(mul(slope, y), mul(x, _expm1_less_x(z)))))
+            return product(value, add(z, log_x), *others)
+
+        end = _fixed(_gamma_end(power, x, slope, above, _SERIES_BELOW))
+        others = log_x, factor, more, *constants
+        part = integral(integrand, end, level, slope, x, sign, *others, split=_SPLIT)
+        extra = div(product(exp(level), *others), x)
+        return mul(weight, _where(above, neg(part), add(part, extra)))
+
+    return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, _outside(gt(a, 0), x))
+
+
 # The derivative of a sample ----------------------------------------------------------------------------------------
 
 
@@ -370,7 +416,31 @@ def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
     return _where(near, close, sub(mul(weight, log(div(value, mean))), mul(distance, total)))
 
 
-# long: what is swapped, the end, and the integrand share a dozen variables
+def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any, cut: float) -> Any:
+    """Where h, the exponent in ``beta_integral``, is ``cut`` or more."""
+    total = add(shifted, b)
+    c = div(cut, mul(shifted, div(b, total)))
+    end = _minimum(mul(add(c, sqrt(mul(c, add(c, 8)))), 0.5), div(sub(cut, mul(total, log_rest)), shifted))
+    end = _minimum(end, div(cut, slope))
+    # h is total log(1 + rest (exp(y) - 1)) - b y: where the first term is cut + b end is nearer than the end.
+    return _minimum(end, _log1p(div(_expm1(div(add(mul(b, end), cut), total)), rest)))
+
+
+def _exponents_at(total: Any, of_a: Any, of_b: Any, by_a: int, by_b: int) -> dict[tuple[int, ...], Any]:
+    """The derivatives of -log B by its operands, of which ``total`` is the sum, up to some orders."""
+    found: dict[tuple[int, ...], Any] = {}
+    for k, n in np.ndindex(by_a + 1, by_b + 1):
+        if k + n:
+            value = _polygamma(k + n - 1, total)
+            if not n:
+                value = sub(value, _polygamma(k - 1, of_a))
+            if not k:
+                value = sub(value, _polygamma(n - 1, of_b))
+            found[k, n] = value
+    return found
+
+
+# long: what is swapped, and the integrand share a dozen variables
 def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
     """Whether x is above the mean; what is above it there, or else below, divided by the weight; the variables of that.
 
@@ -388,26 +458,11 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     shifted, total = add(a, 1), add(add(a, 1), b)
     above = gt(x, 0.5)  # then what is small, and exact, is 1 - x
     slope = _where(above, sub(mul(total, rest), b), sub(shifted, mul(total, x)))
-    c = div(cut_off(), mul(shifted, div(b, total)))
-    end = _minimum(mul(add(c, sqrt(mul(c, add(c, 8)))), 0.5), div(sub(cut_off(), mul(total, log_rest)), shifted))
-    end = _minimum(end, div(cut_off(), slope))
-    # h is total log(1 + rest (exp(y) - 1)) - b y: where the first term is cut_off() + b end is nearer than the end.
-    end = _minimum(end, _log1p(div(_expm1(div(add(mul(b, end), cut_off()), total)), rest)))
+    end = _beta_end(shifted, b, x, rest, log_rest, slope, cut_off())
 
-    def exponents(total: Any) -> dict[tuple[int, ...], Any]:
-        """The derivatives of -log B, with a increased by one, by the operands as they were before they were swapped."""
-        found: dict[tuple[int, ...], Any] = {}
-        for k, n in np.ndindex(by_a + 1, by_b + 1):
-            if k + n:
-                value = _polygamma(k + n - 1, total)
-                if not n:
-                    value = sub(value, _polygamma(k - 1, _where(swapped, b, shifted)))
-                if not k:
-                    value = sub(value, _polygamma(n - 1, _where(swapped, shifted, b)))
-                found[k, n] = value
-        return found
-
-    inner, outer = exponents(total), exponents(add(a, b))
+    # With a increased by one, by the operands as they were before they were swapped.
+    places = _where(swapped, b, shifted), _where(swapped, shifted, b)
+    inner, outer = (_exponents_at(x, *places, by_a, by_b) for x in (total, add(a, b)))
     firsts = [_where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)]
     keys = list(inner)
 
@@ -533,9 +588,12 @@ betainc_p = elementwise(
 
 
 def _betainc_derivative(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
-    inside = partial(_beta, by_a=by_a, by_b=by_b)
+    return _beta_derivative_inside(partial(_beta, by_a=by_a, by_b=by_b), a, b, x)
+
+
+def _beta_derivative_inside(formula: Formula, a: Any, b: Any, x: Any) -> Any:
     at_ends = _where(_and(_and(gt(a, 0), gt(b, 0)), _or(eq(x, 0), eq(x, 1))), _all(0, x), math.nan)
-    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)
+    return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), formula, at_ends)
 
 
 # The derivative of betainc by a and b, of orders that are not both zero.
@@ -550,6 +608,56 @@ betainc_derivative_p: Primitive = by_integrals(
     ),
     smooth=True,
 )  # fmt: skip
+
+
+@in_series(betainc_derivative_p)
+def _betainc_derivative_in_series(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
+    """As the value, with the weight under the integral, as that of ``igamma_derivative``."""
+    return _beta_derivative_inside(partial(_beta_in_series, orders=(by_a, by_b)), a, b, x)
+
+
+# long: as ``beta_integral``
+def _beta_in_series(a: Any, b: Any, x: Any, *, orders: tuple[int, int]) -> Any:
+    swapped = gt(x, div(add(a, 1), add(add(a, b), 1)))
+    rest, log_x, log_rest = sub(1, x), log(x), _log1p(neg(x))
+    variables = [_fixed(v) for v in (a, b, x, rest, sub(x, div(a, add(a, b))))]
+    weight = _beta_weight(*variables)
+    a, b = _where(swapped, b, a), _where(swapped, a, b)
+    x, rest = _where(swapped, rest, x), _where(swapped, x, rest)
+    log_x, log_rest = _where(swapped, log_rest, log_x), _where(swapped, log_x, log_rest)
+    shifted, total = add(a, 1), add(add(a, 1), b)
+    weight = mul(weight, _fixed(div(mul(x, add(a, b)), a)))
+    level = add(add(mul(shifted, log_x), mul(b, log_rest)), sub(_lgamma(total), add(_lgamma(shifted), _lgamma(b))))
+    level = sub(level, _fixed(level))
+    above = gt(x, 0.5)
+    slope = _where(above, sub(mul(total, rest), b), sub(shifted, mul(total, x)))
+    end = _fixed(_beta_end(shifted, b, x, rest, log_rest, slope, _SERIES_BELOW))
+    places = _where(swapped, b, shifted), _where(swapped, shifted, b)
+    inner, outer = (_exponents_at(v, *places, *orders) for v in (total, add(a, b)))
+    keys = list(inner)
+
+    def product(value: Any, known: Sequence[Any], of_x: Any, of_rest: Any, swapped: Any) -> Any:
+        of = dict(zip(keys, known, strict=True))
+        if orders[0]:
+            of[1, 0] = add(of[1, 0], _where(swapped, of_rest, of_x))
+        if orders[1]:
+            of[0, 1] = add(of[0, 1], _where(swapped, of_x, of_rest))
+        return mul(value, _bell(orders, of.__getitem__))
+
+    def integrand(
+        y: Any, level: Any, side: Any, shifted: Any, total: Any, log_x: Any, log_rest: Any, swapped: Any, above: Any,
+        *known: Any,
+    ) -> Any:  # fmt: skip
+        shift = sub(_log1p(mul(side, _expm1(_where(above, y, neg(y))))), _where(above, y, 0))
+        value = exp(sub(level, add(mul(shifted, y), mul(total, shift))))
+        return product(value, known, sub(log_x, add(shift, y)), sub(log_rest, shift), swapped)
+
+    operands = level, _where(above, rest, x), shifted, total, log_x, log_rest, swapped, above, *inner.values()
+    part = integral(integrand, end, *operands, split=_SPLIT)
+    extra = div(product(exp(level), list(outer.values()), log_x, log_rest, swapped), mul(x, add(a, b)))
+    value = mul(weight, add(part, extra))
+    return _where(swapped, neg(value), value)
+
 
 betaincc_p = elementwise(
     "betaincc", of=FLOAT, arity=3, host=host.special("betaincc"), hlo=in_blocks(_betaincc),

@@ -178,6 +178,35 @@ def integral(slope: Series, speed: Series, sign: int = 1) -> Coefficient:
     return lambda k: _convolved(speed, slope, k - 1, 0, k - 1, sign / k)
 
 
+def composition(outer: Series, inner: Series) -> Coefficient:
+    """The coefficients, from order 1 on, of f(x), from those of f about the value of x.
+
+    By the powers of x up to the fourth, less its value, and polynomials of degree 3 in it (M. S. Paterson and L. J.
+    Stockmeyer, On the number of nonscalar multiplications necessary to evaluate polynomials, 1973). As the powers
+    begin with zeros, order n takes n**3 / 24 products, and few if x has few coefficients.
+    """
+    x = Series([ZERO], lambda k: inner[k])
+    square = Series([ZERO], lambda k: of_square(x, k))
+    cube = Series([ZERO], lambda k: of_product(x, square, k))
+    fourth = Series([ZERO], lambda k: of_square(square, k))
+    return _composed(outer, (x, square, cube, fourth), 0).__getitem__
+
+
+def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
+    """The part of a composition from the power ``start`` on, divided by that power."""
+    rest: list[Series] = []
+
+    def coefficient(k: int) -> Any:
+        pairs = [(outer[start + i], power[k]) for i, power in enumerate(powers[:-1], 1) if power[k] is not ZERO]
+        if k >= len(powers):
+            if not rest:
+                rest.append(_composed(outer, powers, start + len(powers)))
+            pairs += _terms(powers[-1], rest[0], k, len(powers))
+        return _sum(pairs)
+
+    return Series([outer[start]], coefficient)
+
+
 def is_fixed(x: Series) -> bool:
     """Whether a value does not depend on t."""
     return x.next is None and len(x.known) == 1

@@ -55,13 +55,15 @@ def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callab
     return evaluated
 
 
-def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bool = False) -> Any:
+def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bool = False, split: float = 0) -> Any:
     """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along a first axis of nodes.
 
     ``narrow`` says that nothing cancels in the integrand: for results of single precision it is computed in that.
+    ``split`` is the share of the interval after which it is taken in two, each with as many nodes.
     """
     dtype = np.dtype(np.float32) if narrow and not in_full() else end.dtype
-    nodes, weights = (shapes.expand_dims(x, tuple(range(1, len(end.shape) + 1))) for x in rule())
+    constants = _rule_in_two(_nodes(), split) if split else rule()
+    nodes, weights = (shapes.expand_dims(x, tuple(range(1, len(end.shape) + 1))) for x in constants)
     wide = [shapes.expand_dims(x, (0,)) for x in (end, *operands)]
     given = [mul(wide[0], nodes), *wide[1:]]
     values = integrand(*(convert_element_type(x, dtype) if x.dtype == end.dtype else x for x in given))
@@ -202,6 +204,14 @@ def _rule(count: int) -> tuple[ArrayImpl, ArrayImpl]:
             nodes.append(float((1 + t) / 2))
             weights.append(float(1 / ((1 - t * t) * slope * slope)))
     return ArrayImpl(np.array(nodes)), ArrayImpl(np.array(weights))
+
+
+@lru_cache
+def _rule_in_two(count: int, split: float) -> tuple[ArrayImpl, ArrayImpl]:
+    """The nodes and weights from 0 to 1 of two intervals, from 0 to ``split`` and from there on."""
+    nodes, weights = (x._value for x in _rule(count))
+    places = np.concatenate([split * nodes, split + (1 - split) * nodes])
+    return ArrayImpl(places), ArrayImpl(np.concatenate([split * weights, (1 - split) * weights]))
 
 
 def _legendre(n: int, t: Decimal) -> tuple[Decimal, Decimal]:

@@ -505,7 +505,7 @@ def _bessel(
         return mul(t, _where(eq(upper, -math.inf), math.inf, slope) if after < 0 else slope)
 
     p: Primitive = by_forward_mode(name, formula, arity=2, host=host.special(name), integrals=True, slopes=(None, by_x))
-    by_equations(p, *equations)
+    by_equations(p, formula, *equations)
     return p
 
 

@@ -1,26 +1,38 @@
-"""Taylor coefficients of Bessel functions of a fixed real order."""
+"""Taylor coefficients of Bessel functions along their variable, and along their order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from pullback.control import scan as control
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import add, convert_element_type, difference, div, mul, neg
-from pullback.primitives.power_series import derivative, integral, is_fixed, of_product, of_square, times, with_array
+from pullback.primitives.power_series import (
+    composition,
+    derivative,
+    integral,
+    is_fixed,
+    of_product,
+    of_square,
+    times,
+    with_array,
+)
+from pullback.transforms.interpreters.taylor import taylor_flat
 
 _double = np.dtype(np.float64)
-_TERMS = 32
+_TERMS, _BLOCK = 32, 2048
 _MOST = 100.0
 """Orders up to which functions of small variables are power series; of larger ones the equations lose nothing."""
 
 
-def by_equations(p: Primitive, upper: int, lower: int, entire: bool) -> None:
+def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: int, entire: bool) -> None:
     """Say the coefficients by the equations of a function y and that of the next order, z.
 
     They are y' = (nu / x) y + upper z and z' = lower y - ((nu + 1) / x) z (DLMF 10.6.2 and 10.29.2). Near zero they
@@ -28,8 +40,10 @@ def by_equations(p: Primitive, upper: int, lower: int, entire: bool) -> None:
     """
 
     def rule(ans: Series, nu: Series, x: Series, *, orders: tuple[int, ...]) -> Coefficient | None:
-        if any(orders) or not is_fixed(nu):
+        if any(orders):
             return None
+        if not is_fixed(nu):
+            return _by_order(formula, ans, nu, x) if is_fixed(x) else None
         order, x = with_array(nu, ans)[0], with_array(x, ans)
         if ans[0].dtype != _double:
             return _rounded(rule, p, convert_element_type(order, _double), x, ans[0].dtype)
@@ -48,6 +62,33 @@ def by_equations(p: Primitive, upper: int, lower: int, entire: bool) -> None:
         return coefficient
 
     taylor(p)(rule)
+
+
+def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -> Coefficient:
+    """Where the order alone moves: the formula's coefficients along a line, composed with those of the order.
+
+    The paths of its integrals are the same for all coefficients. Many elements are computed in blocks.
+    """
+    shape, dtype = ans[0].shape, ans[0].dtype
+    center, place = (shapes.broadcast_to(convert_element_type(with_array(v, ans)[0], _double), shape) for v in (nu, x))
+    found: list[Any] = []
+
+    def along_a_line(order: int, center: Any, place: Any) -> list[Any]:
+        line = [shapes.full(center.shape, 1, _double), *[ZERO] * (order - 1)]
+        return taylor_flat(formula, lambda v: [formula(v, place)], [center], [line], order)[1][0]
+
+    def of_formula(k: int) -> Any:
+        if len(found) < k:
+            order = max(ans.last, 2 * k)
+            if center.size > _BLOCK:
+                flat = [shapes.reshape(v, (center.size,)) for v in (center, place)]
+                rows = control.map(lambda pair: along_a_line(order, *pair), flat, batch_size=_BLOCK)
+                found[:] = [shapes.reshape(row, shape) for row in rows]
+            else:
+                found[:] = along_a_line(order, center, place)
+        return _converted(found[k - 1], dtype)
+
+    return composition(Series([ans[0]], of_formula), nu)
 
 
 def _rounded(rule: Any, p: Primitive, order: Any, x: Series, dtype: Any) -> Coefficient:

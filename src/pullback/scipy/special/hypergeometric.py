@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from pullback.backends import host
@@ -16,6 +17,7 @@ from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, log, lt,
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
 from pullback.scipy.special.differentiated import by_forward_mode
+from pullback.scipy.special.hypergeometric_series import by_next_functions
 from pullback.scipy.special.operands import real_operands
 
 _lgamma = ops.lgamma_p.bind
@@ -27,6 +29,11 @@ _where, _floor = ops.where, ops.floor_p.bind
 _MOST = 20_000.0
 """The largest number of terms of a series."""
 _SMALL = 1e-19
+"""Terms below so much of the sum are left out."""
+_SMALL_IN_SERIES = 1e-30
+"""The same where a sum has Taylor coefficients: the derivatives of terms by the parameters fall more slowly."""
+_OVERFLOW = 700.0
+"""From where on exp(x) may be infinite."""
 
 
 def _full(value: float, like: Any) -> Any:
@@ -49,7 +56,7 @@ def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
     return neg(_lgamma(_where(pole, 0.5, x))), _where(pole, 0, sign)
 
 
-def _series(above: list[Any], below: list[Any], x: Any) -> tuple[Any, Any]:
+def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[Any, Any]:
     """The sum of products of (a)_k / (b)_k x**k / k!, and that of the terms times k.
 
     The loop ends by a bound on the terms, in which no factor is less than one: a term of a polynomial that is zero has
@@ -59,7 +66,7 @@ def _series(above: list[Any], below: list[Any], x: Any) -> tuple[Any, Any]:
     def going(carry: Any) -> Any:
         k, _, total, slope, bound = carry
         least = _minimum(abs(total), add(abs(slope), abs(total)))
-        return _and(_any(gt(bound, mul(stop_gradient(least), _SMALL))), lt(k, _MOST))
+        return _and(_any(gt(bound, mul(stop_gradient(least), small))), lt(k, _MOST))
 
     def body(carry: Any) -> Any:
         k, term, total, slope, bound = carry
@@ -83,17 +90,17 @@ def _series(above: list[Any], below: list[Any], x: Any) -> tuple[Any, Any]:
 
 # The confluent function ----------------------------------------------------------------------------------------------
 
-_TERMS = 60
+_TERMS = 60.0
 
 
-def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
     """By its series (DLMF 13.2.2), Kummer's transformation where x is negative (13.2.39), and far out 13.7.2."""
     negative = lt(x, 0)
     first, size = _where(negative, sub(b, a), a), abs(x)
     product = mul(abs(sub(b, first)), abs(sub(1, first)))
     far = _and(gt(stop_gradient(size), add(stop_gradient(product), 50)), ops.not_p.bind(_is_pole(first)))
     far = _and(far, ops.not_p.bind(_is_pole(b)))
-    total, _ = _series([_where(far, 1, first)], [_where(far, 1, b)], _where(far, 0, size))
+    total, _ = _series([_where(far, 1, first)], [_where(far, 1, b)], _where(far, 0, size), small)
     near = _where(negative, mul(exp(_where(far, 0, _minimum(x, 0))), total), total)
     distant = _confluent_far(_where(far, first, 1.5), _where(far, b, 2.0), _where(far, size, 60), negative)
     return _where(far, distant, near)
@@ -101,13 +108,16 @@ def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
 
 def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
     """M(a, b, z) by its asymptotic series, up to the smallest term; where it is ``scaled``, times exp(-z)."""
-    term: Any = _full(1, z)
-    total: Any = term
-    for n in range(_TERMS):
-        factor = mul(div(add(sub(b, a), n), z), div(add(sub(1, a), n), n + 1))
+
+    def body(carry: Any) -> Any:
+        n, term, total = carry
+        factor = mul(div(add(sub(b, a), n), z), div(add(sub(1, a), n), add(n, 1)))
         still = lt(abs(stop_gradient(factor)), 1)
         term = mul(term, _where(still, factor, 0))
-        total = add(total, term)
+        return add(n, 1), term, add(total, term)
+
+    start = (shapes.full((), 0.0, z.dtype), _full(1, z), _full(1, z))
+    _, _, total = while_loop(lambda carry: lt(carry[0], _TERMS), body, start)
     inverse, sign = _reciprocal_gamma(a)
     other, other_sign = _reciprocal_gamma(b)
     exponent = add(sub(inverse, other), mul(sub(a, b), log(z)))
@@ -130,6 +140,7 @@ def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
 hyp1f1_p: Primitive = by_forward_mode(
     "hyp1f1", _hyp1f1, arity=3, host=host.special("hyp1f1"), slopes=(None, None, _by_x)
 )
+by_next_functions(hyp1f1_p, partial(_hyp1f1, small=_SMALL_IN_SERIES), 1, _OVERFLOW)
 
 
 # Gauss's function ----------------------------------------------------------------------------------------------------
@@ -138,7 +149,7 @@ _STEP_TERMS = 400.0
 """The largest number of terms of a step."""
 
 
-def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
     """In [0, 1) by :func:`_within`, after Pfaff's or Euler's transformation (DLMF 15.8.1); at 1 by Gauss's sum.
 
     Of the transformations that whose parameters are positive is chosen, for then so are all terms. Gauss's sum is
@@ -163,11 +174,11 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     power = _where(negative, neg(kept), _where(euler, sub(sub(c, low), high), 0))
     place = _where(negative, div(inner, sub(inner, 1)), inner)
     distance = _where(negative, div(1, rest), rest)
-    value = mul(pow(rest, power), _within(first, second, c, place, distance))
+    value = mul(pow(rest, power), _within(first, second, c, place, distance, small))
     # A polynomial serves everywhere.
     outside = _and(_or(at_one, beyond), finite)
     polynomial, _ = _series(
-        [_where(outside, low, 0), _where(outside, high, 0)], [_where(outside, c, 1)], _where(outside, x, 0)
+        [_where(outside, low, 0), _where(outside, high, 0)], [_where(outside, c, 1)], _where(outside, x, 0), small
     )
     excess = sub(sub(c, low), high)
     summable = _and(at_one, gt(stop_gradient(excess), 0))
@@ -181,14 +192,14 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     return _where(outside, polynomial, _where(_or(at_one, beyond), ends, value))
 
 
-def _within(a: Any, b: Any, c: Any, x: Any, rest: Any) -> Any:
+def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
     """F(a, b; c; x) of x from 0 to 1, and ``rest`` its distance from 1.
 
     Up to 1/2 by its series. From there the differential equation (15.10.1) is solved by Taylor's series, in steps by
     0.4 of the distance from the singularity at 1: no case is degenerate.
     """
     start = _minimum(x, 0.5)
-    value, slope = _series([a, b], [c], start)
+    value, slope = _series([a, b], [c], start, small)
     slope = div(slope, _where(eq(start, 0), 1, start))
     target = _minimum(rest, 0.5)
 
@@ -199,13 +210,15 @@ def _within(a: Any, b: Any, c: Any, x: Any, rest: Any) -> Any:
     def body(carry: Any) -> Any:
         distance, value, slope = carry
         closer = _maximum(mul(distance, 0.6), target)
-        return (closer, *_taylor(a, b, c, distance, sub(distance, closer), value, slope))
+        return (closer, *_taylor(a, b, c, distance, sub(distance, closer), value, slope, small))
 
     _, value, _ = while_loop(going, body, (_full(0.5, x), value, slope))
     return value
 
 
-def _taylor(a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any) -> tuple[Any, Any]:
+def _taylor(
+    a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any, small: float
+) -> tuple[Any, Any]:  # fmt: skip
     """A solution and its derivative, a step nearer to 1; the coefficients are multiplied by powers of the step."""
     leading = mul(rest, sub(1, rest))
     linear, constant = sub(mul(2, rest), 1), add(sub(sub(c, a), add(b, 1)), mul(add(add(a, b), 1), rest))
@@ -222,7 +235,7 @@ def _taylor(a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any
     def going(carry: Any) -> Any:
         n, before, last, total, _ = carry
         recent = _maximum(abs(before), abs(last))
-        return _and(_any(gt(recent, mul(abs(total), _SMALL))), lt(n, _STEP_TERMS))
+        return _and(_any(gt(recent, mul(abs(total), small))), lt(n, _STEP_TERMS))
 
     moved = mul(slope, step)
     begin = (shapes.full((), 0.0, step.dtype), value, moved, add(value, moved), moved)
@@ -234,6 +247,7 @@ def _taylor(a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any
 hyp2f1_p: Primitive = by_forward_mode(
     "hyp2f1", _hyp2f1, arity=4, host=host.special("hyp2f1"), slopes=(None, None, None, _by_x)
 )
+by_next_functions(hyp2f1_p, partial(_hyp2f1, small=_SMALL_IN_SERIES), 2, 1.0)
 
 
 # Functions -----------------------------------------------------------------------------------------------------------

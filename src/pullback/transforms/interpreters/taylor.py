@@ -135,6 +135,9 @@ class TaylorTrace(Trace):
                 return outs
             several = outs if primitive.multiple_results else [outs]
             results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in several]
+            for x in results:
+                if type(x) is TaylorTracer:
+                    x.series.last = self.order
             found = self._remember(key, args, params, results if primitive.multiple_results else results[0])
             nexts = self._nexts(primitive, args, own, params, results)
         finally:
