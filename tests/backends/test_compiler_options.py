@@ -1,4 +1,4 @@
-"""Options of the compiler: which products and reductions are calls of its library."""
+"""Options of the compiler: which products are calls of its library."""
 
 from __future__ import annotations
 
@@ -23,17 +23,6 @@ def test_the_library_does_few_or_large_products(width: int, count: int, library:
 
     chosen = dict(options.chosen("cpu", jit(products).lower(np.zeros((width, width))).as_text()))
     assert ("INDIVIDUAL_DOT" in chosen["xla_cpu_experimental_ynn_fusion_type"]) == library
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_the_library_does_few_reductions(many: bool) -> None:
-    def reductions(x: Any) -> Any:
-        for _ in range(options.MANY + many):
-            x = x + jnp.max(x, 0)
-        return x
-
-    chosen = dict(options.chosen("cpu", jit(reductions).lower(np.zeros((8, 8))).as_text()))
-    assert ("REDUCE" in chosen["xla_cpu_experimental_ynn_fusion_type"]) != many
 
 
 def test_many_small_products_in_equal_parts_are_done_without_the_library() -> None:

@@ -5,17 +5,15 @@ Each line has been measured against the compiler's default, in turns on two quie
 | option | what it is good for | default | with it |
 |---|---|---|---|
 | `ynn_fusion_type` INDIVIDUAL_DOT | ten layers of 512 and a sum, batch 128: no library call of all | 4.2 ms | 3.3 ms |
-| for programs with large products | its gradient | 9.2 ms | 8.3 ms |
+| for products without loops | its gradient | 9.2 ms | 8.3 ms |
 | | a training step of a transformer block (256, 8 heads, 128 tokens, batch 8) | 49 ms | 45 ms |
 | INDIVIDUAL_DOT, REDUCE for all others | a recurrent network, 1,000 steps; INDIVIDUAL_DOT: 1.5 ms | 1.4 ms | 1.4 ms |
-| and for small products | the same with a batch of 32; INDIVIDUAL_DOT: 30 ms | 24 ms | 24 ms |
+| and for products in loops | the same with a batch of 32; INDIVIDUAL_DOT: 30 ms | 24 ms | 24 ms |
 | | the largest of each of 1000 rows; INDIVIDUAL_DOT: 1.1 ms | 0.2 ms | 0.2 ms |
 | | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
-| INDIVIDUAL_DOT, large products in loops | 64 products of 512 by 64 and 64 by 512 | 98 ms | 56 ms |
-| not for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
+| | a step of a convolutional network with pooling; INDIVIDUAL_DOT: 10.9 ms | 8.0 ms | 8.0 ms |
+| REDUCE for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
 | | later ones | 19.9 ms | 18.8 ms |
-| no REDUCE for many reductions | first gradient of a residual convolutional network of 50 layers | 205 ms | 55 ms |
-| | later ones | 38 ms | 37 ms |
 | `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
 | | twenty operations on a million elements | | within the noise |
 | `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 634 us | 87 us |
@@ -35,7 +33,8 @@ Single products outside loops take without the library 0.9 to 1.2 of the time wh
 elements, but 1.7 for 8 by 128 times the transpose of 128 by 128, and 1.7 to 3 for batches of more than 32 of 8 by 8.
 Larger ones take up to 6 times as long (8 by 1,024 times the transpose of 1,024 by 1,024).
 
-Tried without gain on these: REDUCE with products (ten layers and a sum: 4.0 ms, the transformer's step 49 ms);
+Tried without gain on these: REDUCE with products (ten layers and a sum: 4.0 ms, the transformer's step 49 ms, the first
+gradient of a convolutional network of 50 layers 0.15 s more);
 `optimization_level` 1 compiles as fast (67.6 ms), but the Hessian of Rosenbrock's function of 100 variables takes 113
 instead of 70 µs; `prefer_vector_width` 512, `parallel_codegen_split_count`, another scheduler and no library fusion at
 all (the gradient of ten layers: 11.2 ms) are no better, or worse.
@@ -43,7 +42,6 @@ all (the gradient of ten layers: 11.2 ms) are no better, or worse.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -51,7 +49,6 @@ from typing import Any
 from pullback.backends import equal_parts
 from pullback.backends.small_loops import largest
 
-_LOOP = "stablehlo.while"
 _FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 _DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 
@@ -73,31 +70,25 @@ REVERSALS = 8
 
 
 LARGE = 2**15
-"""From so many elements of its result on a product is large; outside loops, from so many elements of an operand on, it
-is worth the library's preparation."""
+"""From so many elements of an operand or result on a product is worth the library's preparation."""
 MANY = 100
-"""More small products, or reductions, are not worth that preparation: each takes 1 to 3 ms when it first runs."""
-_PRODUCT, _REDUCTION = re.compile(r"stablehlo\.dot_general.*"), '"stablehlo.reduce"'
+"""More products, if all are smaller, are not worth it: each takes 1 to 3 ms when it first runs."""
+_PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """What the library shall do in a program."""
+    """What the library shall do in a program with products, and without loops."""
     products = _PRODUCT.findall(text)
-    different = "\n".join(set(products))
-    if largest("\n".join(line.rpartition("->")[2] for line in different.splitlines())) >= LARGE:
-        return _DOT
-    most = math.inf if _LOOP in text else 0 if equal_parts.ATTRIBUTES in text else MANY
-    kinds = [_DOT] if len(products) <= most or largest(different) >= LARGE else []
-    kinds += [_REDUCE] if text.count(_REDUCTION) <= most else []
-    return ",".join(kinds)
+    many = equal_parts.ATTRIBUTES in text or len(products) > MANY
+    return _REDUCE if many and largest("\n".join(products)) < LARGE else _DOT
 
 
 def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
     """The options for a program on a platform: those of the table, and then those that the user gave."""
     options = dict(OPTIONS) if platform == "cpu" else {}
     if options:
-        loops = _LOOP in text
-        if _FUSIONS in options:
+        loops = "stablehlo.while" in text
+        if _FUSIONS in options and not loops and "stablehlo.dot_general" in text:
             options[_FUSIONS] = _fusions(text)
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0
