@@ -10,6 +10,7 @@ import pytest
 import pullback.numpy as jnp
 from pullback import grad, jit
 from pullback.backends import equal_parts, options
+from pullback.backends.client import EXTRA_OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,19 @@ def test_many_small_products_in_equal_parts_are_done_without_the_library() -> No
     text = jit(grad(layers)).lower(np.ones((8, 8)), weights).as_text()
     assert equal_parts.ATTRIBUTES in text
     assert "INDIVIDUAL_DOT" not in dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "fast"), [(10, 100, False), (600, 100, True), (600, options.MIDDLING + 1, False)]
+)
+def test_the_compiler_takes_less_trouble_with_long_programs(count: int, size: int, fast: bool) -> None:
+    def chain(x: Any) -> Any:
+        y = jnp.concatenate([x, jnp.ones(options.SMALL)])
+        for k in range(count):
+            y = jnp.sin(y) + k
+        return y
+
+    chosen = dict(options.chosen("cpu", jit(chain).lower(np.zeros(size)).as_text()))
+    for name in ("xla_cpu_disable_loop_unrolling", "xla_cpu_disable_slp_vectorizer"):
+        assert (name in chosen) == fast
+        assert name in EXTRA_OPTIONS

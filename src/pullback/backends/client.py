@@ -851,8 +851,11 @@ def _tiling(proto: Any) -> Any:
 
 
 EXTRA_OPTIONS = frozenset(
-    {"xla_cpu_disable_loop_unrolling", "xla_cpu_flatten_after_fusion", "xla_cpu_small_while_loop_byte_threshold"}
-)
+    {
+        "xla_cpu_disable_loop_unrolling", "xla_cpu_disable_slp_vectorizer", "xla_cpu_flatten_after_fusion",
+        "xla_cpu_small_while_loop_byte_threshold",
+    }
+)  # fmt: skip
 """Options that the compiler does not know by name: it finds them in a table of texts among its other options."""
 
 
