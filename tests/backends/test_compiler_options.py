@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, jit
+from pullback import grad, jit, lax
 from pullback.backends import equal_parts, options
 from pullback.backends.client import EXTRA_OPTIONS
 
 
 @pytest.mark.parametrize(
-    ("width", "count", "library"), [(8, 10, True), (8, options.MANY + 1, False), (256, options.MANY + 1, True)]
+    ("width", "count", "library"),
+    [(8, 10, True), (8, options.MANY, True), (8, options.MANY + 1, False), (256, options.MANY + 1, True)],
 )
 def test_the_library_does_few_or_large_products(width: int, count: int, library: bool) -> None:
     def products(x: Any) -> Any:
@@ -24,6 +25,15 @@ def test_the_library_does_few_or_large_products(width: int, count: int, library:
 
     chosen = dict(options.chosen("cpu", jit(products).lower(np.zeros((width, width))).as_text()))
     assert ("INDIVIDUAL_DOT" in chosen["xla_cpu_experimental_ynn_fusion_type"]) == library
+
+
+def test_programs_with_loops_leave_reductions_to_the_library_too() -> None:
+    text = (
+        jit(lambda x: lax.scan(lambda h, _: (jnp.tanh(h @ h), None), x, length=3)[0])
+        .lower(np.zeros((256, 256)))
+        .as_text()
+    )
+    assert dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"].count("FUSION_TYPE") == 2
 
 
 def test_many_small_products_in_equal_parts_are_done_without_the_library() -> None:

@@ -291,6 +291,21 @@ def _is_better_apart(function: Any, *args: Any) -> bool:
         return better_apart(closed.jaxpr, parts, fusions.cost(closed.jaxpr.eqns, closed.jaxpr.outvars))
 
 
+def test_the_cost_of_a_loop_that_reads_an_array_twice() -> None:
+    """It is read once, and so is each operation computed."""
+    jaxpr = make_jaxpr(lambda x, y: (jnp.sin(x) + y) * x)(jnp.ones(10), jnp.ones(10)).jaxpr
+    operations = fusions.HEAVY + 1 + 1
+    run = fusions.KERNEL + 10 * (operations + fusions.NEAR * (1 + 2))
+    assert fusions.cost(jaxpr.eqns, jaxpr.outvars) == (fusions.CODE + operations, run)
+
+
+def test_programs_that_are_too_small_to_gain_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parts_of(repeated(wave), X)
+    monkeypatch.setattr(equal_parts, "WORTH", WORTH)
+    monkeypatch.setattr(equal_parts, "_Search", None)  # which would raise
+    assert not parts_of(repeated(wave), X)
+
+
 def test_a_chain_that_the_compiler_would_compute_again_for_each_use() -> None:
     """The gradient by a number that each of 100 steps adds sums over the elements of each step."""
 

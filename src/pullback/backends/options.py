@@ -56,7 +56,7 @@ _DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUC
 
 _COPIED_LATE = "xla_cpu_flatten_after_fusion"
 """Functions that are kept are copied for each call after operations were fused: once, and not in each copy."""
-_WITHOUT_PAIRS = "xla_cpu_disable_slp_vectorizer"
+_NO_SLP = "xla_cpu_disable_slp_vectorizer"
 _SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
 
 OPTIONS: dict[str, Any] = {
@@ -69,8 +69,8 @@ OPTIONS: dict[str, Any] = {
 SMALL = 1024
 """In programs without loops, of arrays with at most so many elements, the processor's loops are not unrolled."""
 LONG, MIDDLING = 500, 2**16
-"""Nor are they in programs of so many lines, of arrays with at most so many elements, where the compiler takes longest;
-nor are operations that stand side by side there made one on vectors."""
+"""Programs without loops of at least so many lines, and of arrays with at most so many elements, take the compiler
+longest: there it unrolls no loops either, and does not join single operations to vectors (SLP)."""
 REVERSALS = 8
 """Programs with more reversals have no small loops: the time for compiling these is exponential in reversals."""
 
@@ -78,7 +78,7 @@ REVERSALS = 8
 LARGE = 2**15
 """From so many elements of an operand or result on a product is worth the library's preparation."""
 MANY = 100
-"""More products, if all are smaller, are not worth it: each takes 1 to 3 ms when it first runs."""
+"""More products than these, all of them small, are not worth it: each takes 1 to 3 ms when it first runs."""
 _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
@@ -102,7 +102,7 @@ def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) 
         if not loops and size <= SMALL:
             options[_ROLLED] = True
         elif not loops and size <= MIDDLING and text.count("\n") >= LONG:
-            options[_ROLLED] = options[_WITHOUT_PAIRS] = True
+            options[_ROLLED] = options[_NO_SLP] = True
         if equal_parts.ATTRIBUTES in text:
             options[_COPIED_LATE] = True
     return sorted({**options, **dict(overrides)}.items())
