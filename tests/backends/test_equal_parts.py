@@ -299,6 +299,38 @@ def test_the_cost_of_a_loop_that_reads_an_array_twice() -> None:
     assert fusions.cost(jaxpr.eqns, jaxpr.outvars) == (fusions.CODE + operations, run)
 
 
+@given(programs(max_instructions=20))
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_small_programs_have_no_more_code_than_the_bound(program: Program) -> None:
+    """The bound of a gradient, found by bisection, is at least its code."""
+    with enable_x64():
+        gradient = grad(lambda *inputs: sum(map(jnp.sum, program(*inputs))))
+        jaxpr = opened(make_jaxpr(gradient)(*program.inputs)).jaxpr
+    low, high = -1, 2**40
+    assert fusions.is_small(jaxpr.eqns, jaxpr.outvars, high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_small = fusions.is_small(jaxpr.eqns, jaxpr.outvars, middle)
+        low, high = (low, middle) if is_small else (middle, high)
+    assert high >= fusions.cost(jaxpr.eqns, jaxpr.outvars).code
+
+
+def test_the_code_of_one_loop_is_its_bound() -> None:
+    """One more than it is not; nor is less for results that are returned, written for a product, or reduced."""
+    two, one = jnp.ones((3, 3)), jnp.ones(3)
+    for function, operations in (
+        (lambda x, y: (jnp.sin(x) + y) * x, fusions.HEAVY + 2),
+        (lambda x, y: jnp.dot(jnp.sin(x), y), fusions.HEAVY),
+        (lambda x, y: jnp.sin(x).sum(0), fusions.HEAVY),
+        (lambda x, y: jnp.sin(x).sum(1), 2 * fusions.HEAVY),
+    ):
+        jaxpr = make_jaxpr(function)(two, one).jaxpr
+        code = fusions.CODE + operations
+        assert fusions.cost(jaxpr.eqns, jaxpr.outvars).code == code
+        assert fusions.is_small(jaxpr.eqns, jaxpr.outvars, code)
+        assert not fusions.is_small(jaxpr.eqns, jaxpr.outvars, code - 1)
+
+
 def test_programs_that_are_too_small_to_gain_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parts_of(repeated(wave), X)
     monkeypatch.setattr(equal_parts, "WORTH", WORTH)

@@ -74,8 +74,9 @@ def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
     """The equations of a program and of those that it calls."""
     if jaxpr not in counted:
-        rules = [(inlined.of(eqn.primitive), eqn.params) for eqn in jaxpr.eqns]
-        counted[jaxpr] = sum(1 if rule is None else _count(rule(**params).jaxpr, counted) for rule, params in rules)
+        rules = {primitive: inlined.of(primitive) for primitive in {eqn.primitive for eqn in jaxpr.eqns}}
+        calls = [rule(**eqn.params) for eqn in jaxpr.eqns if (rule := rules[eqn.primitive]) is not None]
+        counted[jaxpr] = len(jaxpr.eqns) + sum([_count(call.jaxpr, counted) - 1 for call in calls])
     return counted[jaxpr]
 
 
@@ -137,7 +138,7 @@ def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Part]:
       jaxpr: the program.
       kinds: the table of kinds of equations, to which those of the program are added.
     """
-    if len(jaxpr.eqns) < FEWEST:
+    if len(jaxpr.eqns) < FEWEST or fusions.is_small(jaxpr.eqns, jaxpr.outvars, WORTH):
         return []
     whole = fusions.cost(jaxpr.eqns, jaxpr.outvars)
     if whole.code <= WORTH:

@@ -60,9 +60,11 @@ def weight(eqn: Eqn) -> int:
     return 1 if eqn.primitive.name in LIGHT else HEAVY
 
 
-def is_fused(eqn: Eqn) -> bool:
-    """Whether the compiler fuses an operation with those that make its operands."""
-    return eqn.primitive.name in LIGHT or _reduces_last(eqn) or _is_elementwise(eqn)
+def weight_in_loop(eqn: Eqn) -> int:
+    """The same of an operation that the compiler fuses with those that make its operands; 0 for others."""
+    if eqn.primitive.name in LIGHT:
+        return 1
+    return HEAVY if _reduces_last(eqn) or _is_elementwise(eqn) else 0
 
 
 def _reduces_last(eqn: Eqn) -> bool:
@@ -73,8 +75,36 @@ def _reduces_last(eqn: Eqn) -> bool:
 
 def _is_elementwise(eqn: Eqn) -> bool:
     shape = eqn.outvars[0].aval.shape if eqn.outvars else None
-    same = all(v.aval.shape in ((), shape) for v in (*eqn.invars, *eqn.outvars))
-    return same and "axes" not in eqn.params and not any(subjaxprs(eqn))
+    for v in (*eqn.invars, *eqn.outvars):
+        if v.aval.shape != shape and v.aval.shape:
+            return False
+    return "axes" not in eqn.params and not any(subjaxprs(eqn))
+
+
+def is_small(eqns: Sequence[Eqn], results: Sequence[Any], most: int) -> bool:
+    """Whether the code of some equations' loops is certainly at most so much, in a seventh of the time of the cost.
+
+    A loop that is equal to another is counted too, and so is an operation for each way from it to the end of its loop.
+    """
+    code, unwritten = 0, dict[Any, int]()  # the latter: what it takes to compute each variable that is not written
+    for eqn in eqns:
+        size = weight_in_loop(eqn)
+        if size:
+            for a in eqn.invars:
+                if a in unwritten:
+                    size += unwritten[a]
+            if "axes" in eqn.params:
+                code += CODE + size
+            else:
+                for v in eqn.outvars:
+                    unwritten[v] = size
+        else:
+            for a in eqn.invars:
+                if a in unwritten:
+                    code += CODE + unwritten.pop(a)
+        if code > most:
+            return False
+    return code + sum([CODE + unwritten[a] for a in results if a in unwritten]) <= most
 
 
 def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:
@@ -84,16 +114,15 @@ def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:
       eqns: the equations, in order.
       results: the variables that are needed, whoever reads them.
     """
-    fused = list(map(is_fused, eqns))
+    weights = list(map(weight_in_loop, eqns))
     made = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
     written = {a for a in results if type(a) is not Literal}
-    for eqn, inner in zip(eqns, fused, strict=True):
-        if not inner:
+    for eqn, fused in zip(eqns, weights, strict=True):
+        if not fused:
             written.update(eqn.outvars)
             written.update(a for a in eqn.invars if type(a) is not Literal)
         elif "axes" in eqn.params:
             written.update(eqn.outvars)
-    weights = list(map(weight, eqns))
     kinds = [hash((eqn.primitive, *[v.aval for v in eqn.outvars])) for eqn in eqns]
     operands = [[a for a in eqn.invars if type(a) is not Literal] for eqn in eqns]
     inside = [[made[a] for a in each if a in made and a not in written] for each in operands]
@@ -101,7 +130,7 @@ def cost(eqns: Sequence[Eqn], results: Iterable[Any]) -> Cost:
     left = _MOST * len(eqns)
     code, run, seen = 0, 0, set()
     for i, eqn in enumerate(eqns):
-        if not fused[i] or not any(v in written for v in eqn.outvars):
+        if not weights[i] or not any(v in written for v in eqn.outvars):
             continue
         loop = _loop(inside, i, left)
         left -= len(loop)
