@@ -84,12 +84,14 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 if entry is not None:
                     if not entry.simple or next(_frees):
                         return entry.run(leaves)  # type: ignore[no-any-return]
-                    donated = entry.donated
-                    given_up = [leaves[i] for i in donated] if donated else ()
+                    given_up = entry.donated
                     if given_up:
+                        given_up = [leaves[i] for i in given_up]
                         let_go(given_up)
                     try:
-                        buffers = [*map(buffers_of, leaves), *map(buffers_of, entry.captured)]
+                        buffers = list(map(buffers_of, leaves))
+                        if entry.captured:
+                            buffers += map(buffers_of, entry.captured)
                     except AttributeError:
                         return entry.run(leaves)  # type: ignore[no-any-return]
                     if given_up and len(set(map(id, buffers))) < len(buffers):
