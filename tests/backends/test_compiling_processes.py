@@ -83,6 +83,23 @@ def test_it_ends_by_an_error(size: int, i: int) -> None:
     run("signal.raise_signal(signal.SIGINT)", size, i, -signal.SIGINT)
 
 
+def test_no_destructor_of_what_the_compiler_uses_runs() -> None:
+    """One that is registered while Python is torn down stands for those that the compiler registers meanwhile."""
+    code = """
+import builtins, ctypes
+libc = ctypes.CDLL(None)
+class Late:
+    register, abort = libc.on_exit, libc.abort
+    def __del__(self):
+        assert background._closing
+        self.register(self.abort, None)
+        print("registered")
+builtins.late, builtins.background = Late(), background
+sys.exit(3)
+"""
+    assert run(code, LARGE, 0, 3) == "registered\n"
+
+
 @pytest.mark.parametrize("i", times(0))
 def test_the_compiler_comes_back_while_python_is_torn_down(i: int) -> None:
     code = """

@@ -110,8 +110,10 @@ def _leave() -> None:
 
     Waiting for the compiler would take its time. Not waiting has two dangers. While Python is torn down, up to 3.13, it
     ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead, as
-    later releases do. And the C library frees what the compiler still uses: so the process ends without that, with the
-    status that it has.
+    later releases do. And the C library runs the destructors of what the compiler still uses: so the process ends before
+    them, with the status that it has. What makes it end has to be the last that is registered, as the last runs first;
+    the compiler registers destructors at work, of what it uses for the first time. So it is registered when the exit has
+    begun, by a destructor of this thread's variables: the C library runs these first.
     """
     global _closing
     with _guard:
@@ -122,7 +124,8 @@ def _leave() -> None:
         return
     try:
         libc = ctypes.CDLL(None)
-        libc.on_exit(libc._exit, None)  # which calls _exit(status)
+        # The function, its first argument, and something of the library that it belongs to. The second one is ignored.
+        libc.__cxa_thread_atexit_impl(libc.on_exit, libc._exit, libc._exit)
         libc.fflush(None)
     except (AttributeError, OSError, TypeError):  # another C library: there is no other way
         for thread in threads:
