@@ -108,12 +108,12 @@ def _take_turns() -> None:
 def _leave() -> None:
     """Let the process end although threads are at work, which cannot be told to stop.
 
-    Waiting for the compiler would take its time. Not waiting has two dangers. While Python is torn down, up to 3.13, it
-    ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead, as
-    later releases do. And the C library runs the destructors of what the compiler still uses: so the process ends before
-    them, with the status that it has. What makes it end has to be the last that is registered, as the last runs first;
-    the compiler registers destructors at work, of what it uses for the first time. So it is registered when the exit has
-    begun, by a destructor of this thread's variables: the C library runs these first.
+    Waiting for the compiler would take its time. Not waiting has two dangers. While Python is torn down, up to 3.13,
+    it ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead,
+    as later releases do. And the C library runs the destructors of what the compiler still uses: so the process ends
+    before them, with the status that it has. What ends it has to be registered last, as the last runs first, and the
+    compiler at work registers destructors of what it uses for the first time. So it is registered when the exit has
+    begun, by a destructor of this thread's variables: the C library runs these before all others.
     """
     global _closing
     with _guard:
