@@ -127,11 +127,12 @@ def test_narrow_floats_are_accumulated_in_float32() -> None:
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 @pytest.mark.parametrize("view", [lambda x: x, lambda x: x.transpose(2, 0, 1), lambda x: x[::2, :, ::-1]])
 def test_sums_of_many_float32_are_accurate_along_every_axis(axes: tuple[int, ...], view: Any) -> None:
-    x = view((RNG.random((1301, 3, 30)) + 1).astype(np.float32))
+    x = view((np.random.default_rng(7).random((1301, 3, 30)) + 1).astype(np.float32))
     exact = x.astype(np.float64).sum(axes)
     error = np.abs(host_reductions.reduce_sum(x, axes=axes) - exact) / np.abs(exact)
-    assert np.max(error) < 3e-7
-    # One after another, as NumPy sums along axes that are not contiguous, it is several times that.
+    # In half units in the last place: at most 5.6 with 60 other seeds. One after another, as NumPy sums along axes that
+    # are not contiguous, it is 16 to 60 where an axis is long.
+    assert np.max(error) < 8 * 2.0**-24
 
 
 def test_long_cumulative_sums_are_accurate() -> None:
