@@ -99,6 +99,17 @@ sys.exit(3)
     assert run(code, LARGE, 0) == (3, "registered\n")
 
 
+def test_no_thread_comes_back_when_python_is_gone() -> None:
+    """Nor in the time that there is between, of which there is more here."""
+    code = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.__cxa_thread_atexit_impl(libc.usleep, 500_000, libc._exit)
+sys.exit(3)
+"""
+    assert run(code, LARGE, 0) == (3, "")
+
+
 @pytest.mark.parametrize("i", times(0))
 def test_the_compiler_comes_back_while_python_is_torn_down(i: int) -> None:
     code = """

@@ -9,8 +9,10 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import os
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -108,12 +110,13 @@ def _take_turns() -> None:
 def _leave() -> None:
     """Let the process end although threads are at work, which cannot be told to stop.
 
-    Waiting for the compiler would take its time. Not waiting has two dangers. While Python is torn down, up to 3.13,
+    Waiting for the compiler would take its time. Not waiting has three dangers. While Python is torn down, up to 3.13,
     it ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead,
-    as later releases do. And the C library runs the destructors of what the compiler still uses: so the process ends
-    before them, with the status that it has. What ends it has to be registered last, as the last runs first, and the
-    compiler at work registers destructors of what it uses for the first time. So it is registered when the exit has
-    begun, by a destructor of this thread's variables: the C library runs these before all others.
+    as later releases do. When Python is gone, a thread that comes back is a crash: see :class:`_Asleep`. And the C
+    library runs the destructors of what the compiler still uses: so the process ends before them, with the status that
+    it has. What ends it has to be registered last, as the last runs first, and the compiler at work registers
+    destructors of what it uses for the first time. So it is registered when the exit has begun, by a destructor of this
+    thread's variables: the C library runs these before all others.
     """
     global _closing
     with _guard:
@@ -127,10 +130,45 @@ def _leave() -> None:
         # The function, its first argument, and something of the library that it belongs to. The second one is ignored.
         libc.__cxa_thread_atexit_impl(libc.on_exit, libc._exit, libc._exit)
         libc.fflush(None)
-    except (AttributeError, OSError, TypeError):  # another C library: there is no other way
+        vars(sys)["_pullback_threads"] = _Asleep(threads)
+    except (AttributeError, KeyError, OSError, TypeError):  # another system: there is no other way
         for thread in threads:
             thread.join()
         return
     if sys.version_info < (3, 14):
         with suppress(AttributeError, OSError):
             ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)
+
+
+_PAUSE = {"x86_64": b"34 ", "aarch64": b"73 "}  # how the kernel calls what a thread does that sleeps for good
+
+
+class _Asleep:
+    """Threads of which none is awake when this object is deleted, which Python does when it clears ``sys``.
+
+    jaxlib waits for its compiler in steps of 0.2 s. After each it takes the lock of the interpreter, to see whether the
+    user interrupts it. While Python is torn down, that puts the thread to sleep; a moment later, when Python has
+    forgotten its threads, it would read from address 0.
+
+    Raises:
+      OSError: the system does not say what threads do.
+      KeyError: nor does the table, for this processor.
+    """
+
+    def __init__(self, threads: list[threading.Thread]) -> None:
+        self._pause = _PAUSE[os.uname().machine]
+        self._awake = [open(f"/proc/self/task/{t.native_id}/syscall", "rb", buffering=0) for t in threads]  # noqa: SIM115
+
+    def __del__(self, now: Any = time.monotonic, sleep: Any = time.sleep) -> None:  # other names of the module are gone
+        end = now() + 1
+        while self._awake and now() < end:
+            file = self._awake[-1]
+            try:
+                file.seek(0)
+                sleeps = file.read().startswith(self._pause)
+            except OSError:  # the thread has ended
+                sleeps = True
+            if sleeps:
+                self._awake.pop().close()
+            else:
+                sleep(0.001)
