@@ -84,9 +84,9 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 if entry is not None:
                     if not entry.simple or next(_frees):
                         return entry.run(leaves)  # type: ignore[no-any-return]
-                    given_up = entry.donated
-                    if given_up:
-                        given_up = [leaves[i] for i in given_up]
+                    donated = entry.donated
+                    if donated:
+                        given_up = [leaves[i] for i in donated]
                         let_go(given_up)
                     try:
                         buffers = list(map(buffers_of, leaves))
@@ -94,10 +94,10 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                             buffers += map(buffers_of, entry.captured)
                     except AttributeError:
                         return entry.run(leaves)  # type: ignore[no-any-return]
-                    if given_up and len(set(map(id, buffers))) < len(buffers):
+                    if donated and len(set(map(id, buffers))) < len(buffers):
                         return entry.run(leaves)  # type: ignore[no-any-return]
                     outs = entry.collect(entry.execute(buffers), entry.handlers)
-                    if given_up:
+                    if donated:
                         delete(*given_up)
                     unflatten = entry.unflatten
                     if unflatten is None:
