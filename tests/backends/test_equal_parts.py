@@ -15,6 +15,7 @@ import pullback.numpy as jnp
 from pullback import Array, config, custom_jvp, debug, enable_x64, grad, hessian, jit, jvp, lax, make_jaxpr, tree, vmap
 from pullback.backends import equal_parts, fusions
 from pullback.backends.equal_parts import Kinds, Part, find, opened
+from pullback.core.jaxpr import ClosedJaxpr
 
 better_apart, WORTH = equal_parts.is_better_apart, equal_parts.WORTH
 STEPS = 6
@@ -184,6 +185,24 @@ def test_calls_are_opened() -> None:
 
     assert len({id(part.function) for part in parts_of(repeated(step), X)}) == 1
     np.testing.assert_allclose(jit(repeated(step))(X), whole(repeated(step), X), rtol=1e-5)
+
+
+def test_programs_are_opened_if_they_are_large_enough_with_what_they_call() -> None:
+    inner = jit(lambda x: jnp.sin(jnp.cos(x)))
+
+    def calls(count: int, more: int) -> ClosedJaxpr:
+        def program(x: Array) -> Array:
+            for _ in range(count):
+                x = inner(x)
+            for _ in range(more):
+                x = jnp.exp(x)
+            return x
+
+        return make_jaxpr(program)(X)
+
+    count, more = equal_parts.FEWEST // 2 - 1, 2
+    assert len(opened(calls(count, more)).jaxpr.eqns) == equal_parts.FEWEST
+    assert len(opened(calls(count, more - 1)).jaxpr.eqns) == count + more - 1
 
 
 def test_captured_arrays_are_operands() -> None:
