@@ -99,7 +99,7 @@ sys.exit(3)
 
 
 def test_no_thread_comes_back_when_python_is_gone() -> None:
-    """Nor in the time that there is between, of which there is more here."""
+    """The process ends half a second later than Python here, in which jaxlib asks for Python's lock twice."""
     code = """
 import ctypes
 libc = ctypes.CDLL(None)
@@ -125,16 +125,31 @@ builtins.late = Late()
     assert run(code, 4 + i % 4, 0) == (0, "")
 
 
-def test_it_does_not_wait_for_the_compiler() -> None:
-    code = """
+STATE_AT_THE_END = """
 import builtins
 class Late:
     write, ended = os.write, ended
     def __del__(self):
-        self.write(1, b"not yet" if not self.ended.is_set() else b"ended")
+        self.write(1, b"ended" if self.ended.is_set() else b"at work")
 builtins.late = Late()
 """
-    assert run(code, 200, 0) == (0, "not yet")
+
+
+def test_it_does_not_wait_for_the_compiler() -> None:
+    assert run(STATE_AT_THE_END, 200, 0) == (0, "at work")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "background._PAUSE.clear()",  # another processor
+        "background.open = lambda *args, **kwargs: os.stat('/nowhere')",  # no /proc
+        "background.ctypes.CDLL = lambda name: None",  # another C library
+    ],
+)
+def test_on_other_systems_it_waits_and_says_nothing(other: str) -> None:
+    code = f"{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
+    assert run(code, LARGE, 0) == (0, "ended")
 
 
 @pytest.mark.parametrize("i", times(1))

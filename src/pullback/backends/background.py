@@ -127,20 +127,21 @@ def _leave() -> None:
         return
     try:
         libc = ctypes.CDLL(None)
-        # The function, its first argument, and something of the library that it belongs to. The second one is ignored.
-        libc.__cxa_thread_atexit_impl(libc.on_exit, libc._exit, libc._exit)
-        libc.fflush(None)
-        vars(sys)["_pullback_threads"] = _Asleep(threads)
+        register, at_exit = libc.__cxa_thread_atexit_impl, libc.on_exit
+        asleep = _Asleep(threads)
+        if sys.version_info < (3, 14):
+            ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)
     except (AttributeError, KeyError, OSError, TypeError):  # another system: there is no other way
         for thread in threads:
             thread.join()
         return
-    if sys.version_info < (3, 14):
-        with suppress(AttributeError, OSError):
-            ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)
+    vars(sys)["_pullback_threads"] = asleep
+    # The function, its first argument, and something of the library that it belongs to. The second one is ignored.
+    register(at_exit, libc._exit, libc._exit)
+    libc.fflush(None)
 
 
-_PAUSE = {"x86_64": b"34 ", "aarch64": b"73 "}  # how the kernel calls what a thread does that sleeps for good
+_PAUSE = {"x86_64": b"34 ", "aarch64": b"73 "}  # the number of the system call by which a thread sleeps for good
 
 
 class _Asleep:
@@ -156,8 +157,10 @@ class _Asleep:
     """
 
     def __init__(self, threads: list[threading.Thread]) -> None:
+        self._awake: list[Any] = []
         self._pause = _PAUSE[os.uname().machine]
-        self._awake = [open(f"/proc/self/task/{t.native_id}/syscall", "rb", buffering=0) for t in threads]  # noqa: SIM115
+        for thread in threads:
+            self._awake.append(open(f"/proc/self/task/{thread.native_id}/syscall", "rb", buffering=0))  # noqa: SIM115
 
     def __del__(self, now: Any = time.monotonic, sleep: Any = time.sleep) -> None:  # other names of the module are gone
         end = now() + 1
