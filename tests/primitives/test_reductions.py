@@ -130,8 +130,8 @@ def test_sums_of_many_float32_are_accurate_along_every_axis(axes: tuple[int, ...
     x = view((np.random.default_rng(7).random((1301, 3, 30)) + 1).astype(np.float32))
     exact = x.astype(np.float64).sum(axes)
     error = np.abs(host_reductions.reduce_sum(x, axes=axes) - exact) / np.abs(exact)
-    # In units of 2**-24, the rounding of one sum: at most 5.6 with 60 other seeds. One after another, as NumPy sums along
-    # axes that are not contiguous, it is 16 to 60 where an axis is long.
+    # In units of 2**-24, the rounding of one sum: at most 5.6 with 60 other seeds. One after another, as NumPy sums
+    # along axes that are not contiguous, it is 16 to 60 where an axis is long.
     assert np.max(error) < 8 * 2.0**-24
 
 
