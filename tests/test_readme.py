@@ -1,4 +1,4 @@
-"""What the README shows works, and every target that it names exists."""
+"""What the README and the page on other libraries show works, and every target that they name exists."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def test_the_examples_run() -> None:
     figures = [float(x) for line in beyond for x in line.split()]
     expected = [0.5 / math.sqrt(2), -0.25 * 2**-1.5, 1.0, math.exp(1) / (1 + math.exp(1)) ** 2]
     assert all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(figures, expected, strict=True))
+
+
+def test_the_page_on_other_libraries_runs() -> None:
+    page = ROOT / "docs" / "coming_from.md"
+    text = page.read_text()
+    (found,) = re.finditer(r"```python\n(.*?)```", text, re.DOTALL)
+    lines_before = "\n" * text[: found.start(1)].count("\n")  # so that errors show the text of the page's lines
+    exec(compile(lines_before + found[1], str(page), "exec"), {})
 
 
 def test_the_targets_exist() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -102,7 +103,7 @@ def choices(draw: Any) -> Case:
         return lax.switch(number(t), functions, x, w)
 
     def plain(t: Any, x: Any, w: Any) -> Any:
-        i = min(max(int(np.floor(float(t))), 0), len(branches) - 1)
+        i = min(max(math.floor(t), 0), len(branches) - 1)
         return branch(branches[i], x * t, w)
 
     return Case(function, plain, [as_array(float(draw(st.integers(0, 2))) + 0.4), operand, weight])
@@ -126,7 +127,7 @@ def loops(draw: Any) -> Case:
         return lax.while_loop(lambda state: state["i"] < limit, body, {"i": 0, "c": carry})["c"]
 
     def plain(limit: Any, carry: Any, weights: Any) -> Any:
-        for i in range(int(np.ceil(float(limit)))):
+        for i in range(math.ceil(limit)):
             carry = step(limit, weights, i, carry)
         return carry
 

@@ -130,7 +130,7 @@ def params(p: Any, y: Any) -> Any:
 
 DIFFERENTIABLE: list[Case] = [
     derivative("output of shape (5,)", lambda: grad(sin)(x5), "scalar outputs", "sin at", HERE, "(5,)", "jacrev"),
-    derivative("a tuple as output", lambda: grad(lambda x: (x, x))(1.0), "scalar output", "(Traced<f32[]>", "has_aux"),
+    derivative("a tuple as output", lambda: grad(lambda x: (x, x))(1.0), "scalar output", "Traced<f32[]: 1.0>", "aux"),
     derivative("None as output", lambda: grad(lambda x: None)(1.0), "scalar output", "returned None"),
     derivative("an integer output", lambda: grad(lambda x: 3)(1.0), "real output", "i32[]", "float"),
     derivative("an integer input", lambda: grad(sin)(1), "grad needs real or complex inputs",
@@ -279,7 +279,7 @@ OPERANDS: list[Case] = [
     operand("eval_shape, a string output", lambda: eval_shape(text, 1.0), "text at", "'a' of type str"),
     *[
         argument(f"{t.__name__}, aux without a pair", lambda t=t: t(identity, has_aux=True)(1.0), "has_aux=True",
-             "identity at", _pair, "Traced<f32[]>")
+             "identity at", _pair, "Traced<f32[]: 1.0>")
         for t in (grad, value_and_grad, jacfwd, jacrev, hessian)
     ],
     argument("aux of three", lambda: grad(lambda x: (x, x, x), has_aux=True)(1.0), _pair, "a tuple of 3"),

@@ -107,6 +107,10 @@ class ConcretizationTypeError(PullbackError, TypeError):
     """A traced value was used where a concrete value is needed."""
 
 
+class LostDerivativeError(ConcretizationTypeError):
+    """Python would take the value of a number that is being differentiated, and the derivative would be lost."""
+
+
 class TracerBoolConversionError(ConcretizationTypeError):
     """A traced value was used as a condition in Python."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -195,6 +196,9 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
+_WITHOUT_DERIVATIVE = (bool, int, operator.index)
+
+
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
     """A value that Python may look at, converted by a function.
 
@@ -205,12 +209,17 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
     Raises:
       ConcretizationTypeError: the value is traced (a TypeError).
+      LostDerivativeError: the value is being differentiated, and what ``force`` makes of it would have no derivative.
 
     >>> concrete_or_error(int, 3.0, "a size")
     3
     """
     if isinstance(val, Tracer):
-        val = val._known(ConcretizationTypeError, context or "concrete_or_error", "Compute it outside of the function.")
+        what, instead = context or "concrete_or_error", "Compute it outside of the function."
+        if force in _WITHOUT_DERIVATIVE:
+            val = val._known(ConcretizationTypeError, what, instead)
+        else:
+            val = val.taken(what, instead)
     return val if force is None else force(val)
 
 

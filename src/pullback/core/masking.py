@@ -53,6 +53,9 @@ class MaskTracer(Tracer):
     def concrete(self) -> Any:
         return self.value.concrete() if isinstance(self.value, Tracer) else self.value
 
+    def differentiated(self) -> Tracer | None:
+        return self.value.differentiated() if isinstance(self.value, Tracer) else None
+
     def abstract_part(self) -> Tracer:
         return self.value.abstract_part() if isinstance(self.value, Tracer) else self
 

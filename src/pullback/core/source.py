@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
+import itertools
+import linecache
+import opcode
 import os
 import sys
 import traceback
@@ -85,6 +89,41 @@ def here() -> Location | None:
             return code, frame.f_lasti
         frame = frame.f_back
     return None
+
+
+def is_formatting() -> bool:
+    """Whether the caller's caller is at ``text % values``, by which C asks for the value of a number to print it."""
+    frame = sys._getframe(2)
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _REMAINDERS
+
+
+_BINARY_OP = opcode.opmap["BINARY_OP"]
+_REMAINDERS = (6, 19)  # Python's NB_REMAINDER and NB_INPLACE_REMAINDER
+
+
+def calling_expression() -> str:
+    """The user's expression that is being evaluated, as ``, in `math.sin(a)` at file:line``, where its text is known.
+
+    What is written in C, as ``math.sin`` is, has no frame: the expression says what was called.
+    """
+    location = here()
+    if location is None:
+        return ""
+    code, lasti = location
+    first, last, start, end = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
+    if first is None or last is None or start is None or end is None:
+        return f", at {describe(location)}"
+    lines = [linecache.getline(code.co_filename, n).encode() for n in range(first, last + 1)]  # columns count bytes
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    text = " ".join(line.decode(errors="replace").strip() for line in lines)
+    if dis.opname[code.co_code[lasti]] == "STORE_SUBSCR":
+        text = f"{text} = ..."
+    return f", in `{text}` at {describe(location)}" if 3 <= len(text) <= _LONGEST else f", at {describe(location)}"
+
+
+_LONGEST = 80
 
 
 def line_number(location: Location) -> int:

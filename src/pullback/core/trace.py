@@ -28,6 +28,7 @@ from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
     AllocationError,
     ConcretizationTypeError,
+    LostDerivativeError,
     MissingRuleError,
     PullbackError,
     TracerArrayConversionError,
@@ -371,6 +372,17 @@ class _State(threading.local):
         _switched_threads.add(self.switched)
 
 
+_FORMAT = (
+    'pullback.debug.print("{x:.3f}", x=x) prints the value when the function runs; without a format the type is shown.'
+)
+_BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
+_CONVERT = (
+    "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
+)
+_ARRAY = "Use the function of pullback.numpy, or take the value out of the transformed function with has_aux."
+_INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
+
+
 class Tracer(Array):
     """A value that belongs to a trace."""
 
@@ -418,7 +430,11 @@ class Tracer(Array):
         return self.aval.size
 
     def concrete(self) -> Any:
-        """The value that Python may look at, or None where it is not known."""
+        """The value that Python may look at, or None where it is not known; without its derivative."""
+        return None
+
+    def differentiated(self) -> Tracer | None:
+        """The tracer, this one or one that it wraps, of which a derivative is being taken."""
         return None
 
     def abstract_part(self) -> Tracer:
@@ -441,6 +457,26 @@ class Tracer(Array):
             raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value
 
+    def taken(self, what: str, instead: str = _CONVERT) -> Any:
+        """The value, for Python to compute with.
+
+        Raises:
+          ConcretizationTypeError: it is not known.
+          LostDerivativeError: its derivative is being taken, and would be lost.
+        """
+        value = self._known(ConcretizationTypeError, what, instead)
+        own = self.differentiated()
+        if own is None:
+            return value
+        lost = LostDerivativeError(
+            f"{what} would lose a derivative{source.calling_expression()}: it takes the value of an array of type "
+            f"{own.aval}, whose derivative is being taken by {own._trace.describe()}.\nCompute with the functions of "
+            "pullback.numpy, as with jnp.sin for math.sin. Where the value alone is wanted, stop the derivative first, "
+            "as in float(lax.stop_gradient(x))."
+        )
+        lost.trace = own._trace
+        raise lost
+
     def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
         """The error for a value that Python may not look at, or for one that leaked."""
         part = self.abstract_part()
@@ -461,13 +497,17 @@ class Tracer(Array):
         )
 
     def __float__(self) -> float:
-        return float(self._known(ConcretizationTypeError, "float()", _CONVERT))
+        if (
+            self.differentiated() is not None and source.is_formatting()
+        ):  # "%.3f" % x shows the value, as f"{x:.3f}" does
+            return float(self._known(ConcretizationTypeError, "a format", _FORMAT))
+        return float(self.taken("float()"))
 
     def __int__(self) -> int:
         return int(self._known(ConcretizationTypeError, "int()", _CONVERT))
 
     def __complex__(self) -> complex:
-        return complex(self._known(ConcretizationTypeError, "complex()", _CONVERT))
+        return complex(self.taken("complex()"))
 
     def __index__(self) -> int:
         known = self._known(TracerIntegerConversionError, "a Python index, range() or shape", _INDEX)
@@ -480,8 +520,26 @@ class Tracer(Array):
             _ARRAY,
         )
 
+    def shown(self) -> Any:
+        """The value that is printed, or None where it is not known: that of all examples under ``vmap``."""
+        return self.concrete()
+
     def __repr__(self) -> str:
-        return f"Traced<{self.aval}> by {self._trace.transformation}"
+        value = self.shown()
+        elements = "" if value is None else ": " + " ".join(map(str.strip, str(value).splitlines()))
+        return f"Traced<{self.aval}{elements}> by {self._trace.transformation}"
+
+    def __str__(self) -> str:
+        value = self.shown()
+        return repr(self) if value is None else str(value)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        value = self.shown()
+        if value is None:
+            raise self._unknown(ConcretizationTypeError, f"the format {spec!r} needs a concrete value", _FORMAT)
+        return format(value, spec)
 
     def __reduce__(self) -> Any:
         raise TypeError(f"traced values cannot be pickled: {self!r}")
@@ -491,14 +549,6 @@ class Tracer(Array):
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
-
-
-_BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
-_CONVERT = (
-    "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
-)
-_ARRAY = "Use the function of pullback.numpy, or take the value out of the transformed function with has_aux."
-_INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
 
 
 class EvalTrace(Trace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,8 +28,10 @@ from pullback.core.errors import (
     ConcretizationTypeError,
     IndexingError,
     KeyConversionError,
+    NotDifferentiableError,
     UnsupportedArgumentError,
 )
+from pullback.core.trace import Tracer
 from pullback.numpy import operators
 from pullback.transforms.programs import sharded_arrays, transfer
 
@@ -173,6 +176,15 @@ class Methods:
             raise TypeError("iteration over an array without axes")
         return iter(_iterate(self))
 
+    def __floor__(self) -> int:
+        return math.floor(_looked_at(self))
+
+    def __ceil__(self) -> int:
+        return math.ceil(_looked_at(self))
+
+    def __trunc__(self) -> int:
+        return math.trunc(_looked_at(self))
+
     def __contains__(self, value: Any) -> bool:
         return bool(_any(_equal(self, value)))
 
@@ -209,6 +221,11 @@ class Methods:
             return _complex(self.real.byteswap(), self.imag.byteswap())
         if self.dtype.itemsize == 1:
             return _copy(self)
+        if isinstance(self, Tracer) and self.differentiated() is not None:
+            raise NotDifferentiableError(
+                f"byteswap() of an array of type {self.aval} would lose the derivative that is being taken: stop it "
+                "first, as in lax.stop_gradient(x).byteswap()"
+            )
         return bitcast_convert_type(_flip(bitcast_convert_type(self, np.dtype(np.uint8)), -1), self.dtype)
 
     def on_device_size_in_bytes(self) -> int:
@@ -317,17 +334,24 @@ class Methods:
         return self.sharding.is_fully_replicated
 
 
+def _looked_at(x: Any) -> Any:
+    """A number as Python's, for what has no derivative: an integer near it."""
+    while not isinstance(x, ArrayImpl):
+        x = x._known(ConcretizationTypeError, "math.floor, ceil or trunc", "Use jnp.floor, jnp.ceil or jnp.trunc.")
+    return np.asarray(_scalar(x._value, "math.floor, ceil or trunc")).item()
+
+
 def _known_array(x: Any, what: str) -> ArrayImpl:
     """An array whose parts Python may look at."""
     while not isinstance(x, ArrayImpl):
-        x = x._known(ConcretizationTypeError, what, "Ask for them outside of the transformed function.")
+        x = x.taken(what, "Ask for them outside of the transformed function.")
     return x
 
 
 def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
     """The elements of an array that Python may look at."""
     while not isinstance(x, ArrayImpl):
-        x = x._known(ConcretizationTypeError, what, "Return the array from the transformed function instead.")
+        x = x.taken(what, "Return the array from the transformed function instead.")
     return host_value(x)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from pullback.backends import host, host_narrow
 from pullback.core import dtypes
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import DtypeError, NotDifferentiableError, ShapeError
 from pullback.core.trace import Primitive, Rule
-from pullback.core.types import MappedAxis, ShapedArray
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import (
     ANY,
@@ -25,7 +25,6 @@ from pullback.primitives.checks import (
     ORDERED,
 )
 from pullback.primitives.declare import COMPOSED, elementwise
-from pullback.primitives.rules import jvp_zero
 
 _bool = np.dtype(bool)
 _int32 = np.dtype(np.int32)
@@ -150,7 +149,21 @@ def bitcast_convert_type(x: Any, dtype: Any) -> Any:
 
 
 bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False)
-bitcast_convert_type_p.jvp_rule = jvp_zero(bitcast_convert_type_p)
+
+
+@bitcast_convert_type_p.jvp
+def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    """Integers have no derivative. The bits of one kind of float read as another would be a number without its own."""
+    (x,), (t,) = primals, tangents
+    if x.dtype == new_dtype:
+        return x, t
+    if dtypes.is_inexact(new_dtype):
+        raise NotDifferentiableError(
+            f"the bits of an array of {dtypes.short_name(x.dtype)}, whose derivative is being taken, would be read as "
+            f"{dtypes.short_name(new_dtype)}: the derivative would be lost. astype(...) converts numbers; where the "
+            "bits are wanted, stop the derivative first: lax.stop_gradient(x)."
+        )
+    return bitcast_convert_type(x, new_dtype), ZERO
 
 
 @bitcast_convert_type_p.host

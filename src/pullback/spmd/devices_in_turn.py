@@ -129,6 +129,9 @@ class Part(Tracer):
     def concrete(self) -> Any:
         return self.value.concrete() if isinstance(self.value, Tracer) else self.value
 
+    def differentiated(self) -> Tracer | None:
+        return self.value.differentiated() if isinstance(self.value, Tracer) else None
+
     def __repr__(self) -> str:
         return f"Part({self.value!r})"
 

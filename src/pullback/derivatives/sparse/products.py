@@ -55,6 +55,7 @@ def elements(
     of_columns, of_rows = colouring.counts
     places = colouring.places
     if not of_columns + of_rows:
+        run(*primals)  # for its effects
         return pnp.zeros(len(places), primals[0].dtype if primals else None)
 
     def products(*xs: Any) -> list[Any]:

@@ -27,7 +27,11 @@ class Direction(enum.IntEnum):
 
 
 class PrimalTracer(Tracer):
-    """A value, ``primal``, with derivatives."""
+    """A value with derivatives.
+
+    Attributes:
+      primal: the value alone. What is computed from it has no derivative, as after ``lax.stop_gradient``.
+    """
 
     __slots__ = ("primal",)
 
@@ -65,6 +69,13 @@ class PrimalTracer(Tracer):
     def abstract_part(self) -> Tracer:
         value = self._seen()
         return value.abstract_part() if isinstance(value, Tracer) else self
+
+    def differentiated(self) -> Tracer | None:
+        return self
+
+    def shown(self) -> Any:
+        value = self.primal
+        return value.shown() if isinstance(value, Tracer) else value
 
 
 class JVPTracer(PrimalTracer):

@@ -17,9 +17,15 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from pullback.core.trace import Primitive, state
 from pullback.primitives.contraction import dot_general_p
 from pullback.transforms.interpreters.inlining import flattened, programs_in_step
-from pullback.transforms.programs.callbacks import as_compiled, debug_callback_p, io_callback_p, pure_callback_p
+from pullback.transforms.programs.callbacks import (
+    as_compiled,
+    debug_callback_p,
+    io_callback_p,
+    kept_callback_p,
+    pure_callback_p,
+)
 
-CALLBACKS = (debug_callback_p, io_callback_p, pure_callback_p)
+CALLBACKS = (debug_callback_p, io_callback_p, pure_callback_p, kept_callback_p)
 
 
 class Step(NamedTuple):

@@ -11,7 +11,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, overload
 
@@ -33,7 +33,7 @@ from pullback.core.errors import (
     of_host_function,
 )
 from pullback.core.lists import merge_lists, partition_list
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import expand_dims, moveaxis
 from pullback.primitives.slicing import front
@@ -163,6 +163,12 @@ def _given(value: np.ndarray[Any, Any]) -> Any:
 debug_callback_p = Primitive("debug_callback", multiple_results=True, keeps_weak_type=False, effect=True)
 pure_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False)
 io_callback_p = Primitive("io_callback", multiple_results=True, keeps_weak_type=False, effect=True)
+kept_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False, effect=True)
+"""A pure callback of a function that closes over a traced value, which a program may not leave out.
+
+If the function asks for the value, that is an error when the program runs. A derivative that does not need the result
+would not run it, and would be zero instead.
+"""
 
 
 class NotRepeatable(Exception):
@@ -274,7 +280,7 @@ def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **param
 
 _BOOL = np.dtype(bool)
 
-for _primitive in (debug_callback_p, pure_callback_p, io_callback_p):
+for _primitive in (debug_callback_p, pure_callback_p, io_callback_p, kept_callback_p):
     _primitive.abstract_eval(lambda *avals, call, **params: call.avals)
     _primitive.lowering(partial(_lowering, _primitive))
     _primitive.impl(partial(_evaluate_once if _primitive.effect else _evaluate, _primitive))
@@ -296,8 +302,8 @@ def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: A
     )
 
 
-pure_callback_p.jvp(partial(_no_derivative, pure_callback_p))
-io_callback_p.jvp(partial(_no_derivative, io_callback_p))
+for _primitive in (pure_callback_p, io_callback_p, kept_callback_p):
+    _primitive.jvp(partial(_no_derivative, _primitive))
 
 
 # Batching
@@ -325,15 +331,16 @@ def _io_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, ordered: boo
     return _loop(io_callback_p, axis, args, dims, call=call, ordered=False)
 
 
-@pure_callback_p.batch
-def _pure_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_method: str | None) -> Any:
+def _pure_batch(
+    primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_method: str | None
+) -> Any:
     if vmap_method is None:
         raise CallbackError(
             f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
             f"{', '.join(map(repr, VMAP_METHODS))}: the first calls the function for each example."
         )
     if vmap_method.startswith("sequential"):
-        return _loop(pure_callback_p, axis, args, dims, call=call, vmap_method=vmap_method)
+        return _loop(primitive, axis, args, dims, call=call, vmap_method=vmap_method)
     values = []
     for x, d in zip(args, dims, strict=True):
         if d is not None or vmap_method == "broadcast_all":
@@ -341,8 +348,12 @@ def _pure_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_metho
         elif vmap_method == "expand_dims":
             x = expand_dims(x, (0,))
         values.append(x)
-    outs = pure_callback_p.bind(*values, call=call.batched(axis.size), vmap_method=vmap_method)
+    outs = primitive.bind(*values, call=call.batched(axis.size), vmap_method=vmap_method)
     return outs, [0] * len(outs)
+
+
+for _primitive in (pure_callback_p, kept_callback_p):
+    _primitive.batch(partial(_pure_batch, _primitive))
 
 
 # The public functions ------------------------------------------------------------------------------------------------
@@ -365,6 +376,19 @@ def _call_for_results(
     avals = [abstractify(x).update(weak_type=False) for x in declared]
     call = HostFunction(who, function, in_tree, avals)
     return tree.unflatten(out_tree, primitive.bind(*operands, call=call, **params))
+
+
+def _closes_over_traced(function: Any) -> bool:
+    """Whether a function refers to a traced value: in its closure, its defaults or what is bound to it."""
+    held: list[Any] = []
+    while isinstance(function, partial):
+        held += [*function.args, *function.keywords.values()]
+        function = function.func
+    held += source.attribute(function, "__defaults__") or ()
+    for cell in source.attribute(function, "__closure__") or ():
+        with suppress(ValueError):  # an empty cell
+            held.append(cell.cell_contents)
+    return any(isinstance(x, Tracer) for x in held)
 
 
 @api_boundary
@@ -421,7 +445,8 @@ def pure_callback(
             f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
             f"{vmap_method!r}"
         )
-    return _call_for_results(pure_callback_p, callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method)
+    primitive = pure_callback_p if state.trace.eager or not _closes_over_traced(callback) else kept_callback_p
+    return _call_for_results(primitive, callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method)
 
 
 @api_boundary
