@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,21 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import array, source, tree
-from pullback.core.array import (
-    SCALARS,
-    Absent,
-    Array,
-    ArrayImpl,
-    PlacedArray,
-    as_array,
-    number_dtype,
-    resolve_weak_scalars,
-    typeof,
-)
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray, as_array, number_dtype
 from pullback.core.array import recorders as recorders
 from pullback.core.config import Config, config, observe
 from pullback.core.errors import (
-    AllocationError,
     ConcretizationTypeError,
     LostDerivativeError,
     MissingRuleError,
@@ -38,6 +26,8 @@ from pullback.core.errors import (
 )
 from pullback.core.locks import renewed
 from pullback.core.registry import Registry
+from pullback.core.rule_errors import explain as explain
+from pullback.core.rule_errors import missing_rule as missing_rule
 from pullback.core.rule_kinds import Rule as Rule
 from pullback.core.rule_kinds import RuleKind as RuleKind
 from pullback.core.types import MappedAxis, ShapedArray
@@ -260,14 +250,6 @@ class Primitive:
 
     def __deepcopy__(self, memo: Any) -> Primitive:
         return self
-
-
-def missing_rule(primitive: Primitive, rule: str, need: str, instead: str = "") -> MissingRuleError:
-    """The error for a primitive without the rule that a transformation needs; ``instead`` says what does without it."""
-    return MissingRuleError(
-        f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
-        f"register one with @{primitive.name}_p.{rule}{instead}"
-    )
 
 
 class Trace:
@@ -688,28 +670,6 @@ def _fit_scalars(values: list[Any]) -> None:
         for i, v in enumerate(values):
             if type(v) in SCALARS:
                 values[i] = np.asarray(v, dtype)[()]
-
-
-def explain(error: Exception, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-    """The error of the abstract evaluation rule for these operands, or else NumPy's own."""
-    if isinstance(error, PullbackError):
-        return error
-    if primitive.host_rule is None:
-        return missing_rule(primitive, "host", "evaluation")
-    if isinstance(error, MemoryError) or (isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error))):
-        avals = ", ".join(str(typeof(x)) for x in args)
-        shown = ", ".join(f"{k}={v}" for k, v in params.items())
-        return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
-    if primitive.abstract_eval_rule is not None:
-        try:
-            primitive.abstract_eval_rule(*resolve_weak_scalars([typeof(x) for x in args], args), **params)
-        except Exception as better:
-            return better.with_traceback(None)
-    return error
-
-
-_TOO_LARGE = "(array|iterator) is too (big|large)|[Mm]aximum (allowed|supported) dimension"
-"""What NumPy says of shapes whose sizes overflow, in a ValueError."""
 
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:

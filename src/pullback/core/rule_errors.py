@@ -1,0 +1,40 @@
+"""Errors about the rules of operations: one that is missing, and what a host rule's failure means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.array import resolve_weak_scalars, typeof
+from pullback.core.errors import AllocationError, MissingRuleError, PullbackError
+
+
+def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> MissingRuleError:
+    """The error for a primitive without the rule that a transformation needs; ``instead`` says what does without it."""
+    return MissingRuleError(
+        f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
+        f"register one with @{primitive.name}_p.{rule}{instead}"
+    )
+
+
+def explain(error: Exception, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Exception:
+    """The error of the abstract evaluation rule for these operands, or else NumPy's own."""
+    if isinstance(error, PullbackError):
+        return error
+    if primitive.host_rule is None:
+        return missing_rule(primitive, "host", "evaluation")
+    if isinstance(error, MemoryError) or (isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error))):
+        avals = ", ".join(str(typeof(x)) for x in args)
+        shown = ", ".join(f"{k}={v}" for k, v in params.items())
+        return AllocationError(f"no memory for the result of {primitive.name}({avals}) [{shown}]: {error}")
+    if primitive.abstract_eval_rule is not None:
+        try:
+            primitive.abstract_eval_rule(*resolve_weak_scalars([typeof(x) for x in args], args), **params)
+        except Exception as better:
+            return better.with_traceback(None)
+    return error
+
+
+_TOO_LARGE = "(array|iterator) is too (big|large)|[Mm]aximum (allowed|supported) dimension"
+"""What NumPy says of shapes whose sizes overflow, in a ValueError."""
