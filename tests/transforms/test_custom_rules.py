@@ -35,13 +35,16 @@ from pullback import (
     jacfwd,
     jit,
     jvp,
+    lax,
     linearize,
     make_jaxpr,
     tree_util,
     vjp,
     vmap,
 )
+from pullback.core.errors import ClosedOverError
 from pullback.core.jaxpr import jaxpr_as_fun
+from pullback.derivatives import taylor
 from pullback.errors import UnexpectedTracerError
 from pullback.transforms.custom.rule_adapter import CustomVJPPrimal, SymbolicZero
 
@@ -459,11 +462,26 @@ def test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_jvp(c
     def run(scale: Any, x: Any) -> Any:
         return f({"by": scale, "how": "times"}, x)
 
-    close(compiled(grad(run, (0, 1)))(5.0, 2.0), (0.0, 15.0))
-    close(compiled(grad(lambda x: run(x, x)))(5.0), 15.0)
-    close(compiled(lambda x: jvp(run, (x, x), (1.0, 1.0))[1])(5.0), 15.0)
+    close(compiled(grad(run, 1))(5.0, 2.0), 15.0)
+    close(compiled(grad(lambda x: run(lax.stop_gradient(x), x)))(5.0), 15.0)
     close(compiled(vmap(grad(run, 1), (0, None)))(x3, 2.0), 3.0 * x3)
-    close(compiled(jacfwd(jacfwd(lambda x: run(x, x))))(5.0), 0.0)
+    same = lambda x: run(x, x)
+    for lost in (
+        grad(run, (0, 1)),
+        lambda x, _: jvp(same, (x,), (1.0,))[1],
+        lambda x, _: jacfwd(jacfwd(same))(x),
+        lambda x, _: taylor(same, x, 1)[1],
+        lambda x, _: grad(lambda x: vmap(lambda _: same(x))(x3).sum())(x),
+        lambda x, _: grad(lambda x: vmap(same)(x * x3).sum())(x),
+        lambda x, _: grad(jit(same))(x),
+        lambda x, _: grad(lambda x: lax.scan(lambda c, _: (run(x, c), None), x, None, length=2)[0])(x),
+    ):
+        with pytest.raises(ClosedOverError):
+            compiled(lost)(5.0, 2.0)
+    with pytest.raises(
+        ClosedOverError, match=r"argument 0 of .* is one of nondiff_argnums, but the derivative .* lost"
+    ):
+        grad(same)(5.0)
 
 
 def test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_vjp() -> None:

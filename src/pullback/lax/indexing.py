@@ -250,15 +250,14 @@ def gather(
     >>> print(lax.gather(pnp.array([[0, 1], [2, 3]]), pnp.array([[1]]), numbers, (1, 2)))
     [[2 3]]
     """
-    return bind(
-        indexing.gather_p,
+    return indexing.gather(
         array_operand("gather", operand),
         array_operand("gather", start_indices),
-        dimension_numbers=dimension_numbers,
-        slice_sizes=ints(slice_sizes),
+        dimension_numbers,
+        ints(slice_sizes),
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
-        mode=GatherScatterMode.from_any(mode),
+        mode=mode,
         fill_value=fill_value,
     )
 

@@ -86,7 +86,7 @@ class IndexUpdateRef:
         0.0
         """
         parsed = None if mode is None else GatherScatterMode.from_any(mode)
-        if fill_value is not None and type(fill_value) not in SCALARS:
+        if fill_value is not None and type(fill_value) not in SCALARS and not isinstance(fill_value, Tracer):
             fill_value = np.asarray(fill_value).item()
         return read(
             self.array, self.index, parsed, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices

@@ -10,9 +10,9 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import reductions, sorting, ufuncs
 from pullback.numpy.creation import array
-from pullback.numpy.promotion import axis_index, inexact_operand, named, promote_all
+from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, promote_all
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives import slicing
 
 
 @named
@@ -98,31 +98,27 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
       p: angles, say.
       discont: differences up to this one are left alone too; half the period by default.
       axis: along which axis.
-      period: the period.
+      period: the period, a number; differentiable too.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.unwrap(pnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))
     [0. 3. 6. 7.]
     """
-    p = inexact_operand("unwrap", p)
+    p, period = (inexact_operand("unwrap", v) for v in promote_all("unwrap", (p, period)))
     i = axis_index(axis, len(p.shape), "unwrap")
     size = p.shape[i]
     if size < 2:
         return p
     steps = ops.sub(slicing.slice_in_dim(p, 1, size, i), slicing.slice_in_dim(p, 0, size - 1, i))
-    half = period / 2
+    half = ops.div(period, 2)
     wrapped = ops.sub(ufuncs.remainder(ops.add(steps, half), period), half)
-    wrapped = ops.where(ops.and_p.bind(ops.eq(wrapped, -half), ops.gt(steps, 0)), _full(wrapped, half), wrapped)
+    wrapped = ops.where(ops.and_p.bind(ops.eq(wrapped, ops.neg(half)), ops.gt(steps, 0)), half, wrapped)
     correction = ops.sub(wrapped, steps)
-    limit = half if discont is None else discont
+    limit = half if discont is None else _as(operand("unwrap", discont), steps)
     correction = ops.where(ops.lt(ops.abs(steps), limit), 0, correction)
     shifts = reductions.cumsum(correction, i)
     first = slicing.slice_in_dim(p, 0, 1, i)
     return slicing.concatenate([first, ops.add(slicing.slice_in_dim(p, 1, size, i), shifts)], i)
-
-
-def _full(x: Any, value: Any) -> Any:
-    return shapes.full((), value, x.dtype)
 
 
 __all__ = ["interp", "unwrap"]

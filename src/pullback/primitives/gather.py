@@ -13,11 +13,13 @@ import numpy as np
 
 from pullback.backends import host_indexing
 from pullback.core import dtypes
+from pullback.core.array import Array
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, Tracer
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
+from pullback.primitives.elementwise import convert_element_type, where
 from pullback.primitives.windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -51,8 +53,8 @@ def gather(
       unique_indices: a promise that the windows do not overlap.
       indices_are_sorted: a promise that the index vectors are in order.
       mode: what becomes of windows that are not inside.
-      fill_value: what they hold with ``FILL_OR_DROP``; by default NaN, or the least signed, the greatest unsigned
-        integer, or True.
+      fill_value: what they hold with ``FILL_OR_DROP``, a number or an array without axes; by default NaN, or the least
+        signed, the greatest unsigned integer, or True.
 
     Returns:
       The windows, in an array with the batch axes of the indices and the axes of a window.
@@ -63,16 +65,27 @@ def gather(
     [[4. 5.]
      [0. 1.]]
     """
-    return gather_p.bind(
-        x,
-        indices,
-        dimension_numbers=dimension_numbers,
-        slice_sizes=tuple(slice_sizes),
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=GatherScatterMode.from_any(mode),
-        fill_value=fill_value,
-    )
+    params = {
+        "dimension_numbers": dimension_numbers,
+        "slice_sizes": tuple(slice_sizes),
+        "indices_are_sorted": indices_are_sorted,
+        "unique_indices": unique_indices,
+        "mode": (mode := GatherScatterMode.from_any(mode)),
+    }
+    if isinstance(fill_value, Array) and mode is GatherScatterMode.FILL_OR_DROP:
+        return _filled(x, indices, fill_value, params)
+    return gather_p.bind(x, indices, fill_value=fill_value, **params)
+
+
+def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:
+    """A gather whose fill is a value, and no parameter: it may be traced, and has a derivative of its own."""
+    if fill_value.shape:
+        raise ShapeError(f"gather: fill_value must be a number, got an array of shape {fill_value.shape}")
+    if not isinstance(fill_value, Tracer):
+        return gather_p.bind(x, indices, fill_value=fill_value._value.item(), **params)  # type: ignore[attr-defined]
+    inside = gather_p.bind(shapes.full(x.shape, True, np.dtype(bool)), indices, fill_value=False, **params)
+    found = gather_p.bind(x, indices, fill_value=0, **params)
+    return where(inside, found, convert_element_type(fill_value, found.dtype, found.weak_type))
 
 
 gather_p = Primitive("gather", keeps_weak_type=False)

@@ -274,6 +274,7 @@ class custom_jvp(CustomFunction[P, R]):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
+      ClosedOverError: an argument of ``nondiff_argnums`` is given a value whose derivative is being taken (a TypeError).
       CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -294,6 +295,14 @@ class custom_jvp(CustomFunction[P, R]):
     _rule, _equation = "jvp", custom_jvp_call_p
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
+        for x in tree.leaves(value):
+            if isinstance(x, Tracer) and x.differentiated() is not None:
+                raise ClosedOverError(
+                    f"argument {i} of {self.described} is one of nondiff_argnums, but the derivative with respect to "
+                    f"the value that it was given is being taken, and would be lost: {x!r}. Pass it as an ordinary "
+                    "argument, for whose tangent the rule may answer; lax.stop_gradient(x) is its value alone. The "
+                    f"value comes from {x.origin()}"
+                )
         return tree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
 
 

@@ -59,6 +59,9 @@ class BatchTracer(Tracer):
         """Whether the type gives way to that of other operands."""
         return self.value.weak_type  # type: ignore[no-any-return]
 
+    def differentiated(self) -> Tracer | None:
+        return self.value.differentiated() if isinstance(self.value, Tracer) else None
+
     def shown(self) -> Any:
         value = self.value.shown() if isinstance(self.value, Tracer) else self.value
         return None if value is None else Examples(value, self._trace.axis.size, self.dim)
