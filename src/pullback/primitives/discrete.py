@@ -84,6 +84,7 @@ round_p = elementwise("round", of=FLOAT, host=host.round_, hlo="round_nearest_ev
 nextafter_p = elementwise(
     "nextafter", doc=("The float next to ``x`` towards ``y``.", "0.0, 1.0", "1e-45"),
     of=FLOAT, arity=2, host=np.nextafter, hlo=COMPOSED,
+    jvp=(lambda t, x, y, ans: shapes.broadcast_to(t, ans.shape), None),
 )  # fmt: skip
 is_finite_p = elementwise(
     "is_finite", doc=("Whether ``x`` is neither infinite nor NaN.", "1.0", "True"),

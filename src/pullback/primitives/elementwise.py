@@ -1054,10 +1054,10 @@ def _select_n_transpose(ct: Any, which: Any, *cases: Any) -> Any:
 
 clamp_p = elementwise(
     "clamp", of=VALUE, arity=3, host=host.clamp, hlo="clamp", hlo_complex=COMPOSED,
-    jvp=(
-        lambda t, low, x, high, ans: where(gt(low, x), t, 0),
+    jvp=(  # of bounds in the wrong order it is the upper one
+        lambda t, low, x, high, ans: where(and_p.bind(gt(low, x), le_p.bind(low, high)), t, 0),
         lambda t, low, x, high, ans: where(and_p.bind(gt(x, low), lt(x, high)), t, 0),
-        lambda t, low, x, high, ans: where(gt(x, high), t, 0),
+        lambda t, low, x, high, ans: where(or_p.bind(gt(x, high), gt(low, high)), t, 0),
     ),
 )  # fmt: skip
 

@@ -234,9 +234,10 @@ def triangular(
     right = parameter("triangular", "right", right, found)
     size = drawn_shape("triangular", shape, left=left.shape, mode=mode.shape, right=right.shape)
     u, width = unit(words, size, found), ops.sub(right, left)
-    rising = ops.add(left, ops.sqrt(ops.mul(ops.mul(u, width), ops.sub(mode, left))))
-    falling = ops.sub(right, ops.sqrt(ops.mul(ops.mul(ops.sub(1, u), width), ops.sub(right, mode))))
-    out = ops.where(ops.lt(u, ops.div(ops.sub(mode, left), width)), rising, falling)
+    rises = ops.lt(u, ops.div(ops.sub(mode, left), width))
+    up = ops.where(rises, ops.mul(ops.mul(u, width), ops.sub(mode, left)), 1)  # the square root has no derivative at 0
+    down = ops.where(rises, 1, ops.mul(ops.mul(ops.sub(1, u), width), ops.sub(right, mode)))
+    out = ops.where(rises, ops.add(left, ops.sqrt(up)), ops.sub(right, ops.sqrt(down)))
     ordered = ops.and_p.bind(ops.le_p.bind(left, mode), ops.le_p.bind(mode, right))
     return constrained(_valid(ordered, out), out_sharding, "random.triangular")
 

@@ -417,7 +417,8 @@ class Discrete(Distribution):
         formula = self._search(kind) if known is None else known
 
         def compute(*args: Any) -> Any:
-            q, *parameters, loc = [None if x is None else stop_gradient(x) for x in args]
+            loc = args[-1]
+            q, *parameters = map(stop_gradient, args[:-1])
             low, high = self.ends(*parameters)
             below = ops.sub(_full(q, low), 1)
             at_zero, at_one = (below, high) if kind == "ppf" else (high, below)
