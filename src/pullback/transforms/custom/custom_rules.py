@@ -274,7 +274,7 @@ class custom_jvp(CustomFunction[P, R]):
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      ClosedOverError: an argument of ``nondiff_argnums`` is given a value whose derivative is being taken (a TypeError).
+      ClosedOverError: an argument of ``nondiff_argnums`` is a value whose derivative is being taken (a TypeError).
       CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
 
     >>> import pullback.numpy as pnp
