@@ -567,14 +567,14 @@ class EvalTrace(Trace):
                     a, b = x._held, y._held
                     values: Any = (x._value if type(a) is Absent else a, y._value if type(b) is Absent else b)
                     weak = x.weak_type and y.weak_type and primitive.keeps_weak_type
-                elif type(y) in SCALARS and x._held.dtype.kind != "V":
+                elif type(y) in SCALARS and x._held.dtype.isbuiltin == 1:
                     values = (x._value, y)
                     weak = x.weak_type and primitive.keeps_weak_type
                 else:
                     values, weak = host_operands(primitive, args)
                     if values is None:
                         return self.elsewhere(primitive, args, params)
-            elif type(x) in SCALARS and type(y) is ArrayImpl and y._held.dtype.kind != "V":
+            elif type(x) in SCALARS and type(y) is ArrayImpl and y._held.dtype.isbuiltin == 1:
                 values = (x, y._value)
                 weak = y.weak_type and primitive.keeps_weak_type
             else:
@@ -666,7 +666,7 @@ def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any
 def _fit_scalars(values: list[Any]) -> None:
     """Give Python numbers a dtype where NumPy would not find the right one by itself."""
     dtype = number_dtype(values)
-    if dtype.kind == "V" or all(type(v) in SCALARS for v in values):
+    if dtype.isbuiltin != 1 or all(type(v) in SCALARS for v in values):
         for i, v in enumerate(values):
             if type(v) in SCALARS:
                 values[i] = np.asarray(v, dtype)[()]
