@@ -346,3 +346,10 @@ def test_out_and_where_are_refused(name: str) -> None:
     g = custom_jvp(f)  # whose rules take all arguments by position
     g.defjvp(lambda xs, ts: (f(*xs), f(*xs)))
     assert np.array_equal(g(*operands), f(*operands))
+
+
+def test_a_star_brings_the_names_that_are_imported_late_too() -> None:
+    names: dict[str, Any] = {}
+    exec("from pullback import *", names)
+    assert {"grad", "lax", "tree", "random", "nn", "custom_vjp", "checkpoint"} <= names.keys()
+    assert set(names) - {"__builtins__"} == {name for name in dir(pullback) if not name.startswith("_")}

@@ -192,6 +192,8 @@ if not TYPE_CHECKING:  # for whom a name that is not there is an error
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
             return importlib.import_module(f"pullback.{name}")
+        if name == "__all__":  # what ``import *`` brings: also what is imported late
+            return [n for n in __dir__() if not n.startswith("_")]
         if name not in _NAMES:
             raise AttributeError(f"module 'pullback' has no attribute {name!r}")
         module, attribute = _NAMES[name]
