@@ -11,7 +11,9 @@ another. Functions run on NumPy; ``pullback.numpy`` has the operations.
 
 from __future__ import annotations
 
+import atexit as _atexit
 import importlib
+import sys as _sys
 from typing import TYPE_CHECKING, Any
 
 from pullback import numpy as numpy
@@ -223,3 +225,10 @@ _observe("check_tracer_leaks", _check_tracer_leaks)
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES, *_NAMES} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})
+
+
+@_atexit.register
+def _leave() -> None:
+    ending = _sys.modules.get("pullback.backends.ending")
+    if ending is not None:
+        ending.leave()

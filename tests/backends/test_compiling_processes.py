@@ -142,13 +142,13 @@ def test_it_does_not_wait_for_the_compiler() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "background._PAUSE.clear()",  # another processor
-        "background.open = lambda *args, **kwargs: os.stat('/nowhere')",  # no /proc
-        "background.ctypes.CDLL = lambda name: None",  # another C library
+        "ending._PAUSE.clear()",  # another processor
+        "ending.open = lambda *args, **kwargs: os.stat('/nowhere')",  # no /proc
+        "ending.ctypes.CDLL = lambda name: None",  # another C library
     ],
 )
 def test_on_other_systems_it_waits_and_says_nothing(other: str) -> None:
-    code = f"{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
+    code = f"from pullback.backends import ending\n{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
     assert run(code, LARGE, 0) == (0, "ended")
 
 

@@ -1,25 +1,20 @@
 """Work that goes on in other threads while the caller does something else: programs that are compiled.
 
 As many threads as there are processors take what is waiting, in order, and end when nothing is. They are daemons, since
-a compiler at work cannot be stopped, and the process has to be able to end. What that takes is in :func:`_leave`.
+a compiler at work cannot be stopped, and the process has to be able to end: see :mod:`pullback.backends.ending`.
 """
 
 from __future__ import annotations
 
-import atexit
-import ctypes
 import functools
-import os
-import sys
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from pullback.backends import forks
+from pullback.backends import ending, forks
 from pullback.backends.parts import cores
 from pullback.core.config import config
 from pullback.core.locks import renewed
@@ -91,7 +86,7 @@ def submit(job: Job[Any]) -> bool:
 @functools.cache
 def _prepare() -> None:
     forks.used.append("background")  # a child that is forked from now on is without the threads
-    atexit.register(_leave)
+    ending.before_leaving(_close)
 
 
 def _take_turns() -> None:
@@ -107,71 +102,10 @@ def _take_turns() -> None:
         job.run()
 
 
-def _leave() -> None:
-    """Let the process end although threads are at work, which cannot be told to stop.
-
-    Waiting for the compiler would take its time. Not waiting has three dangers. While Python is torn down, up to 3.13,
-    it ends a thread that comes back from C++, which C++ takes for a fatal error: such a thread is put to sleep instead,
-    as later releases do. When Python is gone, a thread that comes back is a crash: see :class:`_Asleep`. And the C
-    library runs the destructors of what the compiler still uses: so the process ends before them, with the status that
-    it has. What ends it has to be registered last, as the last runs first, and the compiler at work registers
-    destructors of what it uses for the first time. So it is registered when the exit has begun, by a destructor of this
-    thread's variables: the C library runs these before all others.
-    """
+def _close() -> list[threading.Thread]:
+    """Take no more work; the threads that are at work."""
     global _closing
     with _guard:
         _closing = True
         _waiting.clear()
-        threads = list(_threads)
-    if not threads:
-        return
-    try:
-        libc = ctypes.CDLL(None)
-        register, at_exit = libc.__cxa_thread_atexit_impl, libc.on_exit
-        asleep = _Asleep(threads)
-        if sys.version_info < (3, 14):
-            ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)
-    except (AttributeError, KeyError, OSError, TypeError):  # another system: there is no other way
-        for thread in threads:
-            thread.join()
-        return
-    vars(sys)["_pullback_threads"] = asleep
-    # The function, its first argument, and something of the library that it belongs to. The second one is ignored.
-    register(at_exit, libc._exit, libc._exit)
-    libc.fflush(None)
-
-
-_PAUSE = {"x86_64": b"34 ", "aarch64": b"73 "}  # the number of the system call by which a thread sleeps for good
-
-
-class _Asleep:
-    """Threads of which none is awake when this object is deleted, which Python does when it clears ``sys``.
-
-    jaxlib waits for its compiler in steps of 0.2 s. After each it takes the lock of the interpreter, to see whether the
-    user interrupts it. While Python is torn down, that puts the thread to sleep; a moment later, when Python has
-    forgotten its threads, it would read from address 0.
-
-    Raises:
-      OSError: the system does not say what threads do.
-      KeyError: nor does the table, for this processor.
-    """
-
-    def __init__(self, threads: list[threading.Thread]) -> None:
-        self._awake: list[Any] = []
-        self._pause = _PAUSE[os.uname().machine]
-        for thread in threads:
-            self._awake.append(open(f"/proc/self/task/{thread.native_id}/syscall", "rb", buffering=0))  # noqa: SIM115
-
-    def __del__(self, now: Any = time.monotonic, sleep: Any = time.sleep) -> None:  # other names of the module are gone
-        end = now() + 1
-        while self._awake and now() < end:
-            file = self._awake[-1]
-            try:
-                file.seek(0)
-                sleeps = file.read().startswith(self._pause)
-            except OSError:  # the thread has ended
-                sleeps = True
-            if sleeps:
-                self._awake.pop().close()
-            else:
-                sleep(0.001)
+        return list(_threads)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.backends import devices, forks, transfers
+from pullback.backends import devices, ending, forks, transfers
 from pullback.backends.backend import GRACE, SLICE, Backend, Buffer, Group, Store
 from pullback.backends.devices import Device, DeviceAssignment, Devices, cpu_count
 from pullback.backends.devices import default_device as default_device
@@ -58,6 +58,7 @@ _c_apis: dict[str, Any] = {}
 @functools.cache
 def library() -> Any:
     """The Python surface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
+    ending.prepare()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # its chatter of devices found, on the standard error stream
     try:
         xla_client, jax = imported("jaxlib.xla_client"), imported("jaxlib._jax")
