@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import enable_x64, jit, nn
+from pullback import enable_x64, jit, lax, nn, vmap
 from pullback.scipy.special import logsumexp
+from pullback.test_util import check_grads
 
 NARROW = [name for name in dir(ml_dtypes) if name.startswith(("float8_", "bfloat16"))]
 DTYPES = [*NARROW, "float16", "float32", "float64", "complex64", "complex128"]
@@ -101,3 +102,34 @@ def test_the_values_are_those_of_single_precision_rounded(dtype: str) -> None:
     wide = np.asarray(x, "float32")
     for found, expected in ((x + 1.5, wide + 1.5), (2.0 * x, 2.0 * wide), (x - 1, wide - 1), (1.5 / x, 1.5 / wide)):
         np.testing.assert_array_equal(np.asarray(found, "float32"), expected.astype(dtype).astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", [*NARROW, "float16"])
+@pytest.mark.parametrize("name", ["fft", "rfft", "irfft", "ihfft", "hfft", "fft2", "rfftn"])
+def test_fourier_transforms_of_narrow_types_are_of_single_precision(name: str, dtype: str) -> None:
+    x = jnp.array([[1.0, 0.5, 2.0], [1.0, 4.0, 1.0]]).astype(dtype)
+    f = getattr(jnp.fft, name)
+    np.testing.assert_array_equal(f(x), f(x.astype("float32")))
+
+
+def test_interpolation_has_the_dtype_of_all_that_has_one() -> None:
+    wide, narrow = jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 1.0, 2.0]).astype("bfloat16")
+    assert jnp.interp(1.2, wide, narrow).dtype == "float32"
+    assert jnp.interp(1.2, narrow, wide).dtype == "float32"
+    assert jnp.interp(1.2, narrow, narrow).dtype == "bfloat16"
+    assert jnp.interp(jnp.float32(1.2), narrow, narrow).dtype == "float32"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumlogsumexp_of_complex_numbers(reverse: bool) -> None:
+    with enable_x64():
+        x = np.random.default_rng(0).normal(size=(3, 4, 2)).view(complex)[..., 0]
+        turned = lambda x: np.flip(x, 1) if reverse else x
+        expected = turned(np.log(np.cumsum(np.exp(turned(x)), 1)))
+        f = lambda x: lax.cumlogsumexp(x, 1, reverse)
+        for found in (f(x), jit(f)(x), vmap(lambda x: lax.cumlogsumexp(x, 0, reverse))(x)):
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
+        check_grads(f, (x,), order=2)
+        far = jnp.array([1 + 1j, -jnp.inf, 800 + 1j, -800])
+        np.testing.assert_allclose(lax.cumlogsumexp(far), [1 + 1j, 1 + 1j, 800 + 1j, 800 + 1j])
+        assert lax.cumlogsumexp(jnp.array([-jnp.inf + 0j]))[0].real == -np.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, overload
 
 from pullback.backends.shardings import OutSharding
@@ -103,12 +103,15 @@ argmax = _position(reductions.argmax_p, "largest")
 argmin = _position(reductions.argmin_p, "smallest")
 
 
-def _cumulative(primitive: Primitive, what: str) -> Cumulative:
+def _cumulative(primitive: Primitive, what: str, of_complex: Callable[..., Any] | None = None) -> Cumulative:
     name = primitive.name
 
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         x = array_operand(name, operand)
-        return bind(primitive, x, axis=axis_position(name, axis, len(x.shape)), reverse=bool(reverse))
+        along = axis_position(name, axis, len(x.shape))
+        if of_complex is not None and dtypes.is_complex(x.dtype):
+            return of_complex(x, along, bool(reverse))
+        return bind(primitive, x, axis=along, reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -123,7 +126,9 @@ cumsum = _cumulative(reductions.cumsum_p, "sum")
 cumprod = _cumulative(reductions.cumprod_p, "product")
 cummax = _cumulative(reductions.cummax_p, "maximum")
 cummin = _cumulative(reductions.cummin_p, "minimum")
-cumlogsumexp = _cumulative(reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials")
+cumlogsumexp = _cumulative(
+    reductions.cumlogsumexp_p, "logarithm of the sum of the exponentials", reductions.complex_cumlogsumexp
+)
 
 
 @overload

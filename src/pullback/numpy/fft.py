@@ -97,7 +97,7 @@ def _prepared(name: str, kind: FftType, a: Any) -> Any:
         raise DtypeError(
             f"{name} takes real numbers, got {dtypes.short_name(dtype)}; use {name.replace('rfft', 'fft')}"
         )
-    target = dtypes.promote_types(dtype, "float32")
+    target = dtype if dtype.itemsize >= 4 else dtypes.canonicalize_dtype("float32")
     if kind is FftType.IRFFT:
         target = dtypes.to_complex(dtypes.to_real(target))
     return x if dtype == target else ops.convert_element_type(x, target)

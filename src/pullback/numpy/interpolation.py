@@ -44,7 +44,7 @@ def interp(
         raise ShapeError(f"interp takes two vectors of one size, not empty, got shapes {xp.shape} and {fp.shape}")
     if dtypes.is_complex(x.dtype):
         raise DtypeError("interp takes real points, got complex ones")
-    dtype, weak = dtypes.result_type(fp, x, return_weak_type_flag=True)
+    dtype, weak = dtypes.result_type(fp, x, xp, return_weak_type_flag=True)
     fp = ops.convert_element_type(fp, dtype, weak)
     if period is not None:
         x, xp, fp = _unrolled(x, xp, fp, period)

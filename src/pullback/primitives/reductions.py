@@ -383,6 +383,18 @@ def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
     return ops.add(z, ops.log(linear_recurrence(kept, added, axis, reverse)))
 
 
+def complex_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
+    """The same for complex numbers, with z the largest real part so far; the result does not depend on z."""
+    size = ops.stop_gradient_p.bind(ops.real(x))
+    z = cummax(size, axis, reverse)
+    kept = _exp_of_difference(shift(z, axis, -math.inf, reverse), z)
+    missing = ops.eq(size, -math.inf)  # whose phase means nothing
+    differences = ops.where(missing, 0, ops.sub(x, ops.convert_element_type(z, x.dtype)))
+    added = ops.where(missing, 0, ops.exp(differences))
+    total = linear_recurrence(ops.convert_element_type(kept, x.dtype), added, axis, reverse)
+    return ops.add(ops.convert_element_type(ops.where(ops.eq(z, -math.inf), 0, z), x.dtype), ops.log(total))
+
+
 cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing))
 cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1))
 cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative(_larger, _lowest))
