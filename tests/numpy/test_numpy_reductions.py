@@ -256,7 +256,11 @@ def test_derivatives_of_masked_moments_and_partial_results() -> None:
 
 # Statistics --------------------------------------------------------------------------------------------------------
 
-METHODS = ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"]
+METHODS = [
+    "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+    "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased",
+]  # fmt: skip
+INTERPOLATING = set(METHODS) - {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -269,7 +273,7 @@ def test_quantiles(method: str, axis: Any, q: Any, keepdims: bool, seed: int, ug
     with enable_x64(True), quiet():
         for name in ("quantile", "nanquantile"):
             expected = getattr(np, name)(x, q, axis=axis, method=method, keepdims=keepdims)
-            if not np.isinf(x).any() or method not in ("linear", "midpoint"):
+            if not np.isinf(x).any() or method not in INTERPOLATING:
                 actual = getattr(stats, name)(as_array(x), np.asarray(q), axis=axis, method=method, keepdims=keepdims)
                 same(actual, expected)
         same(stats.percentile(as_array(x), 100 * np.asarray(q), axis=axis),
@@ -277,6 +281,29 @@ def test_quantiles(method: str, axis: Any, q: Any, keepdims: bool, seed: int, ug
         for name in ("median", "nanmedian"):
             expected = getattr(np, name)(x, axis, keepdims=keepdims)
             same(getattr(stats, name)(as_array(x), axis, keepdims=keepdims), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantiles_at_their_jumps(method: str) -> None:
+    """Sizes, ties, and parts at, just before and just after the places where a method goes to another element."""
+    with enable_x64(True):
+        for n in range(1, 13):
+            x = np.round(np.random.default_rng(n).normal(size=n), 1)
+            parts = np.unique(
+                np.clip([(k + d) / n + e for k in range(n + 1) for d in (0, 0.5) for e in (0, 1e-6, -1e-6)], 0, 1)
+            )
+            expected = np.quantile(x, parts, method=method)
+            found = stats.quantile(as_array(x), parts, method=method)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=f"{n}")
+            with_nan = np.insert(x, n // 2, np.nan)
+            np.testing.assert_allclose(
+                stats.nanpercentile(as_array(with_nan), 100 * parts, method=method),
+                np.nanpercentile(with_nan, 100 * parts, method=method), rtol=1e-12, atol=1e-12,
+            )  # fmt: skip
+        batch = np.random.default_rng(0).normal(size=(3, 7))
+        one = lambda x: stats.quantile(x, 0.3, method=method)
+        expected = np.quantile(batch, 0.3, axis=1, method=method)
+        np.testing.assert_allclose(pullback.jit(pullback.vmap(one))(batch), expected, rtol=1e-12)
 
 
 def test_quantiles_beside_infinity_and_of_narrow_dtypes() -> None:

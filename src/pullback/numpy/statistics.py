@@ -125,7 +125,15 @@ def _along_axes(w: Any, shape: Shape, axis: Any) -> Any:
 
 # Quantiles: Hyndman and Fan, Sample quantiles in statistical packages (1996), definition 7 -------------------------
 
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+_CONTINUOUS = {
+    "linear": (1, 1), "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+"""The methods that interpolate, by the a and b of the place ``n q + a + q (1 - a - b)``, counted from one."""
+_METHODS = (
+    "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+    *list(_CONTINUOUS)[1:],
+)  # fmt: skip
 
 
 def quantile(
@@ -140,7 +148,9 @@ def quantile(
       axis: an axis, a tuple of axes, or None for all.
       out, overwrite_input: not supported.
       method: what to do between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``; or
-        ``inverted_cdf``, the first element at which the part ``q`` is reached.
+        ``inverted_cdf``, the first element at which the part ``q`` is reached, ``averaged_inverted_cdf``, the mean of
+        that and the next where it is reached exactly, ``closest_observation``; or, interpolating between other places
+        than ``linear``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``, ``median_unbiased``, ``normal_unbiased``.
       keepdims: whether to keep the axes, with size one.
       weights: of the elements, for ``inverted_cdf``: of the shape of ``a``, or of the one axis.
 
@@ -150,6 +160,8 @@ def quantile(
     Raises:
       ArgumentError: there is no such method (a ValueError).
       ShapeError: there are no elements, or ``q`` has more than one axis (a ValueError).
+
+    The methods are the nine of Hyndman and Fan 1996, *Sample quantiles in statistical packages*, and four of NumPy's.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.quantile(pnp.array([1.0, 2.0, 4.0]), 0.75))
@@ -315,14 +327,24 @@ def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
     else:
         end = shapes.full((1,) * len(x.shape), x.shape[last] - 1, x.dtype)
         valid = reductions.reduce_and(number, (last,))
-    place = ops.mul(shapes.reshape(parts, (*(1,) * last, parts.size)), end)
-    place = ops.min_p.bind(ops.max_p.bind(place, 0), end)
+    place = _place(shapes.reshape(parts, (*(1,) * last, parts.size)), end, method)
+    exact = ops.floor_p.bind(place)
+    place = ops.min_p.bind(ops.max_p.bind(unclipped := place, 0), end)
     low, high = ops.floor_p.bind(place), ops.ceil_p.bind(place)
 
     def at(position: Any) -> Any:
         return sorting.take_along_axis(ordered, convert_element_type(position, _INT32), last)
 
-    if method == "lower":
+    if method == "averaged_inverted_cdf":
+        after = at(ops.min_p.bind(ops.max_p.bind(ops.add(exact, 1), 0), end))
+        mean_of_two = ops.add(ops.mul(at(low), 0.5), ops.mul(after, 0.5))
+        inside = ops.and_p.bind(ops.eq(unclipped, exact), ops.lt(low, end))
+        result = ops.where(inside, mean_of_two, after)
+    elif method == "closest_observation":
+        odd = ops.ne_p.bind(ops.mul(ops.floor_p.bind(ops.mul(exact, 0.5)), 2), exact)
+        stays = ops.and_p.bind(ops.eq(unclipped, exact), odd)
+        result = at(ops.min_p.bind(ops.max_p.bind(ops.where(stays, exact, ops.add(exact, 1)), 0), end))
+    elif method == "lower":
         result = at(low)
     elif method == "higher":
         result = at(high)
@@ -336,6 +358,16 @@ def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
         # An infinite element beside the place must not make NaN of a weight that is zero.
         result = ops.where(ops.eq(low, high), a, between)
     return ops.where(shapes.expand_dims(valid, (last,)), result, math.nan)
+
+
+def _place(q: Any, end: Any, method: str) -> Any:
+    """Where quantiles are among the elements in order, counted from zero; ``end`` is the last place."""
+    if method in ("averaged_inverted_cdf", "closest_observation"):
+        return ops.sub(ops.mul(q, ops.add(end, 1)), 1 if method.startswith("averaged") else 1.5)
+    a, b = _CONTINUOUS.get(method, (1, 1))
+    if a == b == 1:
+        return ops.mul(q, end)
+    return ops.add(ops.mul(q, ops.add(end, 2 - a - b)), a - 1)
 
 
 def _inverted_cdf(x: Any, weights: Any, parts: Any, skip_nan: bool) -> Any:
