@@ -149,8 +149,9 @@ def quantile(
       out, overwrite_input: not supported.
       method: what to do between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``; or
         ``inverted_cdf``, the first element at which the part ``q`` is reached, ``averaged_inverted_cdf``, the mean of
-        that and the next where it is reached exactly, ``closest_observation``; or, interpolating between other places
-        than ``linear``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``, ``median_unbiased``, ``normal_unbiased``.
+        that and the next where it is reached exactly, ``closest_observation``; or, interpolating between other
+        places than ``linear``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``, ``median_unbiased`` or
+        ``normal_unbiased``.
       keepdims: whether to keep the axes, with size one.
       weights: of the elements, for ``inverted_cdf``: of the shape of ``a``, or of the one axis.
 
