@@ -74,6 +74,7 @@ _ravel, _reshape, _transpose, _matrix_transpose = (
 _real, _imag, _compress, _any, _equal = map(_numpy, ("real", "imag", "compress", "any", "equal"))
 _copy, _flip = _numpy("copy"), _numpy("flip")
 _complex = _imported("pullback.lax", "complex")
+_view = _imported("pullback.numpy.views", "view")
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -140,10 +141,8 @@ class Methods:
         return _compress(condition, self, axis)
 
     def view(self, dtype: Any = None) -> Any:
-        """The bits of the elements read as another dtype of the same width."""
-        from pullback.primitives.elementwise import bitcast_convert_type
-
-        return self if dtype is None else bitcast_convert_type(self, dtypes.canonicalize_dtype(dtype))
+        """The bits of the elements read as another dtype; of another width, along the last axis."""
+        return _view(self, dtype)
 
     def item(self, *index: Any) -> Any:
         """The one element, or the element at an index, as a Python number."""

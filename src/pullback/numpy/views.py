@@ -1,0 +1,131 @@
+"""The bits of arrays, read as another dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import Array
+from pullback.core.errors import DtypeError, KeyConversionError, ShapeError
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.elementwise import bitcast_convert_type, convert_element_type
+
+_BYTE = np.dtype(np.uint8)
+
+
+def view(x: Array, dtype: Any) -> Array:
+    """The bits of the elements as those of another dtype, along the last axis, as of NumPy's arrays in memory.
+
+    Args:
+      x: an array.
+      dtype: of the result. If it is narrower the last axis becomes longer, if it is wider, shorter. None leaves the
+        array as it is. The parts of complex numbers are numbers in turn, and keep their derivatives.
+
+    Raises:
+      ShapeError: the array has no axes and the width is another, or the last axis cannot be divided (a ValueError).
+      KeyConversionError, DtypeError: random keys, and types of less than 8 bits that are no integers (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(view(pnp.array([1, 256], "uint32"), "uint8"))
+    [1 0 0 0 0 1 0 0]
+    """
+    if dtype is None:
+        return x
+    new, old = dtypes.canonicalize_dtype(dtype), x.dtype
+    if new == old:
+        return x
+    for d in (old, new):
+        if dtypes.is_key(d):
+            raise KeyConversionError(
+                "view: random keys have no bits; pullback.random.key_data(keys) returns their words"
+            )
+        if _bits(d) < 8 and not dtypes.is_integer(d):
+            raise DtypeError(f"view takes types of 8 bits or more, and integers, got {dtypes.short_name(d)}")
+    if _bits(new) != _bits(old) and not x.shape:
+        raise ShapeError(
+            f"view of an array without axes takes a dtype of the same width, got {dtypes.short_name(new)} for "
+            f"{dtypes.short_name(old)}; x[None].view(...) has an axis"
+        )
+    size = x.shape[-1] * _bits(old) if x.shape else _bits(new)
+    if size % _bits(new):
+        raise ShapeError(
+            f"view as {dtypes.short_name(new)}: the last axis of {x.shape} has {size} bits in all, which "
+            f"{_bits(new)} does not divide"
+        )
+    return _read(x, new)
+
+
+def _bits(dtype: np.dtype[Any]) -> int:
+    """The width of a dtype, which for narrow integers is less than that of what holds them."""
+    return dtypes.iinfo(dtype).bits if dtypes.is_integer(dtype) else 8 * dtype.itemsize
+
+
+def _read(x: Any, new: np.dtype[Any]) -> Any:
+    """The bits of ``x`` as another dtype, which divides them."""
+    old = x.dtype
+    if old == new:
+        return x
+    if dtypes.is_complex(old):
+        return (
+            _read(_joined(slicing.stack([ops.real(x), ops.imag(x)], len(x.shape))), new) if x.shape else _alone(x, new)
+        )
+    if dtypes.is_complex(new):
+        parts = _divided(_read(x, dtypes.to_real(new)), 2) if x.shape else None
+        return _alone(x, new) if parts is None else ops.complex(parts[..., 0], parts[..., 1])
+    if dtypes.is_bool(old):
+        return _read(convert_element_type(x, _BYTE), new)
+    if dtypes.is_bool(new):
+        return ops.ne_p.bind(_read(x, _BYTE), 0)
+    if _bits(old) < 8:
+        return _read(_packed(x), new)
+    if _bits(new) < 8:
+        return _unpacked(_read(x, _BYTE), new)
+    if new.itemsize > old.itemsize:
+        return bitcast_convert_type(_divided(x, new.itemsize // old.itemsize), new)
+    out = bitcast_convert_type(x, new)
+    return out if new.itemsize == old.itemsize else _joined(out)
+
+
+def _alone(x: Any, new: np.dtype[Any]) -> Any:
+    """The same of a number without axes, whose width stays."""
+    return _read(shapes.expand_dims(x, (0,)), new)[0]
+
+
+def _joined(x: Any) -> Any:
+    """The last two axes as one."""
+    return shapes.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
+
+
+def _divided(x: Any, count: int) -> Any:
+    """The last axis as two, of which the second has a size."""
+    return shapes.reshape(x, (*x.shape[:-1], x.shape[-1] // count, count))
+
+
+def _packed(x: Any) -> Any:
+    """Bytes of several narrow integers each, of which the first has the lowest bits."""
+    bits = _bits(x.dtype)
+    count = 8 // bits
+    numbers = _divided(
+        ops.and_p.bind(convert_element_type(convert_element_type(x, np.dtype(np.int32)), _BYTE), 2**bits - 1), count
+    )
+    out = numbers[..., 0]
+    for i in range(1, count):
+        out = ops.or_p.bind(out, ops.shift_left_p.bind(numbers[..., i], bits * i))
+    return out
+
+
+def _unpacked(x: Any, new: np.dtype[Any]) -> Any:
+    """The narrow integers of bytes."""
+    bits = _bits(new)
+    parts = [
+        ops.and_p.bind(ops.shift_right_logical_p.bind(x, bits * i) if i else x, 2**bits - 1) for i in range(8 // bits)
+    ]
+    numbers = convert_element_type(_joined(slicing.stack(parts, len(x.shape))), np.dtype(np.int32))
+    if not dtypes.is_unsigned(new):
+        numbers = ops.sub(
+            numbers, ops.mul(convert_element_type(ops.ge_p.bind(numbers, 2 ** (bits - 1)), numbers.dtype), 2**bits)
+        )
+    return convert_element_type(numbers, new)
