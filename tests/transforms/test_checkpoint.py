@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import pdb
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -64,6 +66,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import EVAL, state
 from pullback.transforms.checkpoint import checkpoint_policies
+from pullback.transforms.checkpoint.as_it_was import _Use
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier
 
 Function = Callable[..., Any]
@@ -228,6 +231,49 @@ def test_control_flow_on_values_and_running_again() -> None:
     assert seen == [1.5]
     same(hessian(f, 1)(1.5, 2.0), as_array(18.0))
     same(jacfwd(f)(1.5, 2.0), as_array(8.0))
+
+
+def test_numpys_arrays_are_as_they_were_at_the_call() -> None:
+    def derivatives(wrap: Wrap) -> list[Any]:
+        w, v, number = np.ones(3), np.full(3, 2.0), np.array(1.5)
+
+        def inner(x: Any) -> Any:
+            return jnp.sin(x * v) * w * number
+
+        def f(x: Any) -> Any:
+            own = np.zeros(3)
+            own[0] = 5
+            b = x * w + own
+            own[0] = 7  # between two uses
+            return (wrap(inner)(b) * own * w).sum()
+
+        g, x = wrap(f), jnp.array([0.3, 0.5, -1.0])
+        _, first = vjp(g, x)
+        _, second = vjp(grad(g), x)
+        _, linear = linearize(g, x)
+        w[:], v[:], number[...] = 7, 9, 11
+        return [first(1.0)[0], second(jnp.ones(3))[0], linear(jnp.ones(3))]
+
+    same(derivatives(checkpoint), derivatives(lambda f: f))
+
+
+def test_copies_of_numpys_arrays_are_shared_and_let_go_of() -> None:
+    big, made = np.ones(1000), []
+
+    @checkpoint
+    def f(x: Any) -> Any:
+        own = np.full(1000, 2.0)
+        made.append(weakref.ref(own))
+        for _ in range(3):
+            x = x * big * own
+        return x.sum()
+
+    _, pull = vjp(f, jnp.ones(1000))
+    gc.collect()
+    assert made[0]() is None
+    copies = {id(x.copy) for x in gc.get_objects() if type(x) is _Use and x.copy is not None}
+    assert len(copies) == 1
+    same(pull(1.0)[0], jnp.full(1000, 8.0))
 
 
 def test_a_debugger_in_the_backward_pass() -> None:

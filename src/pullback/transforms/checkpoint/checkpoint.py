@@ -16,6 +16,7 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.refs import RunsAgain, take_refs
 from pullback.core.trace import Tracer, state
+from pullback.transforms.checkpoint.as_it_was import AsItWas
 from pullback.transforms.checkpoint.checkpoint_policies import (
     Policy,
     check_policy,
@@ -168,7 +169,7 @@ def _outs(
     if not is_traced_ahead(state.trace):
         try:
             if keeps_nothing:
-                return eager_remat(call.fun, call, arrays)
+                return eager_remat(call.fun, AsItWas(call) if keeps(state.trace) else call, arrays)
             if policy is everything_saveable or not keeps(state.trace):
                 return call(*arrays)
         except RunsAgain:  # it uses references, which must not change once more in the backward pass
@@ -189,7 +190,7 @@ def _outs(
             )
             better.trace = error.trace
             raise better from None
-        return eager_remat(call.fun, call, arrays)  # under vmap the values that are not mapped are known
+        return eager_remat(call.fun, AsItWas(call), arrays)  # under vmap the values that are not mapped are known
     operands = [*arrays, *contents(scope.read), *contents(scope.written), *captured]
     outs: list[Any] = checkpoint_p.bind(*operands, jaxpr=closed, **options)
     count = len(outs) - len(scope.written)
