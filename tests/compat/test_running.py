@@ -98,3 +98,12 @@ def test_help() -> None:
     done = run("--help")
     assert done.returncode == 0
     assert done.stdout.startswith("usage: python -m pullback run")
+
+
+def test_a_star_brings_the_names_that_are_imported_late_too() -> None:
+    names = "lax.__name__, nn.__name__, tree.__name__, random.__name__, custom_vjp.__name__"
+    program = f"from jax import *\nprint({names}, grad(numpy.sin)(0.0))"
+    done = subprocess.run(
+        [sys.executable, "-m", "pullback", "run", "-c", program], capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("jax.lax jax.nn jax.tree jax.random custom_vjp 1.0\n", "")

@@ -94,6 +94,8 @@ class Served(ModuleType):
     _sources: tuple[ModuleType, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__" and self.__name__ == "jax":  # what ``import *`` brings, also what is imported late
+            return [n for n in dir(self) if n[:1] != "_"]
         for source in self._sources:
             try:
                 value = getattr(source, name)
