@@ -685,7 +685,9 @@ def from_scalar(x: Any) -> ArrayImpl:
         return (scalar_array if recorders else ArrayImpl)(dtype.type(x), type(x) is not bool)
     except OverflowError:
         raise OverflowError(
-            f"Python int {x} is too large for {dtype}; enable 64-bit types or give it a dtype, as in jnp.float32({x})"
+            f"Python int {x} is too large for {dtype}, the default integer; enable 64-bit types "
+            "(`with pullback.enable_x64():`), or give it a dtype, as in jnp.float32(...). As a position in a long axis "
+            "it may be a Python int in a compiled function too: static_argnums passes it on as it is"
         ) from None
 
 

@@ -31,6 +31,7 @@ from pullback.numpy.promotion import another, axis_index, named, number_operand,
 from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
+from pullback.primitives.checks import check_positions
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
@@ -172,10 +173,26 @@ def iterate(x: Any) -> Iterator[Any]:
 
 
 def _positions(name: str, indices: Any) -> Any:
-    positions = operand(name, indices)
+    positions = operand(name, indices) if (wide := _too_wide(indices)) is None else ArrayImpl(wide)
     if not dtypes.is_integer(positions.dtype):
         raise DtypeError(f"{name}: indices must be integers, got {positions.aval}")
     return positions
+
+
+def _too_wide(indices: Any) -> Any:
+    """Known positions that the default integer does not hold, for axes as long; None if it holds them."""
+    most = dtypes.iinfo(dtypes.default_int()).max
+    if type(indices) is int:
+        fits = -most <= indices <= most
+        return None if fits else np.int64(max(min(indices, _INT64.max), _INT64.min))
+    if not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu" or indices.dtype.itemsize < 8:
+        return None
+    if not indices.size or (indices.max() <= most and indices.min() >= -most):
+        return None
+    return np.minimum(indices, _INT64.max).astype(np.int64)
+
+
+_INT64 = np.iinfo(np.int64)
 
 
 def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, GatherScatterMode]:
@@ -512,7 +529,9 @@ def nonzero(
         raise ShapeError("nonzero of an array without axes; make it one-dimensional with jnp.atleast_1d first")
     x = number_operand("nonzero", a)
     if size is None:
+        check_positions("nonzero", max(x.shape) - 1, dtypes.default_int())
         return tuple(ArrayImpl(i.astype(dtypes.default_int())) for i in _known("nonzero", x).nonzero())
+    check_positions("nonzero", x.aval.size, _INT32)
     count = operator.index(size)
     rank = len(x.shape)
     fills = fill_value if isinstance(fill_value, (tuple, list)) else (0 if fill_value is None else fill_value,) * rank

@@ -20,6 +20,7 @@ from pullback.numpy.promotion import axis_index, named, number_operand, operand,
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
 from pullback.primitives import sorting as prims
+from pullback.primitives.checks import check_positions
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.slicing import concatenate, iota, rev, slice_in_dim
 
@@ -254,6 +255,7 @@ def _chosen(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
     if n == 0:
         count = _size_of(name, shapes.full((), 0, _INT32), size)
         return shapes.full((count,), 0, _INT32), shapes.full((count,), False, np.dtype(bool))
+    check_positions(name, n, _INT32)
     so_far = reductions.cumsum(convert_element_type(mask, _INT32))
     total = shapes.squeeze(slice_in_dim(so_far, n - 1, n, 0), (0,))
     count = _size_of(name, total, size)

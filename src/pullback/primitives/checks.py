@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,11 +86,17 @@ def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
     Raises:
       IndexRangeError: it cannot (an OverflowError and a ValueError).
     """
-    if not is_symbolic(last) and last > int(dtypes.iinfo(dtype).max):
+    if not is_symbolic(last) and last > _largest(dtype):
         raise IndexRangeError(
-            f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the "
-            "indices; enable 64-bit types, or split the axis"
+            f"{name}: positions up to {last} do not fit {dtypes.short_name(dtype)}, the dtype of the indices, which "
+            f"goes up to {_largest(dtype)}; enable 64-bit types, by config.update('enable_x64', True) or "
+            "`with pullback.enable_x64():`, or split the axis"
         )
+
+
+@functools.cache
+def _largest(dtype: np.dtype[Any]) -> int:
+    return int(dtypes.iinfo(dtype).max)
 
 
 def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:

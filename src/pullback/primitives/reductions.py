@@ -259,6 +259,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
 
     @p.host
     def host_rule(x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
+        check_positions(name, x.shape[axes[0]] - 1, index_dtype)
         return find(x if x.dtype.kind != "V" else x.astype(np.float32), *axes).astype(index_dtype)
 
     @p.abstract_eval

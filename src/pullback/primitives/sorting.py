@@ -95,8 +95,14 @@ def top_k(x: Any, k: int, axis: int) -> list[Any]:
     return out
 
 
+_INT32 = np.dtype(np.int32)
 top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False)
-top_k_p.host_rule = host.top_k
+
+
+@top_k_p.host
+def _top_k_host(x: Any, *, k: int, axis: int) -> Any:
+    check_positions("top_k", x.shape[axis] - 1, _INT32)
+    return host.top_k(x, k=k, axis=axis)
 
 
 @top_k_p.abstract_eval
@@ -106,7 +112,7 @@ def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
         raise AxisError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
     if not 0 <= k <= x.shape[axis]:
         raise ShapeError(f"top_k: k={k} must be from 0 to {x.shape[axis]}, the size of axis {axis} of shape {x.shape}")
-    check_positions("top_k", x.shape[axis] - 1, np.dtype(np.int32))
+    check_positions("top_k", x.shape[axis] - 1, _INT32)
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype), ShapedArray(shape, np.dtype(np.int32))]
 
@@ -146,7 +152,8 @@ def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
 
     Both have the same leading axes: each row of values is sought in the same row of ``x``.
     """
-    return searchsorted_p.bind(x, values, side=side, index_dtype=np.dtype(index_dtype))
+    check_positions("searchsorted", x.shape[-1], index_dtype := np.dtype(index_dtype))
+    return searchsorted_p.bind(x, values, side=side, index_dtype=index_dtype)
 
 
 searchsorted_p = Primitive("searchsorted", keeps_weak_type=False)
