@@ -27,11 +27,19 @@ from pullback.core.errors import (
 from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import position, read, write
-from pullback.numpy.promotion import another, axis_index, named, number_operand, operand, promote_all, sequence
+from pullback.numpy.promotion import (
+    another,
+    axis_index,
+    named,
+    number_operand,
+    operand,
+    positions_operand,
+    promote_all,
+    sequence,
+)
 from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
-from pullback.primitives.checks import check_positions
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
@@ -172,29 +180,6 @@ def iterate(x: Any) -> Iterator[Any]:
 # Taking along an axis ----------------------------------------------------------------------------------------------
 
 
-def _positions(name: str, indices: Any) -> Any:
-    positions = operand(name, indices) if (wide := _too_wide(indices)) is None else ArrayImpl(wide)
-    if not dtypes.is_integer(positions.dtype):
-        raise DtypeError(f"{name}: indices must be integers, got {positions.aval}")
-    return positions
-
-
-def _too_wide(indices: Any) -> Any:
-    """Known positions that the default integer does not hold, for axes as long; None if it holds them."""
-    most = dtypes.iinfo(dtypes.default_int()).max
-    if type(indices) is int:
-        fits = -most <= indices <= most
-        return None if fits else np.int64(max(min(indices, _INT64.max), _INT64.min))
-    if not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu" or indices.dtype.itemsize < 8:
-        return None
-    if not indices.size or (indices.max() <= most and indices.min() >= -most):
-        return None
-    return np.minimum(indices, _INT64.max).astype(np.int64)
-
-
-_INT64 = np.iinfo(np.int64)
-
-
 def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, GatherScatterMode]:
     """Positions for a mode of NumPy's or XLA's, and XLA's mode."""
     if mode == "raise":
@@ -249,7 +234,7 @@ def take(
     """
     if out is not None:
         raise ArgumentError("take: out must be None, for arrays are immutable")
-    x, positions = operand("take", a), _positions("take", indices)
+    x, positions = operand("take", a), positions_operand("take", indices)
     if axis is None:
         x, where = shapes.reshape(x, (x.aval.size,)), 0
     else:
@@ -266,7 +251,7 @@ def take(
 
 def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
     """An array and positions along one of its axes, of one shape but for that axis."""
-    x, positions = operand(name, arr), _positions(name, indices)
+    x, positions = operand(name, arr), positions_operand(name, indices)
     if axis is None:
         x, axis = shapes.reshape(x, (x.aval.size,)), 0
     rank = len(x.shape)
@@ -424,7 +409,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     [5. 0. 0. 6.]
     """
     _not_in_place("put", inplace)
-    x, positions = operand("put", a), _positions("put", ind)
+    x, positions = operand("put", a), positions_operand("put", ind)
     value = ops.convert_element_type(operand("put", v), x.dtype)
     count = positions.aval.size
     if count == 0 or value.aval.size == 0:
@@ -678,7 +663,7 @@ def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple
     >>> print(*unravel_index(pnp.array([5, 2]), (2, 3)))
     [1 0] [2 2]
     """
-    flat = _positions("unravel_index", listed("unravel_index", indices))
+    flat = positions_operand("unravel_index", listed("unravel_index", indices))
     sizes = tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
     total = int(np.prod(sizes, dtype=np.int64))
     if total == 0:
@@ -725,7 +710,7 @@ def ravel_multi_index(
         )
     if order not in ("C", "F"):
         raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
-    positions = promote_all("ravel_multi_index", [_positions("ravel_multi_index", i) for i in multi_index])
+    positions = promote_all("ravel_multi_index", [positions_operand("ravel_multi_index", i) for i in multi_index])
     if dtype is not None:
         wanted = dtypes.canonicalize_dtype(dtype)
         if not dtypes.is_integer(wanted):
@@ -792,7 +777,7 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None,
     """
     if out is not None:
         raise ArgumentError("choose: out must be None, for arrays are immutable")
-    which = _positions("choose", a)
+    which = positions_operand("choose", a)
     parts = (
         list(iterate(operand("choose", choices)))
         if isinstance(choices, (Array, np.ndarray))

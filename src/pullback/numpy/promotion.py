@@ -227,3 +227,27 @@ def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
 def concrete(x: Any) -> Any:
     """The NumPy value of an array that Python may look at; raises the error of a traced value otherwise."""
     return x._value if isinstance(x, ArrayImpl) else np.asarray(x)
+
+
+def positions_operand(name: str, indices: Any) -> Any:
+    """Positions along an axis, which are integers; those that are known may be wider than the default integer."""
+    positions = operand(name, indices) if (wide := _too_wide(indices)) is None else ArrayImpl(wide)
+    if not dtypes.is_integer(positions.dtype):
+        raise DtypeError(f"{name}: indices must be integers, got {positions.aval}")
+    return positions
+
+
+def _too_wide(indices: Any) -> Any:
+    """Known positions that the default integer does not hold, for axes as long; None if it holds them."""
+    most = dtypes.iinfo(dtypes.default_int()).max
+    if type(indices) is int:
+        fits = -most <= indices <= most
+        return None if fits else np.int64(max(min(indices, _INT64.max), _INT64.min))
+    if not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu" or indices.dtype.itemsize < 8:
+        return None
+    if not indices.size or (indices.max() <= most and indices.min() >= -most):
+        return None
+    return np.minimum(indices, _INT64.max).astype(np.int64)
+
+
+_INT64 = np.iinfo(np.int64)
