@@ -40,6 +40,7 @@ from pullback.numpy.promotion import (
 from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
+from pullback.primitives.checks import check_positions
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
