@@ -1031,6 +1031,10 @@ def functions_of(
     ir = mlir("ir")
     module = from_portable(data)
     table = ir.SymbolTable(module.operation)
+    if entry == "main":  # which is that of the program written here
+        entry = "exported_main"
+        ir.SymbolTable.set_symbol_name(table["main"], entry)
+        table = ir.SymbolTable(module.operation)
     declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
     if "main" in table:
         table["main"].erase()

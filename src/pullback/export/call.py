@@ -22,6 +22,7 @@ from pullback.transforms.custom.custom_rules import custom_vjp
 Exported = Any
 """A :class:`pullback.export.exported.Exported`, whose method ``call`` is made of what is here."""
 
+_INDEX = np.dtype(np.int32)
 call_exported_p = Primitive("call_exported", multiple_results=True, keeps_weak_type=False)
 
 
@@ -55,6 +56,8 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
             f"{platform}: export it with platforms=[..., {platform!r}]"
         )
     kept = [operands[i] for i in exported.module_kept_var_idx]
+    if entry == "main" and len(exported.platforms) > 1:  # of a file of JAX's, whose main chooses
+        kept.insert(0, hlo.number(exported.platforms.index(platform) if platform in exported.platforms else 0, _INDEX))
     devices = (exported.fun_name, exported.nr_devices)
     return call_portable(hlo, exported.mlir_module_serialized, entry, kept, hlo.results, exported.out_avals, devices)
 

@@ -28,11 +28,11 @@ from pullback.export.structures import structure_from_data, structure_to_data
 
 Exported = Any
 """A :class:`pullback.export.exported.Exported`, which is made of what is here."""
-_MARK = b"PULLBACK.EXPORT"
+MARK = b"PULLBACK.EXPORT"
 VERSION = 2
 """The newest version that this release reads. Functions for one device are written as version 1, which has no
 shardings, so that older releases read them."""
-_HEAD = len(_MARK) + 1 + 8 + 32
+_HEAD = len(MARK) + 1 + 8 + 32
 
 
 def pack(chain: list[Exported]) -> bytearray:
@@ -41,7 +41,7 @@ def pack(chain: list[Exported]) -> bytearray:
     programs = b"".join(exported.mlir_module_serialized for exported in chain)
     rest = len(description).to_bytes(8, "little") + description + programs
     version = VERSION if any(exported.nr_devices > 1 for exported in chain) else 1
-    head = _MARK + bytes([version]) + len(rest).to_bytes(8, "little") + hashlib.sha256(rest).digest()
+    head = MARK + bytes([version]) + len(rest).to_bytes(8, "little") + hashlib.sha256(rest).digest()
     return bytearray(head + rest)
 
 
@@ -153,17 +153,17 @@ def _checked(blob: Any) -> bytes:
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise ExportError(f"deserialize: expected bytes, got {type(blob).__name__}")
     data = bytes(blob)
-    if not data.startswith(_MARK):
+    if not data.startswith(MARK):
         raise ExportError(
             f"deserialize: the bytes are no function that was exported by Pullback: they begin with {data[:16]!r}"
         )
-    version = data[len(_MARK)] if len(data) > len(_MARK) else VERSION
+    version = data[len(MARK)] if len(data) > len(MARK) else VERSION
     if version > VERSION:
         raise ExportError(
             f"deserialize: the bytes have version {version} of the format, but this release reads those up to "
             f"{VERSION}: install a newer release"
         )
-    at = len(_MARK) + 1
+    at = len(MARK) + 1
     length = int.from_bytes(data[at : at + 8], "little")
     if len(data) < _HEAD or len(data) < _HEAD + length:
         raise ExportError(f"deserialize: the bytes are cut off: there are only {len(data)}")

@@ -19,9 +19,9 @@ from pullback.core.dims import any_symbolic
 from pullback.core.errors import ArgumentError, ExportError, OperandError, UnsupportedExportError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.types import ShapedArray
-from pullback.export import call
+from pullback.export import call, jax_format
 from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled
-from pullback.export.container import pack, unpack
+from pullback.export.container import MARK, pack, unpack
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
@@ -164,13 +164,15 @@ class Exported:
             )
         return found
 
-    def serialize(self, vjp_order: int = 0) -> bytearray:
+    def serialize(self, vjp_order: int = 0, format: str = "pullback") -> bytearray:
         """The function as bytes, which :func:`deserialize` reads.
 
         Args:
           vjp_order: how many derivatives in reverse mode to write along, each of the one before.
+          format: ``"pullback"``, or ``"jax"`` for bytes that ``jax.export.deserialize`` reads, and this module's too.
 
         Raises:
+          ArgumentError: there is no such format, or ``vjp_order`` is no number of derivatives (a ValueError).
           ExportError: it has no derivatives of that order, or takes or returns nodes of trees that are not registered
             for that (a ValueError).
 
@@ -184,7 +186,9 @@ class Exported:
         chain = [self]
         for _ in range(vjp_order):
             chain.append(chain[-1].vjp())
-        return pack(chain)
+        if format not in _FORMATS:
+            raise ArgumentError(f"serialize: format must be one of {', '.join(map(repr, _FORMATS))}, got {format!r}")
+        return _FORMATS[format](chain)
 
     def has_vjp(self) -> bool:
         """Whether it can be differentiated in reverse mode: always, unless it was read from bytes without."""
@@ -264,6 +268,9 @@ class Exported:
         return f"Exported({self.fun_name}: ({takes}) -> ({returns}) for {', '.join(self.platforms)})"
 
     __str__ = __repr__
+
+
+_FORMATS = {"pullback": pack, "jax": jax_format.pack}
 
 
 def default_export_platform() -> str:
@@ -435,10 +442,11 @@ def _export_vjp(
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
-    """The exported function that ``Exported.serialize`` wrote.
+    """The exported function that ``Exported.serialize`` wrote, here or in JAX (0.10 to 0.12).
 
     Args:
-      blob: the bytes. Nothing of them is run or unpickled before the function is called.
+      blob: the bytes. Nothing of them is run or unpickled before the function is called. Bytes of JAX's have no
+        checksum: what is damaged in their program is found when it is compiled.
 
     Returns:
       The function; its derivatives are those that were written too.
@@ -455,7 +463,8 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """
     found: Exported | None = None
     try:
-        for attributes in reversed(unpack(blob)):
+        of_jax = isinstance(blob, (bytes, bytearray)) and not blob.startswith(MARK) and jax_format.is_jax(bytes(blob))
+        for attributes in reversed(jax_format.unpack(bytes(blob)) if of_jax else unpack(blob)):
             found = Exported(**attributes, make_vjp=None if found is None else functools.partial(_same, found))
     except Exception as error:
         source.hide_internal_frames(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -99,7 +100,7 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
     fields = ",".join(nodetype._fields)  # type: ignore[attr-defined]
 
     def check(data: bytes) -> None:
-        if data.decode() != fields:
+        if data not in (fields.encode(), fields_in_json(nodetype)):
             raise ExportError(
                 f"deserialize: the named tuple {serialized_name!r} had the fields ({data.decode()}) when it was "
                 f"exported, but {nodetype.__name__} has ({fields})"
@@ -109,6 +110,17 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
         _Registered(nodetype, serialized_name, lambda _: fields.encode(), check, lambda _, given: nodetype(*given))
     )
     return nodetype
+
+
+def fields_in_json(nodetype: Any) -> bytes:
+    """The fields of a class of named tuples as JAX writes them."""
+    return json.dumps(list(nodetype._fields)).encode()
+
+
+def namedtuple_called(name: str) -> Any:
+    """The class of named tuples that is registered by a name; None if it is another class."""
+    kind = _by_name[name].kind
+    return kind if _is_namedtuple(kind) else None
 
 
 def _is_namedtuple(kind: Any) -> bool:
