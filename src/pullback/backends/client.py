@@ -1003,7 +1003,10 @@ def from_portable(data: bytes) -> Any:
     try:
         return library().jax.mlir.deserialize_portable_artifact(data, mlir_context())
     except (library().jax.JaxRuntimeError, mlir("ir").MLIRError, ValueError) as error:
-        raise CompilationError(str(error)) from None
+        raise CompilationError(
+            f"{error}: the bytes are no program that this release of jaxlib reads. Those of a newer release say that "
+            "they need operations of its version; install that release, or export for older ones."
+        ) from None
 
 
 def functions_of(
@@ -1030,10 +1033,14 @@ def functions_of(
     """
     ir = mlir("ir")
     module = from_portable(data)
+    if b"lapack_" in data:  # nothing in this process may have called it yet
+        register_lapack()
     table = ir.SymbolTable(module.operation)
     if entry == "main":  # which is that of the program written here
         entry = "exported_main"
-        ir.SymbolTable.set_symbol_name(table["main"], entry)
+        whole = table["main"]
+        ir.SymbolTable.set_symbol_name(whole, entry)
+        ir.SymbolTable.set_visibility(whole, "private")
         table = ir.SymbolTable(module.operation)
     declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
     if "main" in table:
