@@ -270,7 +270,7 @@ print(float(f.call(p, random.key(1))["loss"]), float(g.left), float(g.right["b"]
 
 def test_damaged_bytes_are_refused() -> None:
     good = bytes(export.export(jit(jnp.sin))(1.0).serialize())
-    version = len(container._MARK)
+    version = len(container.MARK)
     cases = [
         (b"", "no function that was exported"),
         (b"something else", "no function that was exported"),
@@ -367,7 +367,7 @@ def test_a_mesh_of_one_device_is_one_device() -> None:
         assert found.in_shardings_jax(mesh) == (rows,)
         assert found.out_shardings_jax(mesh) == (None,)
         np.testing.assert_allclose(found.call(X), np.sin(X), rtol=1e-6)
-    assert bytes(exported.serialize())[len(container._MARK)] == 1  # which releases before this one read
+    assert bytes(exported.serialize())[len(container.MARK)] == 1  # which releases before this one read
     with pytest.raises(ExportError, match="need a Mesh, got None"):
         exported.in_shardings_jax(None)
 

@@ -680,7 +680,7 @@ class Builder:
         in_shardings: Sequence[NamedSharding | None] = (),
         out_shardings: Sequence[NamedSharding | None] = (),
     ) -> Function:
-        """The function that is run, whose arguments and results are as devices store them.
+        """The function that is run, whose arguments and results are as devices store them; as they are, if portable.
 
         Args:
           outs: its results.
@@ -719,8 +719,9 @@ class Builder:
             return self.convert(x, stored_dtype(x.dtype))
         return self.bitcast(x, x.shape, stored_dtype(x.dtype))
 
-    @staticmethod
-    def _is_as_stored(dtype: DType) -> bool:
+    def _is_as_stored(self, dtype: DType) -> bool:
+        if self.module.portable and not dtypes.is_key(dtype):  # others know these types
+            return True
         return element_type(dtype) == element_type(stored_dtype(dtype))
 
     def _finished(

@@ -51,9 +51,9 @@ def portable(
 ) -> Portable:
     """A program as text that needs nothing of this process, and what runs on each of some platforms.
 
-    Its function ``main`` takes the inputs as devices store them. If there are several platforms, the first argument
-    is the position of the one on which it runs, a number of 32 bits. The function for a platform takes the inputs
-    themselves.
+    Its function ``main`` takes the inputs; of random keys the words, as devices store them. If there are several
+    platforms, the first argument is the position of the one on which it runs, a number of 32 bits. The function for
+    a platform takes the inputs themselves.
 
     Args:
       closed: the program.
