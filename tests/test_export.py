@@ -416,7 +416,7 @@ def test_functions_of_the_runtime_have_to_be_known() -> None:
 def test_the_page_runs() -> None:
     page = Path(__file__).resolve().parent.parent / "docs" / "export.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "page"})
 
 

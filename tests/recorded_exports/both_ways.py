@@ -1,7 +1,7 @@
 """Functions that are exported by one of JAX and Pullback, and called by the other.
 
-``python -m tests.recorded_exports.both_ways --jax PYTHON``, where PYTHON has JAX, writes them here and calls them there,
-and the other way round: results, derivatives of first and second order, and what is spread over two devices.
+``python -m tests.recorded_exports.both_ways --jax PYTHON``, where PYTHON has JAX, writes them here and calls them
+there, and the other way round: results, derivatives of first and second order, and what is spread over two devices.
 """
 
 from __future__ import annotations
@@ -89,23 +89,27 @@ def difference(library: Any, xs: Any, ys: Any) -> float:
     return max(float(np.abs(np.asarray(x, "float64") - np.asarray(y, "float64")).max()) for x, y in pairs)
 
 
+def slopes(library: Any, jnp: Any, g: Any, args: Any, order: int) -> Any:
+    """The gradient of the sum of squares of what is real in the results; of the sum of its elements again."""
+
+    def total(*xs: Any) -> Any:
+        leaves = library.tree.leaves(g(*xs))
+        return sum(jnp.sum(x * x) for x in leaves if jnp.issubdtype(x.dtype, jnp.floating))
+
+    if order == 1:
+        return library.grad(total, allow_int=True)(*args)
+    return library.grad(lambda *xs: library.grad(total)(*xs).sum())(*args)
+
+
 def call(who: str, folder: pathlib.Path) -> None:
     library, jnp, export = loaded(who)
     worst = 0.0
     for name, (f, _, args, _, order) in cases(library, jnp, export).items():
         again = export.deserialize(bytearray((folder / f"{name}.bin").read_bytes())).call
         found = [difference(library, library.jit(f)(*args), again(*args))]
-
-        def total(g: Any) -> Any:
-            real = lambda out: [x for x in library.tree.leaves(out) if jnp.issubdtype(x.dtype, jnp.floating)]
-            return lambda *xs: sum(jnp.sum(x * x) for x in real(g(*xs)))
-
-        if order:
-            first = lambda g: library.grad(total(g), allow_int=True)(*args)
-            found.append(difference(library, first(f), first(again)))
-        if order > 1:
-            second = lambda g: library.grad(lambda *xs: library.grad(total(g))(*xs).sum())(*args)
-            found.append(difference(library, second(f), second(again)))
+        for k in range(1, order + 1):
+            first, second = (slopes(library, jnp, g, args, k) for g in (f, again))
+            found.append(difference(library, first, second))
         print(f"{who} calls {name}: off by {', '.join(f'{x:.1e}' for x in found)}")
         worst = max(worst, *found)
     f, sharding = spread(library)

@@ -20,10 +20,8 @@ from pullback.export.structures import fields_in_json, namedtuple_called, struct
 Exported = Any
 """A :class:`pullback.export.exported.Exported`, which is made of what is here."""
 CALLING_CONVENTIONS = (9, 10)
-"""The oldest and the newest way of calling ``main`` that is known: with the position of the platform first, if there are
-several, and then the leaves that are kept."""
-NEWEST = 12
-"""The newest version of the files that was seen, of JAX 0.12. What newer ones add is not read."""
+"""The oldest and the newest way of calling ``main`` that is known: with the position of the platform first, if there
+are several, and then the leaves that are kept."""
 _WRITTEN = 3
 """The version that is written, as JAX did before 0.12, whose older releases refuse others."""
 
@@ -201,7 +199,7 @@ def pack(chain: list[Exported]) -> bytearray:
 
 def _fields(exported: Exported) -> dict[str, Any]:
     spread = [*exported.in_shardings, *exported.out_shardings]
-    meshes: list[AbstractMesh] = []
+    meshes: list[Any] = []
     for s in spread:
         if s is not None and s.mesh not in meshes:
             meshes.append(s.mesh)
@@ -258,7 +256,7 @@ def _tree_fields(data: Any) -> dict[str, Any]:
     return fields
 
 
-def _mesh_fields(mesh: AbstractMesh) -> dict[str, Any]:
+def _mesh_fields(mesh: Any) -> dict[str, Any]:
     for name in mesh.axis_names:
         if not isinstance(name, str):
             raise ExportError(f"serialize: the axes of meshes must have strings for names, but one has {name!r}")
@@ -266,7 +264,7 @@ def _mesh_fields(mesh: AbstractMesh) -> dict[str, Any]:
     return {"sizes": sizes, "names": list(mesh.axis_names), "types": bytes([_AUTO] * len(sizes))}
 
 
-def _sharding_fields(sharding: NamedSharding | None, meshes: list[AbstractMesh]) -> dict[str, Any]:
+def _sharding_fields(sharding: NamedSharding | None, meshes: list[Any]) -> dict[str, Any]:
     if sharding is None:
         return {"kind": 0}
     entries = sharding.spec.partitions

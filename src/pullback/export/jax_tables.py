@@ -3,7 +3,7 @@
 A file is a tree of tables. Each field has a number, its place in the table, and a type. Fields that are not there have
 the value zero, or none; a reader passes over those that it does not know. So releases of JAX add fields, and read each
 other's files. :data:`TABLES` has the fields that matter here, by their numbers; :func:`read` and :func:`write` go
-through it.
+through it. Reading is done here, since the library for these files does not look where a damaged one points to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ TABLES: dict[str, dict[str, tuple[int, str]]] = {
         "in_aval_numbers": (22, "[u32]"), "out_aval_numbers": (23, "[u32]"), "in_sharding_numbers": (24, "[u32]"),
         "out_sharding_numbers": (25, "[u32]"),
     },
-    "Tree": {"kind": (0, "i8"), "children": (1, "[Tree]"), "names": (2, "[text]"), "class": (3, "text"), "aux": (4, "[u8]")},
+    "Tree": {
+        "kind": (0, "i8"), "children": (1, "[Tree]"), "names": (2, "[text]"), "class": (3, "text"), "aux": (4, "[u8]"),
+    },
     "Aval": {"kind": (0, "i8"), "shape": (1, "[text]"), "dtype": (2, "i8"), "memory": (3, "i8")},
     "Sharding": {"kind": (0, "i8"), "proto": (1, "[u8]"), "named": (2, "NamedSharding")},
     "NamedSharding": {"mesh": (0, "Mesh"), "spec": (1, "Spec"), "memory": (2, "text"), "mesh_number": (3, "u32")},
@@ -49,7 +51,7 @@ def read(data: bytes) -> dict[str, Any]:
       ExportError: the bytes are no such file, or damaged (a ValueError).
     """
     try:
-        return _Reader(data).table(*struct.unpack_from("<I", data), "Exported")
+        return _Reader(data).table(struct.unpack_from("<I", data)[0], "Exported")
     except (struct.error, IndexError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, ExportError):
             raise
@@ -121,7 +123,7 @@ def _nothing(kind: str) -> Any:
 
 def write(fields: dict[str, Any]) -> bytearray:
     """The bytes of a file, from the fields of the table at its root."""
-    import flatbuffers  # type: ignore[import-untyped]
+    import flatbuffers
 
     builder = flatbuffers.Builder(65536)
     builder.Finish(_write_table(builder, fields, "Exported"))
