@@ -406,4 +406,60 @@ MUTANTS = (
         "theirs = boolean.select(rows, np.arange((stop - start) * sizes[i]))",
         ["tests/derivatives/test_sparse_patterns.py::test_loops_with_constants_carries_and_elements"],
     ),
+    # A derivative of zero, without a word.
+    Mutant(
+        "Python takes the value of a number that is being differentiated",
+        "transforms/interpreters/forward.py",
+        "    def differentiated(self) -> Tracer | None:\n        return self\n",
+        "    def differentiated(self) -> Tracer | None:\n        return None\n",
+        ["tests/transforms/test_values_taken.py::test_the_error_is_of_the_kind_of_jax"],
+    ),
+    # The same, of a compiled program that does not need what the function returns.
+    Mutant(
+        "a callback that closes over a traced value is left out",
+        "transforms/programs/callbacks.py",
+        "if state.trace.eager or not _closes_over_traced(callback)",
+        "if True",
+        ["tests/transforms/test_values_taken.py::test_a_derivative_is_right_or_refused"],
+    ),
+    Mutant(
+        "a mapped value hides that it is being differentiated",
+        "transforms/interpreters/batch.py",
+        "return self.value.differentiated() if isinstance(self.value, Tracer) else None",
+        "return None",
+        [
+            "tests/transforms/test_custom_rules.py::test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_jvp"
+        ],
+    ),
+    Mutant(
+        "a fill that is traced fills nothing",
+        "primitives/gather.py",
+        "np.dtype(bool)), indices, fill_value=False, **params)",
+        "np.dtype(bool)), indices, fill_value=True, **params)",
+        ["tests/test_numeric_parameters.py::test_a_fill_has_its_derivative"],
+    ),
+    # A number of another dtype.
+    Mutant(
+        "NumPy is given a Python number beside a type that it does not know",
+        "core/trace.py",
+        "elif type(y) in SCALARS and x._held.dtype.isbuiltin == 1:",
+        'elif type(y) in SCALARS and x._held.dtype.kind != "V":',
+        ["tests/numpy/test_python_numbers.py::test_a_python_number_gives_way"],
+    ),
+    # A derivative at another point than that of the call.
+    Mutant(
+        "a checkpointed function uses what the user has written into NumPy's arrays since",
+        "transforms/checkpoint/as_it_was.py",
+        "if use is not None and use.copy is not None and use.array() is x:",
+        "if False:",
+        ["tests/transforms/test_checkpoint.py::test_numpys_arrays_are_as_they_were_at_the_call"],
+    ),
+    # Types that are not those of the file.
+    Mutant(
+        "a type of a damaged file may have a number that is not there",
+        "export/jax_format.py",
+        "if any(i >= len(table) for i in numbers):",
+        "if False:",
+        ["tests/test_jax_exports.py::test_damaged_files_are_refused_or_say_the_same"],
+    ),
 )
