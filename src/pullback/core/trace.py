@@ -479,9 +479,8 @@ class Tracer(Array):
         )
 
     def __float__(self) -> float:
-        if (
-            self.differentiated() is not None and source.is_formatting()
-        ):  # "%.3f" % x shows the value, as f"{x:.3f}" does
+        # "%.3f" % x shows the value, as f"{x:.3f}" does
+        if self.differentiated() is not None and source.is_formatting():
             return float(self._known(ConcretizationTypeError, "a format", _FORMAT))
         return float(self.taken("float()"))
 
