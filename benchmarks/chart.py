@@ -16,6 +16,7 @@ COLOURS = {
     "torch-imperative": "#e8b04a",
     "equinox": "#7d5ba6",
     "folx": "#4fa3a0",
+    "scipy": "#8a8a8a",
 }
 BAR_HEIGHT = 0.25
 BOUND = "accepted at most"
