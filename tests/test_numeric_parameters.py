@@ -132,7 +132,7 @@ def expected_at(f: Callable[[Any], Any]) -> tuple[float, float] | None:
 
 
 def _checked(name: str, parameter: str, f: Callable[[Any], Any]) -> tuple[list[str], bool]:
-    """What is wrong with the derivatives by a parameter, and whether it has one that is not zero."""
+    """What is wrong with the derivatives by a parameter, and whether eager ones are there and not zero."""
     expected = expected_at(f)
     if expected is None:
         return [], False
@@ -140,21 +140,21 @@ def _checked(name: str, parameter: str, f: Callable[[Any], Any]) -> tuple[list[s
     ways = {"grad": lambda: grad(f)(at), "jvp": lambda: jvp(f, (at,), (1.0,))[1]}
     if EXHAUSTIVE or zlib.crc32(f"{name} {parameter}".encode()) % 12 == 0:
         ways |= {"jit of grad": lambda: jit(grad(f))(at), "grad of jit": lambda: grad(jit(f))(at)}
-    wrong, right = [], 0
+    wrong, right = [], set()
     for way, run in ways.items():
         try:
             found = float(run())
         except (PullbackError, TypeError, ValueError, NotImplementedError):
             continue  # refused
         if abs(found - derivative) <= 2e-4 * (1 + abs(derivative)):
-            right += 1
+            right.add(way)
         else:
             wrong.append(f"{name}, {parameter}, by {way} at {at}: {found}, by differences {derivative}")
-    return wrong, right == len(ways) and derivative != 0
+    return wrong, right >= {"grad", "jvp"} and derivative != 0
 
 
 COUNTS = {"numpy": 280, "lax": 145, "nn": 40, "scipy.special": 65, "random": 15}
-"""At least so many parameters have a derivative that is not zero, and right in every way."""
+"""At least so many parameters have an eager derivative that is not zero, and right."""
 
 
 @pytest.mark.parametrize("module", MODULES)
