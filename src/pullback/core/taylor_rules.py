@@ -70,10 +70,6 @@ a formula costs grows as its operations do. Its own value is not used, so that i
 have to be. Nodes of integrals, and numbers of terms, may depend on the point by ``stop_gradient`` of the operands. The
 operation may have one result only."""
 
-linear_operands = RuleKind("linear_operands")
-"""``rule(count, **params) -> positions``: of so many operands those in which an operation is linear, jointly, where
-``linear_in`` does not say it."""
-
 repeats = RuleKind("repeats")
 """``rule(earlier, **params) -> flag``: whether an operation of Python functions is one that was done before to the same
 operands, with the parameters ``earlier``. A derivative rule that computes it again is then given those results."""

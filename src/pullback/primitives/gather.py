@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
+from pullback.core.linearity import homogeneous
 from pullback.core.trace import Primitive, Tracer
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
@@ -168,12 +169,17 @@ def _check_gather(shape: Shape, indices_shape: Shape, numbers: GatherDimensionNu
     return tuple(next(window_sizes) if i in numbers.offset_dims else next(batch_sizes) for i in range(out_rank))
 
 
+@homogeneous(gather_p)
+def _without_fill(*, fill_value: Any, **params: Any) -> dict[str, Any]:
+    return {"fill_value": 0, **params}
+
+
 @gather_p.jvp
-def _gather_jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
+def _gather_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     x, indices = primals
-    ans = gather_p.bind(x, indices, fill_value=fill_value, **params)
+    ans = gather_p.bind(x, indices, **params)
     t = tangents[0]
-    return ans, ZERO if t is ZERO else gather_p.bind(t, indices, fill_value=0, **params)
+    return ans, ZERO if t is ZERO else gather_p.bind(t, indices, **_without_fill(**params))
 
 
 @gather_p.batch

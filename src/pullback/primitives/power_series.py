@@ -13,6 +13,7 @@ import numpy as np
 from pullback.core.array import SCALARS, ArrayImpl, is_on_host
 from pullback.core.errors import NotLinearError, OperandError
 from pullback.core.linear import LinearVar
+from pullback.core.linearity import linear_operands
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
@@ -109,6 +110,13 @@ def _sum_transpose(ct: Any, *factors: Any, scale: float) -> Any:
             linear = type(factor) is LinearVar
             cts.append(sum_to(sum_of_products_p.bind(ct, other, scale=scale), factor) if linear else None)
     return cts
+
+
+@linear_operands(sum_of_products_p)
+def _linear_factors(moving: Sequence[int], count: int, *, scale: float) -> list[int] | None:
+    """One factor of each product, the one that is not constant if there is one."""
+    factors = [[i for i in (k, k + 1) if i in moving] or [k] for k in range(0, count, 2)]
+    return None if any(len(mine) > 1 for mine in factors) else [i for (i,) in factors]
 
 
 @taylor(sum_of_products_p)

@@ -13,8 +13,8 @@ from pullback.core import dtypes
 from pullback.core.check_rules import checked_program
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.linear import LinearVar
+from pullback.core.linearity import linear_operands
 from pullback.core.lists import select, spread
-from pullback.core.taylor_rules import linear_operands
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import densify, instantiate
@@ -259,7 +259,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
         p.jvp(partial(_jvp, p))
         p.transpose(_transpose, linear_in)
         p.lowering(_lowering)
-        linear_operands(p)(lambda count, linear_map: range(linear_map.count, count))
+        linear_operands(p)(lambda moving, count, linear_map: range(linear_map.count, count))
         checked_program(p)(partial(_checked, p))
 
     @called.stage

@@ -25,7 +25,7 @@ from pullback.core import dtypes, source
 from pullback.core.array import ArrayImpl, shape_of, typeof
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from pullback.core.jaxpr_text import holds_programs
+from pullback.core.linearity import LinearPart, linear_part
 from pullback.core.lists import spread
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import Primitive, Trace, check_result, state
@@ -262,8 +262,9 @@ def _apart(primitive: Primitive, operands: Sequence[Carried], params: Any) -> Ca
 def _whole(primitive: Primitive, directions: Directions, operands: list[Carried], params: Any) -> list[Carried]:
     """The results of an operation on Jacobians that are arrays."""
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
-    if _is_linear(primitive, active, params):
-        return [_linear(primitive, directions, operands, active, params)]
+    part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
+    if part is not None:
+        return [_linear(primitive, directions, operands, active, params, part)]
     real = not any(dtypes.is_complex(operands[i].value.dtype) for i in active)
     if primitive in ON_ELEMENTS and real and primitive.linear_in != "each":
         return [_on_elements(primitive, directions, operands, active, params)]
@@ -272,28 +273,28 @@ def _whole(primitive: Primitive, directions: Directions, operands: list[Carried]
     return _by_derivatives(primitive, directions, operands, params, 2)
 
 
-def _is_linear(primitive: Primitive, active: Sequence[int], params: dict[str, Any]) -> bool:
-    """Whether an operation of one result is linear, or affine, in the operands that have derivatives."""
-    if primitive.transpose_rule is None or primitive.multiple_results or any(map(holds_programs, params.values())):
-        return False
-    where = primitive.linear_in
-    return where is None or (len(active) == 1 if where == "each" else all(i in where for i in active))
-
-
 def _linear(
-    primitive: Primitive, directions: Directions, operands: list[Carried], active: Sequence[int], params: Any
+    primitive: Primitive,
+    directions: Directions,
+    operands: list[Carried],
+    active: Sequence[int],
+    params: Any,
+    part: LinearPart,
 ) -> Carried:
-    if len(active) > 1 or (primitive.linear_in is None and len(operands) > 1):  # affine in those that have derivatives
+    """The result of an operation that is linear, or affine, in the operands that have derivatives."""
+    if len(part.joint) > 1:  # the derivative rule knows what to do with zeros
         return _by_derivatives(primitive, directions, operands, params, 1)[0]
     (i,) = active
     values = [x.value for x in operands]
     x = operands[i]
     # One product for the value, the Jacobian and the Laplacian together was tried: it takes as long.
     out = primitive.bind(*values, **params)
-    jacobian = _mapped(primitive, directions.size, values, {i: x.jacobian}, params)
+    if not dtypes.is_inexact(out.dtype):
+        return Carried(out)
+    jacobian = _mapped(primitive, directions.size, values, {i: x.jacobian}, part.params)
     laplacian = ZERO
     if x.laplacian is not ZERO:
-        laplacian = primitive.bind(*_replaced(values, {i: x.laplacian}), **params)
+        laplacian = primitive.bind(*_replaced(values, {i: x.laplacian}), **part.params)
     return Carried(out, jacobian, laplacian)
 
 

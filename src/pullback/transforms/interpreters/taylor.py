@@ -21,11 +21,10 @@ import numpy as np
 from pullback.core import dtypes, source
 from pullback.core.array import Array, ArrayImpl, host_value, is_on_host
 from pullback.core.errors import MissingRuleError
-from pullback.core.jaxpr_text import holds_programs
+from pullback.core.linearity import linear_part
 from pullback.core.taylor_rules import (
     Coefficient,
     Series,
-    linear_operands,
     repeats,
     taylor,
     taylor_formula,
@@ -335,15 +334,15 @@ def _linear(
 ) -> Coefficient | None:
     """The coefficients of an operation that is linear in all operands that depend on t, jointly: one by one."""
     moving = [i for i, mine in enumerate(own) if mine]
-    linear = _linear_positions(primitive, len(operands), moving, params)
-    if linear is None or any(i not in linear for i in moving):
+    part = linear_part(primitive, moving, len(operands), params)
+    if part is None or (len(part.joint) > 1 and taylor.of(primitive) is not None):
         return None
     values = [x.known[0] for x in operands]
     nothing = [ZERO] * len(results) if primitive.multiple_results else ZERO
-    if len(linear) == 1:
+    if len(part.joint) == 1:
         (position,) = moving
         (x,) = (operands[i] for i in moving)
-        together = _small_together(primitive, values, position, x, params)
+        together = _small_together(primitive, values, position, x, part.params)
 
         def of_one(k: int) -> Any:
             if x[k] is ZERO:
@@ -351,17 +350,18 @@ def _linear(
             if together is not None:
                 return together[k - 1]
             values[position] = x[k]
-            return primitive.bind(*values, **params)
+            return primitive.bind(*values, **part.params)
 
         return of_one
 
     def of_several(k: int) -> Any:
-        given = [operands[i][k] if i in linear else value for i, value in enumerate(values)]
+        given = [operands[i][k] if i in part.joint else value for i, value in enumerate(values)]
         if all(given[i] is ZERO for i in moving):
             return nothing
         if primitive.tangent_rule is not None:  # of sums, which knows what to do with zeros
             return primitive.tangent_rule(results[0].series.known[0], values, given)
-        return primitive.bind(*[_zeros(x) if c is ZERO else c for c, x in zip(given, values, strict=True)], **params)
+        dense = [_zeros(x) if c is ZERO else c for c, x in zip(given, values, strict=True)]
+        return primitive.bind(*dense, **part.params)
 
     return of_several
 
@@ -392,20 +392,6 @@ def _small_together(
     if dim != 0 or not is_on_host(out):
         return None
     return [ArrayImpl(c, out.weak_type) for c in host_value(out)]
-
-
-def _linear_positions(primitive: Primitive, count: int, moving: Sequence[int], params: dict[str, Any]) -> Any:
-    """The positions of the operands in which an operation is linear, jointly; None if it is in none."""
-    rule = linear_operands.of(primitive)
-    if rule is not None:
-        return rule(count, **params)
-    if primitive.transpose_rule is None or any(map(holds_programs, params.values())):
-        return None
-    if primitive.linear_in == "each":
-        return moving if len(moving) == 1 else None
-    if primitive.linear_in is None:
-        return range(count) if taylor.of(primitive) is None else None
-    return primitive.linear_in
 
 
 def _zeros(x: Any) -> Any:

@@ -9,6 +9,7 @@ from pullback.core import dtypes, source
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.errors import NotLinearError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
+from pullback.core.linearity import linear_part
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -63,21 +64,43 @@ def _is_nonzero(x: Any) -> bool:
     return value is not None and bool(host_value(value).any())
 
 
+def _is_constant(x: Any) -> bool:
+    """Whether what an operation makes of zeros is a constant that it adds; the NaN of an index outside is none."""
+    value = x.concrete() if isinstance(x, Tracer) else x
+    if value is None:
+        return False
+    elements = host_value(value)
+    return bool(((elements != 0) & (elements == elements)).any())
+
+
 def is_affine(node: LinearVar, trace: Trace) -> bool:
     """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
-    primitive, operands = node.primitive, node.args
-    if primitive is None or primitive.linear_in is not None or all(map(is_linear, operands)):
+    primitive, operands, params = node.primitive, node.args, node.params
+    if primitive is None or primitive.linear_in == "each" or all(map(is_linear, operands)):
         return False
-    if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
+    if not _may_add(primitive, operands, params):
         return False
     at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
-    results = trace.process(primitive, at_zero, node.params)
+    results = trace.process(primitive, at_zero, params)
     if not primitive.multiple_results:
-        return _is_nonzero(results)
+        return _is_constant(results)
     dependent = [True] * len(results)
     if primitive.partial_eval_rule is not None:  # a loop computes values beside what is linear
-        dependent = divide(primitive, node.params, operands, tuple(map(is_linear, operands))).dependent
-    return any(depends and _is_nonzero(x) for x, depends in zip(results, dependent, strict=True))
+        dependent = divide(primitive, params, operands, tuple(map(is_linear, operands))).dependent
+    return any(depends and _is_constant(x) for x, depends in zip(results, dependent, strict=True))
+
+
+def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Whether an operation may add a constant: one of its operands, or of its parameters."""
+    linear, joint = [i for i, x in enumerate(operands) if is_linear(x)], range(len(operands))
+    if primitive.linear_in is not None:
+        part = linear_part(primitive, linear, len(operands), params)
+        if part is None:
+            return False
+        joint = part.joint
+        if part.params is not params and part.params != params:
+            return True
+    return any(_may_be_nonzero(operands[i]) for i in joint if i not in linear)
 
 
 def _may_be_nonzero(x: Any) -> bool:
