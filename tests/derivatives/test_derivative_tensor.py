@@ -35,6 +35,19 @@ def test_of_matrices() -> None:
     np.testing.assert_allclose(got, jacfwd(jacfwd(f))(x), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("chunk_size", [None, 1, 4, 7])
+def test_of_sizes_that_differ(chunk_size: int | None) -> None:
+    f = lambda x: jnp.sin(x @ x.T) * x[0, 0]
+    x = np.arange(6.0).reshape(2, 3) / 4
+    for order in (1, 2, 3):
+        expected = f
+        for _ in range(order):
+            expected = jacfwd(expected)
+        got = derivative_tensor(f, x, order, chunk_size)
+        assert got.shape == (2, 2, *(2, 3) * order)
+        np.testing.assert_allclose(got, expected(x), rtol=1e-9, atol=1e-10)
+
+
 def test_of_a_number() -> None:
     np.testing.assert_allclose(derivative_tensor(jnp.sin, 0.3, 5), np.cos(0.3), rtol=1e-12)
     assert derivative_tensor(lambda x: x.sum(), np.ones((0, 2)), 2).shape == (0, 2, 0, 2)

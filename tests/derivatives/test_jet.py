@@ -31,7 +31,7 @@ from pullback import (
     vmap,
 )  # fmt: skip
 from pullback.custom_batching import custom_vmap
-from pullback.derivatives import jet, taylor
+from pullback.derivatives import derivative_tensor, jet, taylor
 from pullback.experimental import io_callback
 from pullback.experimental import jet as jax_spelling
 from pullback.experimental.ode import odeint
@@ -863,3 +863,15 @@ def test_coefficients_have_the_dtype_of_the_value(dtype: str) -> None:
 
 def test_every_leaf_is_an_array() -> None:
     assert all(isinstance(c, jnp.ndarray) for c in tree.leaves(taylor(lambda x: (x, 1.0), 0.5, 3)))
+
+
+@pytest.mark.parametrize("fill", [0.25, math.nan])
+def test_a_fill_value_is_in_no_coefficient(fill: float) -> None:
+    f = lambda x: x.at[jnp.array([0, 2, 7])].get(mode="fill", fill_value=fill)
+    x = jnp.arange(5.0)
+    value, *coefficients = taylor(lambda t: f(x + t + t * t), 0.0, 3)
+    np.testing.assert_array_equal(value, [0, 2, fill])
+    for got, expected in zip(coefficients, ([1, 1, 0], [1, 1, 0], [0, 0, 0]), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    tensor = derivative_tensor(lambda x: f(x) * x[:3], x, 2)
+    np.testing.assert_allclose(tensor[:2], jacfwd(jacfwd(lambda x: f(x) * x[:3]))(x)[:2], atol=1e-12)

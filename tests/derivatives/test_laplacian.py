@@ -27,8 +27,9 @@ from pullback import (
     nn,
     vmap,
 )
-from pullback.derivatives import forward_laplacian, laplacian
+from pullback.derivatives import forward_laplacian, jet, laplacian
 from pullback.extend import Primitive
+from pullback.primitives.power_series import sum_of_products_p
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 
@@ -267,3 +268,39 @@ def test_an_operation_without_a_derivative_is_named_with_its_line() -> None:
 
     with pytest.raises(errors.MissingRuleError, match=r"'odd_one' has no jvp rule.*test_laplacian\.py:\d+ \(inside\)"):
         laplacian(inside)(1.0)
+
+
+# Constants beside what moves ------------------------------------------------------------------------------------------
+
+AFFINE: dict[str, Callable[[Any], Any]] = {
+    "set": lambda x: x.at[0].set(5.0),
+    "add": lambda x: x.at[0].add(5.0),
+    "a constant that is written to": lambda x: jnp.ones(8).at[1:7].set(x),
+    "a constant that is added to": lambda x: jnp.ones(8).at[1:7].add(x),
+    "a block": lambda x: lax.dynamic_update_slice(x, jnp.full(2, 5.0), (3,)),
+    "a diagonal": lambda x: jnp.fill_diagonal(jnp.outer(x, x), 2.0, inplace=False),
+    "filled": lambda x: x.at[jnp.array([0, 2, 7])].get(mode="fill", fill_value=0.25),
+    "padded": lambda x: jnp.pad(x, 1, constant_values=3.0),
+    "selected": lambda x: jnp.where(x > 0, x, 3.0),
+    "through integers": lambda x: x * (3 * x).astype(int),
+}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+def test_of_what_is_affine(name: str) -> None:
+    """An operation that is linear in several operands together is linear in one where the others are zero."""
+    f = lambda x: jnp.sum(AFFINE[name](x) ** 3)
+    found = forward_laplacian(f)(X)
+    assert_close(found.laplacian, jnp.trace(hessian(f)(X)))
+    assert_close(found.jacobian, grad(f)(X))
+    assert_close(jit(laplacian(f))(X), found.laplacian)
+
+
+def test_of_a_product_within_a_coefficient() -> None:
+    """Sums of products, which Taylor mode makes, are linear in one factor of each product."""
+    f = lambda x: jet(lambda x, y: x * y + jnp.sin(x), (x[0], x[1]), ([x[2], x[0]], [x[1], x[2]]))[1][1]
+    assert_close(laplacian(f)(X), jnp.trace(hessian(f)(X)))
+    g = lambda x: sum_of_products_p.bind(x[0], x[1], x[2], jnp.asarray(3.0), scale=2.0)
+    assert_close(laplacian(g)(X), jnp.trace(hessian(g)(X)))
+    h = lambda x: g(jnp.stack([x[0], jnp.asarray(2.0), x[1]])) ** 2
+    assert_close(laplacian(h)(X), jnp.trace(hessian(h)(X)))

@@ -105,3 +105,14 @@ def test_refusals() -> None:
     with pytest.raises(errors.NotDifferentiableError, match='method="basis" does not serve'):
         jvp(jvp_from_vjp(jnp.sin, "basis"), (1j,), (1j,))
     assert_close(jvp(jvp_from_vjp(jnp.sin), (1j,), (2.0 + 1j,))[1], jnp.cos(1j) * (2.0 + 1j))
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 2])
+def test_of_results_without_numbers(chunk_size: int | None) -> None:
+    f = jvp_from_vjp(lambda x: x > 0, "basis", chunk_size)
+    out, tangent = jvp(f, (random(3),), (jnp.ones(3),))
+    assert_close(out, jnp.asarray(random(3) > 0))
+    assert tangent.dtype == pullback.float0
+    g = vjp_from_jvp(lambda n, x: n * x, "basis", chunk_size)
+    (cotangent,) = vjp(lambda n: g(n, 2), jnp.arange(3))[1](np.zeros(3, pullback.float0))
+    assert cotangent.dtype == pullback.float0

@@ -6,6 +6,7 @@ from convolution_specs import IN_SPACE, POOLING
 from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
 from lax_specs import LAX, OF_LAX
 from masked_specs import MASKED
+from mode_specs import MODES
 from nn_specs import NN
 from numpy_specs import NUMPY
 from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
@@ -17,7 +18,7 @@ from stats_specs import DISTRIBUTIONS, OPERATIONS
 
 OF_PRIMITIVES: list[Spec] = [
     *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SCIPY_PRIMITIVES, *SPECIAL_PRIMITIVES, *OPERATIONS,
-    *MATRIX_FUNCTIONS, *MASKED,
+    *MATRIX_FUNCTIONS, *MASKED, *MODES,
 ]  # fmt: skip
 FUNCTIONS_OF_SCIPY: list[Spec] = [*OF_SCIPY, *SPECIAL, *DISTRIBUTIONS, *MATRIX_FUNCTIONS_OF_SCIPY]
 """Compositions of operations that have rows of their own; the recorded cases compile them."""

@@ -349,6 +349,9 @@ def test_linear_functions_that_look_affine() -> None:
     close(linear_transpose(lambda x: x + 0.0, 1.0)(3.0)[0], 3.0)
     close(linear_transpose(lambda x: jnp.concatenate([x, jnp.zeros(2)]), x3)(jnp.arange(5.0))[0], np.arange(3.0))
     close(linear_transpose(lambda x: jnp.where(x3 > 0, x, 0.0), x3)(x3)[0], np.maximum(np.asarray(x3), 0))
+    close(linear_transpose(lambda x: x.at[0].set(0.0), x3)(jnp.ones(3))[0], np.array([0.0, 1.0, 1.0]))
+    outside = np.array([0, 7])  # where a result is NaN, and has no derivative
+    close(linear_transpose(lambda x: jnp.take(x, outside), x3)(jnp.ones(2))[0], np.array([1.0, 0.0, 0.0]))
 
 
 # State -------------------------------------------------------------------------------------------------------------

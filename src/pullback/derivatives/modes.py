@@ -178,6 +178,8 @@ def _products_with_basis(
         return sum((pnp.sum(image * v) for image, v in pairs), start=pnp.zeros(()))
 
     arrays = [pnp.asarray(x) for x in space]
+    if not arrays:
+        return []
     basis = standard_basis(arrays, 0, sum(x.size for x in arrays))
     if chunk_size is None:
         products = vmap(product)(basis)
