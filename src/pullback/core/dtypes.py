@@ -573,6 +573,26 @@ def common_dtype(*args: Any) -> DType:
     return _promote(tuple([_as_operand(argument) for argument in args]), config.enable_x64, "standard")[0]
 
 
+@_by_dtype
+def _of_a_byte_or_more(dtype: DType) -> DType:
+    if dtype.name in _SMALL_FLOATS:
+        return np.dtype(imported("ml_dtypes").bfloat16)
+    return np.dtype(f"{'u' * is_unsigned(dtype)}int8") if dtype.name in _SMALL_INTEGERS else dtype
+
+
+def accumulator(preferred: DType, *operands: DType) -> DType:
+    """The dtype to sum products of operands in, where the result is to have a preferred dtype: one that holds all.
+
+    It also holds floats of 8 bits and integers of 4, which have no common dtype with others: as bfloat16 and int8 do.
+
+    >>> accumulator(np.dtype("float32"), np.dtype("float16")), accumulator(np.dtype("int32"), np.dtype("int8"))
+    (dtype('float32'), dtype('int32'))
+    """
+    if all(dtype == preferred for dtype in operands):
+        return preferred
+    return common_dtype(*map(_of_a_byte_or_more, (preferred, *operands)))
+
+
 # Related dtypes
 
 

@@ -62,18 +62,19 @@ def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_
     def contract(x: Any, y: Any) -> Any:
         return bind(contraction.dot_general_p, x, y, dimension_numbers=numbers)
 
-    wide = dtypes.promote_types(x.dtype, y.dtype)
-    preferred = None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
+    if preferred_element_type is None:
+        result = dtypes.promote_types(x.dtype, y.dtype)
+    else:
+        result = dtypes.canonicalize_dtype(preferred_element_type)
     if algorithm is not None:
-        out = precisions.apply("dot_general", algorithm, contract, x, y)
-        return ops.convert_element_type(out, wide if preferred is None else preferred)
-    if preferred is None:
+        return ops.convert_element_type(precisions.apply("dot_general", algorithm, contract, x, y), result)
+    if preferred_element_type is None:
         if x.dtype != y.dtype:
-            x, y = ops.convert_element_type(x, wide, x.weak_type), ops.convert_element_type(y, wide, y.weak_type)
+            x, y = ops.convert_element_type(x, result, x.weak_type), ops.convert_element_type(y, result, y.weak_type)
         return contract(x, y)
-    wide = dtypes.promote_types(wide, preferred)
+    wide = dtypes.accumulator(result, x.dtype, y.dtype)
     return ops.convert_element_type(
-        contract(ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)), preferred
+        contract(ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)), result
     )
 
 

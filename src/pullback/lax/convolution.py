@@ -138,7 +138,7 @@ def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any
     if preferred is None:
         return x, y, None
     dtype = dtypes.canonicalize_dtype(preferred)
-    wide = dtypes.promote_types(x.dtype, dtype)
+    wide = dtypes.accumulator(dtype, x.dtype)
     if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(x.dtype) or (
         dtypes.is_inexact(x.dtype) and wide != dtype
     ):  # fmt: skip

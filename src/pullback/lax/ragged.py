@@ -150,14 +150,16 @@ def ragged_dot_general(
         return dot_general(
             x, y, numbers.dot_dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
         )  # fmt: skip
-    wide = dtypes.promote_types(x.dtype, y.dtype)
-    total = wide if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
+    if preferred_element_type is None:
+        total = dtypes.promote_types(x.dtype, y.dtype)
+    else:
+        total = dtypes.canonicalize_dtype(preferred_element_type)
     contract = lambda x, y: (_each_row if free else _each_group)(x, y, sizes, numbers)
     algorithm = precisions.algorithm_of("ragged_dot", precision)
     if algorithm is not None:
         out = precisions.apply("ragged_dot", algorithm, contract, x, y)
     else:
-        common = dtypes.promote_types(wide, total)
+        common = dtypes.accumulator(total, x.dtype, y.dtype)
         out = contract(ops.convert_element_type(x, common), ops.convert_element_type(y, common))
     return constrained(ops.convert_element_type(out, total), out_sharding, "lax.ragged_dot")
 

@@ -19,7 +19,7 @@ from pullback.core.trace import NUMPY_REFUSES, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import eye
 from pullback.numpy.einstein import contract, diagonal
-from pullback.numpy.promotion import axis_index, diagonal_number, operand, promote_all
+from pullback.numpy.promotion import axis_index, diagonal_number, inexact_operands, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -100,12 +100,12 @@ def _dot(a: Any, b: Any, axis: int) -> Any:
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
     """Two operands as arrays of the dtype to compute in, and the dtype of the result if it is to be another."""
-    if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
-        a, b = promote_all(name, (a, b))
     if preferred is None:
+        if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
+            a, b = promote_all(name, (a, b))
         return a, b, None
-    result = dtypes.canonicalize_dtype(preferred)
-    wide = dtypes.common_dtype(a.dtype, result)
+    a, b, result = operand(name, a), operand(name, b), dtypes.canonicalize_dtype(preferred)
+    wide = dtypes.accumulator(result, a.dtype, b.dtype)
     return convert_element_type(a, wide), convert_element_type(b, wide), result
 
 
@@ -572,9 +572,7 @@ def correlate(
 
 
 def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Array, Array, Any]:
-    a, v, dtype = _operands(name, a, v, preferred)
-    if preferred is None:
-        a, v = (convert_element_type(x, dtypes.to_inexact(x.dtype), x.weak_type) for x in (a, v))
+    a, v, dtype = (*inexact_operands(name, a, v), None) if preferred is None else _operands(name, a, v, preferred)
     if len(a.shape) != 1 or len(v.shape) != 1 or not a.shape[0] or not v.shape[0]:
         raise ShapeError(f"{name} takes two vectors that are not empty, got shapes {a.shape} and {v.shape}")
     if mode not in ("full", "same", "valid"):

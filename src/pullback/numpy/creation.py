@@ -31,10 +31,9 @@ from pullback.numpy.promotion import (
     another,
     axis_index,
     diagonal_number,
-    inexact_operand,
+    inexact_operands,
     named,
     operand,
-    promote_all,
     quote,
     shape_tuple,
 )
@@ -820,7 +819,7 @@ def linspace(
     if device is not None:
         return device_put(linspace(start, stop, num, endpoint, retstep, dtype, axis), device)
     (count,) = shape_tuple((num,), "linspace")
-    first, last = (inexact_operand("linspace", x) for x in promote_all("linspace", (start, stop)))
+    first, last = inexact_operands("linspace", start, stop)
     parts = count - 1 if endpoint else count
     shape = np.broadcast_shapes(first.shape, last.shape)
     position = axis_index(axis, len(shape) + 1, "linspace")
@@ -870,7 +869,7 @@ def logspace(
     [  1.  10. 100.]
     """
     exponents = linspace(start, stop, num, endpoint, axis=axis)
-    base, exponents = (inexact_operand("logspace", x) for x in promote_all("logspace", (base, exponents)))
+    base, exponents = inexact_operands("logspace", base, exponents)
     out = ops.pow(base, exponents)
     return out if dtype is None else astype(out, dtype)
 
@@ -891,7 +890,7 @@ def geomspace(
     >>> print(pnp.geomspace(1, 8, 4))
     [1. 2. 4. 8.]
     """
-    first, last = (inexact_operand("geomspace", x) for x in promote_all("geomspace", (start, stop)))
+    first, last = inexact_operands("geomspace", start, stop)
     exponents = linspace(shapes.zeros_like(first), ops.log(ops.div(last, first)), num, endpoint, axis=axis)
     position = axis_index(axis, len(exponents.shape), "geomspace")
     t = linspace(0.0, 1.0, num, endpoint)

@@ -10,7 +10,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import reductions
-from pullback.numpy.promotion import inexact_operand, known_int, promote_all
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.decompositions import column_scaled
@@ -455,7 +455,7 @@ def lstsq(
     [2.] [2.] 1
     """
     name = "linalg.lstsq"
-    a, b = (inexact_operand(name, x) for x in promote_all(name, (a, b)))
+    a, b = inexact_operands(name, a, b)
     if len(a.shape) != 2 or len(b.shape) not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ShapeError(
             f"{name} takes a matrix (m, n), and a vector (m) or a matrix (m, k), got shapes {a.shape} and {b.shape}"

@@ -113,11 +113,12 @@ def einsum(
     formula, values = _formula("einsum", subscripts, operands)
     if not values:
         raise ShapeError("einsum needs at least one operand")
-    arrays = _of_one_dtype(values)
-    result = None
-    if preferred_element_type is not None:
+    if preferred_element_type is None:
+        result, arrays = None, _of_one_dtype(values)
+    else:
         result = dtypes.canonicalize_dtype(preferred_element_type)
-        wide = dtypes.common_dtype(arrays[0].dtype, result)
+        arrays = [operand("einsum", x) for x in values]
+        wide = dtypes.accumulator(result, *[x.dtype for x in arrays])
         arrays = [convert_element_type(x, wide) for x in arrays]
     product = None
     if _dot_general is not None:

@@ -16,10 +16,10 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.creation import listed
 from pullback.numpy.joining import stack
-from pullback.numpy.promotion import inexact_operand, operand
+from pullback.numpy.promotion import inexact_operand, inexact_operands, operand
 from pullback.numpy.reductions import max, min, sum
 from pullback.numpy.sorting import positions
-from pullback.numpy.statistics import diff, inexact_operands
+from pullback.numpy.statistics import diff
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, sorting
 from pullback.primitives.elementwise import convert_element_type

@@ -10,7 +10,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import reductions, sorting, ufuncs
 from pullback.numpy.creation import array
-from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, promote_all
+from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, named, operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
 
@@ -38,7 +38,7 @@ def interp(
     >>> print(pnp.interp(0.25, pnp.array([0.0, 1.0]), pnp.array([0.0, 8.0])))
     2.0
     """
-    x, xp = (inexact_operand("interp", v) for v in promote_all("interp", (x, _vector(xp))))
+    x, xp = inexact_operands("interp", x, _vector(xp))
     fp = inexact_operand("interp", _vector(fp))
     if len(xp.shape) != 1 or xp.shape != fp.shape or not xp.shape[0]:
         raise ShapeError(f"interp takes two vectors of one size, not empty, got shapes {xp.shape} and {fp.shape}")
@@ -104,7 +104,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     >>> print(pnp.unwrap(pnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))
     [0. 3. 6. 7.]
     """
-    p, period = (inexact_operand("unwrap", v) for v in promote_all("unwrap", (p, period)))
+    p, period = inexact_operands("unwrap", p, period)
     i = axis_index(axis, len(p.shape), "unwrap")
     size = p.shape[i]
     if size < 2:

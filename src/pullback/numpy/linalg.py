@@ -36,10 +36,10 @@ from pullback.numpy.promotion import (
     axes_tuple,
     axis_index,
     inexact_operand,
+    inexact_operands,
     known_int,
     named,
     operand,
-    promote_all,
     sequence,
 )
 from pullback.primitives import elementwise as ops
@@ -250,7 +250,7 @@ def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any]
         that belong to them.
       b: the right sides: a vector (n), or matrices (..., n, k).
     """
-    a, b = (inexact_operand(name, x) for x in promote_all(name, (matrices[0], b)))
+    a, b = inexact_operands(name, matrices[0], b)
     require_square(name, a)
     vector = len(b.shape) == 1
     x = shapes.expand_dims(b, (-1,)) if vector else b
@@ -660,8 +660,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     >>> print(pnp.linalg.tensorsolve(2 * pnp.eye(4).reshape(2, 2, 4), pnp.ones((2, 2))))
     [0.5 0.5 0.5 0.5]
     """
-    a, b = promote_all("linalg.tensorsolve", (a, b))
-    a, b = inexact_operand("linalg.tensorsolve", a), inexact_operand("linalg.tensorsolve", b)
+    a, b = inexact_operands("linalg.tensorsolve", a, b)
     if axes is not None:
         last = [axis_index(i, len(a.shape), "linalg.tensorsolve") for i in axes]
         a = shapes.transpose(a, (*[i for i in range(len(a.shape)) if i not in last], *last))

@@ -18,7 +18,7 @@ from pullback.numpy.diagonals import diag
 from pullback.numpy.indexing import take
 from pullback.numpy.linalg import inv
 from pullback.numpy.manipulation import matrix_transpose
-from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote_all
+from pullback.numpy.promotion import another, inexact_operand, inexact_operands, known_int, operand, promote_all
 from pullback.numpy.sorting import argsort
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
@@ -28,16 +28,9 @@ from pullback.primitives.reductions import reduce_min, reduce_sum
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "roots"]
 
 
-def _inexact(name: str, *xs: Any) -> list[Any]:
-    """Operands as arrays of their common dtype of floats or complex numbers."""
-    arrays = promote_all(name, xs)
-    dtype = dtypes.to_inexact(arrays[0].dtype)
-    return [x if x.dtype == dtype else convert_element_type(x, dtype) for x in arrays]
-
-
 def _coefficients(name: str, *xs: Any) -> list[Any]:
     """Vectors of coefficients, of one inexact dtype; a number is a constant polynomial."""
-    return _vectors(name, _inexact(name, *xs))
+    return _vectors(name, inexact_operands(name, *xs))
 
 
 def _vectors(name: str, arrays: list[Any]) -> list[Any]:
@@ -229,7 +222,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
     """
     m = _order("polyint", m)
     constants = 0 if k is None else np.asarray(k) if isinstance(k, (list, tuple)) else k
-    x, c = _inexact("polyint", p, constants)
+    x, c = inexact_operands("polyint", p, constants)
     (x,) = _coefficients("polyint", x)
     if c.shape not in ((), (1,), (m,)):
         raise ShapeError(f"polyint: k must be a number or a vector of {m}, one for each integral, got shape {c.shape}")
@@ -306,7 +299,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     >>> print(pnp.sort(pnp.roots(pnp.array([1.0, 0.0, -4.0])).real))
     [-2.  2.]
     """
-    (x,) = _inexact("roots", p)
+    x = inexact_operand("roots", p)
     if len(x.shape) != 1:
         raise ShapeError(f"roots: the coefficients of a polynomial are a vector, got shape {x.shape}")
     wide = dtypes.to_complex(x.dtype)
@@ -442,7 +435,7 @@ def polyfit(
     if order < 1:
         raise ArgumentError(f"polyfit: the degree must not be negative, got {deg}")
     given = (x, y) if w is None else (x, y, w)
-    abscissas, ordinates, *rest = _inexact("polyfit", *given)
+    abscissas, ordinates, *rest = inexact_operands("polyfit", *given)
     _check_points(abscissas, ordinates, rest)
     matrix = vander(abscissas, order)
     if rest:

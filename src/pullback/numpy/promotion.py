@@ -76,6 +76,18 @@ def inexact_operand(name: str, x: Any) -> Array:
     return x if dtypes.is_inexact(dtype) else convert_element_type(x, dtypes.to_inexact(dtype), x.weak_type)
 
 
+def inexact_operands(name: str, *xs: Any) -> list[Any]:
+    """Operands as arrays of their common dtype of floats or complex numbers.
+
+    Each is converted once: a common dtype of integers between the two would wrap what it does not hold (uint32 beside
+    int32 without 64 bits).
+    """
+    arrays = [operand(name, x) for x in xs]
+    dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
+    dtype = dtypes.to_inexact(dtype)
+    return [x if x.dtype == dtype else convert_element_type(x, dtype, weak) for x in arrays]
+
+
 def strong(x: Any) -> Array:
     """``x`` with a dtype that does not give way to others."""
     return convert_element_type(x, x.dtype) if x.weak_type else x

@@ -23,6 +23,7 @@ from pullback.numpy.promotion import (
     axes_tuple,
     axis_index,
     inexact_operand,
+    inexact_operands,
     named,
     operand,
     promote_all,
@@ -43,11 +44,6 @@ __all__ = [
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
-
-
-def inexact_operands(name: str, *xs: Any) -> list[Any]:
-    """Operands as arrays of their common dtype of floats or complex numbers."""
-    return [inexact_operand(name, x) for x in promote_all(name, xs)]
 
 
 # Averages ----------------------------------------------------------------------------------------------------------

@@ -301,7 +301,7 @@ def bcoo_dot_general(
     y = rhs if sparse[1] else dense_operand(name, rhs)
     xc, yc, xb, yb = checked_dims(name, x, y, dimension_numbers)
     if preferred_element_type is not None:
-        wide = pnp.promote_types(pnp.promote_types(x.dtype, y.dtype), preferred_element_type)
+        wide = dtypes.accumulator(dtypes.canonicalize_dtype(preferred_element_type), x.dtype, y.dtype)
         x, y = cast(x, wide), cast(y, wide)
     out: Any
     if all(sparse):

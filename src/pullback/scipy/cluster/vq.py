@@ -11,7 +11,7 @@ from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.numpy.promotion import inexact_operand, promote_all
+from pullback.numpy.promotion import inexact_operands
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.operands import stop_gradient
@@ -41,7 +41,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     >>> print(code, distance)
     [0 1] [1. 1.]
     """
-    x, book = (inexact_operand("vq", v) for v in promote_all("vq", (obs, code_book)))
+    x, book = inexact_operands("vq", obs, code_book)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"vq takes real numbers, got {dtypes.short_name(x.dtype)}")
     if len(x.shape) not in (1, 2) or len(book.shape) != len(x.shape) or x.shape[1:] != book.shape[1:]:

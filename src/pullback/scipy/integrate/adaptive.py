@@ -21,7 +21,7 @@ from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.core.source import warn
 from pullback.core.trace import Tracer
-from pullback.numpy.promotion import inexact_operand, known_int, promote_all, quote, sequence
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.operands import stop_gradient
@@ -392,7 +392,7 @@ def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
 def _edges(a: Any, b: Any, points: Any) -> list[Any]:
     """The limits, and the points between them in their order, of one dtype."""
     between = [] if points is None else list(points) if isinstance(points, Array) else sequence("quad: points", points)
-    every = [inexact_operand("quad", v) for v in promote_all("quad", (a, b, *between))]
+    every = inexact_operands("quad", a, b, *between)
     for v in every:
         if v.shape:
             raise ShapeError(f"quad: the limits and points must be numbers, got shape {v.shape}")

@@ -7,7 +7,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
-from pullback.numpy.promotion import axis_index, inexact_operand, promote_all
+from pullback.numpy.promotion import axis_index, inexact_operands
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 
@@ -16,7 +16,7 @@ __all__ = ["cumulative_trapezoid", "simpson"]
 
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, int]:
     """The values with the axis last, and the lengths of the intervals: numbers, or along the last axis."""
-    y, step = (inexact_operand(name, v) for v in promote_all(name, (y, dx if x is None else x)))
+    y, step = inexact_operands(name, y, dx if x is None else x)
     if not y.shape:
         raise ShapeError(f"{name} takes an array with an axis, got a number")
     where, last = axis_index(axis, len(y.shape), name), len(y.shape) - 1

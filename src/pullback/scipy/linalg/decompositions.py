@@ -10,7 +10,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, UnsupportedArgumentError
 from pullback.numpy import creation, decompositions, diagonals
 from pullback.numpy import linalg as numpy_linalg
-from pullback.numpy.promotion import inexact_operand, known_int, promote_all
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, slicing
 from pullback.primitives.decompositions import hermitian_of_lower
@@ -116,7 +116,7 @@ def eigh(
     if b is None:
         w, v = _eigh(a, lower, eigvals_only)
     else:
-        a, b = (inexact_operand("eigh", x) for x in promote_all("eigh", (a, b)))
+        a, b = inexact_operands("eigh", a, b)
         numpy_linalg.require_square("eigh", a)
         if a.shape != b.shape:
             raise ShapeError(f"eigh: a and b must be matrices of one shape, got {a.shape} and {b.shape}")
@@ -438,7 +438,7 @@ def qr_multiply(
     """
     if mode not in ("right", "left"):
         raise ArgumentError(f"qr_multiply: mode must be 'right' or 'left', got {mode!r}")
-    a, c = (inexact_operand("qr_multiply", x) for x in promote_all("qr_multiply", (a, c)))
+    a, c = inexact_operands("qr_multiply", a, c)
     q, r, *order = qr(a, mode="economic", pivoting=pivoting)
     q = ops.conj(q) if conjugate else q
     vector = len(c.shape) == 1
@@ -557,7 +557,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     [[1. 0.]
      [0. 1.]]
     """
-    t, z = (inexact_operand("rsf2csf", x) for x in promote_all("rsf2csf", (T, Z)))
+    t, z = inexact_operands("rsf2csf", T, Z)
     if len(t.shape) != 2 or t.shape[0] != t.shape[1] or t.shape != z.shape:
         raise ShapeError(f"rsf2csf: T and Z must be square matrices of one shape, got {t.shape} and {z.shape}")
     check_decomposable("rsf2csf", t.aval)

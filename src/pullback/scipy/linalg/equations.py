@@ -9,7 +9,7 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy import manipulation
 from pullback.numpy.decompositions import eig
-from pullback.numpy.promotion import inexact_operand, promote_all
+from pullback.numpy.promotion import inexact_operands
 from pullback.primitives import elementwise as ops
 from pullback.primitives.linalg import adjoint, check_decomposable, product
 from pullback.primitives.lu import linear_solve
@@ -20,7 +20,7 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 
 def _matrices(name: str, *xs: Any) -> list[Any]:
     """Operands of one dtype for which there are routines, the first ones square, whose leading axes are broadcast."""
-    matrices = [inexact_operand(name, x) for x in promote_all(name, xs)]
+    matrices = inexact_operands(name, *xs)
     for x in matrices[:-1]:
         numpy_linalg.require_square(name, x)
     check_decomposable(name, typeof(matrices[0]))

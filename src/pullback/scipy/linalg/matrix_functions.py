@@ -15,7 +15,7 @@ from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy.decompositions import eig
-from pullback.numpy.promotion import inexact_operand, known_int, promote_all
+from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.decompositions import diagonal, on_diagonal
@@ -114,7 +114,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     """
     if method not in (None, "SPS", "blockEnlarge"):
         raise ArgumentError(f"expm_frechet: method must be None, 'SPS' or 'blockEnlarge', got {method!r}")
-    a, e = (_square("expm_frechet", x) for x in promote_all("expm_frechet", (A, E)))
+    a, e = (_square("expm_frechet", x) for x in inexact_operands("expm_frechet", A, E))
     if a.shape != e.shape:
         raise ShapeError(f"expm_frechet: A and E must be of one shape, got {a.shape} and {e.shape}")
     derivative = expm_frechet_p.bind(a, e)

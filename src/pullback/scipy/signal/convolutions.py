@@ -15,7 +15,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axis_index, inexact_operand, promote_all, quote
+from pullback.numpy.promotion import axis_index, inexact_operands, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import fourier, slicing
 from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
@@ -29,8 +29,7 @@ _MODES = ("full", "same", "valid")
 
 def _operands(name: str, in1: Any, in2: Any, rank: int | None = None) -> tuple[Any, Any]:
     """Two arrays of one dtype of floats or complex numbers and of one number of axes, with elements."""
-    x, y = promote_all(name, (in1, in2))
-    x, y = (inexact_operand(name, v) for v in (x, y))
+    x, y = inexact_operands(name, in1, in2)
     if len(x.shape) != len(y.shape) or (rank is not None and len(x.shape) != rank):
         wanted = "arrays of the same number of axes" if rank is None else f"arrays of {rank} axes"
         raise ShapeError(f"{name} takes {wanted}, got shapes {x.shape} and {y.shape}")

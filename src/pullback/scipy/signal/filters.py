@@ -13,7 +13,7 @@ from pullback.core.array import Array, ArrayImpl, ArrayLike, as_array
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
-from pullback.numpy.promotion import axis_index, inexact_operand, known_int, promote_all
+from pullback.numpy.promotion import axis_index, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
@@ -26,7 +26,7 @@ __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 
 def _operands(name: str, *xs: Any) -> list[Array]:
     """Arrays of one dtype, of single or double precision."""
-    arrays = [inexact_operand(name, x) for x in promote_all(name, xs)]
+    arrays = inexact_operands(name, *xs)
     wide = np.dtype(np.float32)
     return [x if x.dtype.char in "fdFD" else ops.convert_element_type(x, wide) for x in arrays]
 

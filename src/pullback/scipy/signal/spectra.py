@@ -16,7 +16,7 @@ from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentE
 from pullback.core.interrupts import imported
 from pullback.core.source import warn
 from pullback.core.trace import Tracer
-from pullback.numpy.promotion import axis_index, inexact_operand, known_int, promote_all, quote
+from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.scipy.arguments import inexact
@@ -315,7 +315,7 @@ def _density_of(
 ) -> tuple[Any, Any]:  # fmt: skip
     fs, trend = _frequency(name, fs), _check_trend(name, detrend)
     alone = y is None or y is x
-    xs = [_signal(name, v) for v in ((x,) if alone else promote_all(name, (x, y)))]
+    xs = [_signal(name, v) for v in (inexact_operands(name, x) if alone else inexact_operands(name, x, y))]
     if average not in ("mean", "median"):
         raise ArgumentError(f"{name}: average must be 'mean' or 'median', got {average!r}")
     where = axis_index(axis, len(xs[0].shape), name)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.trace import Primitive
-from pullback.numpy.promotion import inexact_operand, promote_all
+from pullback.numpy.promotion import inexact_operand, inexact_operands
 from pullback.primitives.checks import FLOAT, check_dtype
-from pullback.primitives.elementwise import convert_element_type
 
 
 def real_operand(name: str, x: Any) -> Array:
@@ -21,10 +19,9 @@ def real_operand(name: str, x: Any) -> Array:
 
 def real_operands(name: str, *xs: Any) -> list[Array]:
     """Operands as arrays of their common dtype of floats; integers are converted."""
-    arrays = promote_all(name, xs)
-    dtype = dtypes.to_inexact(arrays[0].dtype)
-    check_dtype(name, FLOAT, dtype)
-    return [x if x.dtype == dtype else convert_element_type(x, dtype, x.weak_type) for x in arrays]
+    arrays = inexact_operands(name, *xs)
+    check_dtype(name, FLOAT, arrays[0].dtype)
+    return arrays
 
 
 def apply(name: str, primitive: Primitive, *xs: Any) -> Any:
