@@ -68,12 +68,10 @@ def rem(x: Any, y: Any) -> Any:
 
 
 def floor_div(x: Any, y: Any) -> Any:
-    """Of floats, the quotient rounded down; that of an infinity is one, which NumPy has NaN for."""
+    """Of floats, the quotient rounded down, as NumPy and Python have it; a zero has the sign of the quotient."""
     x, y = _pair(x, y)
-    quotient = x / y
     whole = np.floor_divide(x, y)
-    whole = np.where(whole == 0, np.copysign(whole, quotient), whole)
-    return np.where(np.isfinite(quotient) & np.isfinite(y), whole, quotient).astype(x.dtype, copy=False)
+    return np.where(whole == 0, np.copysign(whole, x / y), whole).astype(x.dtype, copy=False)
 
 
 def floor_rem(x: Any, y: Any) -> Any:

@@ -189,7 +189,9 @@ def _over(x: Any, divisor: float) -> Any:
 
 
 def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The largest integer not above ``x / y``, in the dtype of the operands; where ``x / y`` is infinite or zero, that.
+    """The largest integer not above ``x / y``, in the dtype of the operands; -1 for ``-5 / inf``, which is below zero.
+
+    A float divided by zero is that of ``x / y``, an infinity divided by a number is NaN.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.floor_divide(-7, 2), pnp.floor_divide(7.5, 2))

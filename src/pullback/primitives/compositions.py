@@ -624,8 +624,7 @@ def _floor_div(x: Any, y: Any) -> Any:
     whole = div(sub(x, rest), y)
     whole = _round(where(is_above(rest, y), sub(whole, 1), whole))
     whole = where(eq(whole, 0), _with_sign(whole, quotient), whole)
-    finite = _and(ops.is_finite_p.bind(quotient), ops.is_finite_p.bind(y))
-    return where(finite, whole, quotient)
+    return where(eq(y, 0), quotient, whole)
 
 
 def _abs(hlo: Builder, x: Value) -> Value:
