@@ -5,6 +5,7 @@ Functions take and return NumPy arrays and scalars; a Python number may stand fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -234,6 +235,48 @@ def complex_(x: Any, y: Any) -> Any:
     out = np.empty(x.shape, np.complex128 if x.dtype == np.float64 else np.complex64)
     out.real, out.imag = x, y
     return out
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The larger; 0.0 of zeros of both signs, of which NumPy returns the second by x86's instructions."""
+    if type(x) is float or type(x) is int:
+        x, y = y, x
+    out = np.maximum(x, y)
+    is_number = type(y) is float or type(y) is int
+    if is_number and (y or (out.dtype.char in "fd" and math.copysign(1, y) > 0)):
+        return out
+    if _without_zeros(out):
+        return out
+    return _with_sign_of_zeros(out, x, y, np.logical_and)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller; -0.0 of zeros of both signs."""
+    out = np.minimum(x, y)
+    if ((type(y) is float or type(y) is int) and y) or _without_zeros(out):
+        return out
+    return _with_sign_of_zeros(out, x, y, np.logical_or)
+
+
+def _without_zeros(out: Any) -> bool:
+    """Whether an extreme has no zeros, whose sign depends on those of two zeros.
+
+    That is asked of each extreme, so that it has to be quick: of few elements ``count_nonzero`` takes a quarter of the
+    time of ``all``, of many a comparison half of it.
+    """
+    if out.dtype.kind in "iubc":
+        return True
+    if out.size < 300:
+        return bool(out) if not out.ndim else np.count_nonzero(out) == out.size
+    return not np.count_nonzero(out == 0)
+
+
+def _with_sign_of_zeros(out: Any, x: Any, y: Any, both: np.ufunc) -> Any:
+    if np.ndim(y) == 0 and y:
+        return out
+    zero = out.dtype.type(0)
+    signed = np.where(both(np.signbit(x), np.signbit(y)), -zero, zero)
+    return np.where((x == 0) & (y == 0), signed, out)[()]
 
 
 def clamp(low: Any, x: Any, high: Any) -> Any:

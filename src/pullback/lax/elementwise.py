@@ -11,12 +11,15 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import SCALARS, Array, ArrayLike, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
+from pullback.numpy.views import view
 from pullback.primitives import bessel as bessel  # which declares more of them, as do the next
 from pullback.primitives import bits as bits
 from pullback.primitives import elementwise as ops
@@ -337,8 +340,17 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     if new_dtype is None:
         raise DtypeError("lax.convert_element_type: a dtype must be given, got None")
-    x = array_operand("convert_element_type", operand)
-    return ops.convert_element_type(x, dtypes.canonicalize_dtype(new_dtype))
+    return converted("convert_element_type", operand, dtypes.canonicalize_dtype(new_dtype))
+
+
+def converted(name: str, x: Any, dtype: np.dtype[Any]) -> Array:
+    """An operand in a dtype. A Python integer need not fit the default integer: it is rounded, or wraps."""
+    if type(x) is int and not dtypes.holds(dtypes.default_int(), x):
+        if not dtypes.is_integer(dtype):
+            return ArrayImpl(dtype.type(x))
+        low, high = dtypes.limits(dtype)
+        return ArrayImpl(dtype.type((x - low) % (high - low + 1) + low))
+    return ops.convert_element_type(array_operand(name, x), dtype)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
@@ -347,7 +359,8 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Args:
       operand: an array of integers or floats.
       new_dtype: a dtype of integers or floats. Of half the width, an element becomes two along a new last axis; of
-        twice the width, two along the last axis become one; and so on.
+        twice the width, two along the last axis become one; and so on. Of integers of less than 8 bits the first has
+        the lowest bits of a byte.
 
     Raises:
       DtypeError: booleans or complex numbers, unless the dtypes are equal (a TypeError).
@@ -366,7 +379,17 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
                 "lax.bitcast_convert_type takes integers and floats to integers and floats, got "
                 f"{dtypes.short_name(x.dtype)} and {dtypes.short_name(dtype)}"
             )
-    return bind(ops.bitcast_convert_type_p, x, new_dtype=dtype)
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(dtype)
+    if old == new or (old >= 8 and new >= 8):
+        return bind(ops.bitcast_convert_type_p, x, new_dtype=dtype)
+    if old > new:
+        return view(shapes.expand_dims(x, (-1,)), dtype)
+    if not x.shape or x.shape[-1] * old != new:
+        raise ShapeError(
+            f"bitcast_convert_type to {dtypes.short_name(dtype)} takes arrays whose last axis has size {new // old}, "
+            f"for {dtypes.short_name(x.dtype)}; got shape {x.shape}"
+        )
+    return shapes.squeeze(view(x, dtype), (-1,))
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:

@@ -20,6 +20,7 @@ from pullback.core.naming import named
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.lax.arguments import axis_position, ints
+from pullback.lax.elementwise import converted
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -424,11 +425,12 @@ def full(
     >>> print(lax.full((2,), 7.0))
     [7. 7.]
     """
-    value: Any = array_operand("full", fill_value)
+    if dtype is None:
+        value: Any = array_operand("full", fill_value)
+    else:
+        value = converted("full", fill_value, dtypes.canonicalize_dtype(dtype))
     if value.shape:
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
-    if dtype is not None:
-        value = ops.convert_element_type(value, dtypes.canonicalize_dtype(dtype))
     sizes = ints(shape)
     if is_at_home(value):
         out = ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)

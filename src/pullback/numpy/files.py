@@ -34,14 +34,22 @@ def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 
 
 def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
-    """An array as NumPy writes it; refused where it could not be read again as what it was."""
-    value = np.asarray(listed(name, x))
+    """An array as NumPy writes it; refused where it could not be read again as what it was.
+
+    Python's numbers, also in lists, are written with all their digits, as NumPy writes them.
+    """
+    value = np.asarray(x) if _is_of_python(x) else np.asarray(listed(name, x))
     if value.dtype.isbuiltin != 1 and value.dtype != _BFLOAT16:
         raise DtypeError(
             f"{name}: NumPy's format does not keep the dtype {dtypes.dtype_name(value.dtype)}; save x.view('uint8'), "
             "or convert the array with astype('float32')"
         )
     return value
+
+
+def _is_of_python(x: Any) -> bool:
+    """Whether something is a Python number, or nested lists of them."""
+    return all(map(_is_of_python, x)) if isinstance(x, (list, tuple)) else type(x) in dtypes.python_scalar_kind
 
 
 def save(file: FileLike, arr: ArraySource, allow_pickle: bool = True) -> None:

@@ -14,7 +14,7 @@ from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
-from pullback.numpy.creation import listed
+from pullback.numpy.creation import asarray, listed
 from pullback.numpy.joining import stack
 from pullback.numpy.promotion import inexact_operand, inexact_operands, operand
 from pullback.numpy.reductions import max, min, sum
@@ -61,7 +61,7 @@ def histogram_bin_edges(
     if range is None:
         low, high = min(x), max(x)
     else:
-        low, high = (convert_element_type(operand("histogram_bin_edges", r), x.dtype) for r in range)
+        low, high = (asarray(r, x.dtype) for r in range)
     flat = ops.eq(low, high)
     low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
     part = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))

@@ -242,7 +242,7 @@ def take(
         where = axis_index(axis, len(x.shape), "take")
     if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.quick and mode in (None, "fill"):
         try:
-            return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type and positions.weak_type)
+            return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:
             pass
     positions, gather_mode = _wrapped("take", positions, x.shape[where], mode)

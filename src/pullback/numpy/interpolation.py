@@ -8,9 +8,9 @@ from typing import Any
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.numpy import reductions, sorting, ufuncs
+from pullback.numpy import logic, reductions, sorting, ufuncs
 from pullback.numpy.creation import array
-from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, named, operand
+from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, named, operand, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import slicing
 
@@ -95,7 +95,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     """``p`` with multiples of the period added, so that no two neighbours along an axis differ by more than half of it.
 
     Args:
-      p: angles, say.
+      p: angles, say. Of integers, with a period that is one, the result has their dtype.
       discont: differences up to this one are left alone too; half the period by default.
       axis: along which axis.
       period: the period, a number; differentiable too.
@@ -104,18 +104,29 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     >>> print(pnp.unwrap(pnp.array([0.0, 3.0, 6.0, 1.0]), period=6.0))
     [0. 3. 6. 7.]
     """
-    p, period = inexact_operands("unwrap", p, period)
+    p, period = promote_all("unwrap", (p, period))
+    if dtypes.is_unsigned(p.dtype):  # whose differences are computed with their signs
+        signed = [ops.convert_element_type(x, dtypes.default_int()) for x in (p, period)]
+        return ops.convert_element_type(unwrap(signed[0], discont, axis, signed[1]), p.dtype)
     i = axis_index(axis, len(p.shape), "unwrap")
     size = p.shape[i]
     if size < 2:
         return p
     steps = ops.sub(slicing.slice_in_dim(p, 1, size, i), slicing.slice_in_dim(p, 0, size - 1, i))
-    half = ops.div(period, 2)
+    whole = dtypes.is_integer(p.dtype)
+    half = ufuncs.floor_divide(period, 2) if whole else ops.div(period, 2)
     wrapped = ops.sub(ufuncs.remainder(ops.add(steps, half), period), half)
-    wrapped = ops.where(ops.and_p.bind(ops.eq(wrapped, ops.neg(half)), ops.gt(steps, 0)), half, wrapped)
+    at_edge = ops.and_p.bind(ops.eq(wrapped, ops.neg(half)), ops.gt(steps, 0))
+    if whole:
+        at_edge = ops.and_p.bind(at_edge, ops.eq(ops.mul(half, 2), period))
+    wrapped = ops.where(at_edge, half, wrapped)
     correction = ops.sub(wrapped, steps)
-    limit = half if discont is None else _as(operand("unwrap", discont), steps)
-    correction = ops.where(ops.lt(ops.abs(steps), limit), 0, correction)
+    if whole:
+        small = logic.less(ops.mul(ops.abs(steps), 2), period if discont is None else ufuncs.multiply(discont, 2))
+    else:
+        limit = half if discont is None else _as(operand("unwrap", discont), steps)
+        small = ops.lt(ops.abs(steps), limit)
+    correction = ops.where(small, 0, correction)
     shifts = reductions.cumsum(correction, i)
     first = slicing.slice_in_dim(p, 0, 1, i)
     return slicing.concatenate([first, ops.add(slicing.slice_in_dim(p, 1, size, i), shifts)], i)

@@ -562,8 +562,12 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     Args:
       y: the values of the integrand.
       x: where they are: an array of one axis, or of the shape of ``y``.
-      dx: the distance between them, if there is no ``x``.
+      dx: the distance between them, if there is no ``x``: a number, or an array that is broadcast with the intervals,
+        which have the shape of ``y`` with one element less along the axis.
       axis: along which axis.
+
+    Raises:
+      ShapeError: ``dx`` has more axes than ``y`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.trapezoid(pnp.array([1.0, 2.0, 3.0])))
@@ -571,10 +575,15 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     """
     given = (inexact_operand("trapezoid", y), dx) if x is None else (y, x)
     f, step = inexact_operands("trapezoid", *given)
-    axis = axis_index(axis, len(f.shape), "trapezoid")
-    f = shapes.moveaxis(f, axis, len(f.shape) - 1)
+    rank = len(f.shape)
+    axis = axis_index(axis, rank, "trapezoid")
+    f = shapes.moveaxis(f, axis, rank - 1)
     if x is not None:
         step = diff(step if len(step.shape) == 1 else shapes.moveaxis(step, axis, len(step.shape) - 1))
+    elif step.shape:
+        if len(step.shape) > rank:
+            raise ShapeError(f"trapezoid: dx must not have more axes than y, got shapes {step.shape} and {f.shape}")
+        step = shapes.moveaxis(shapes.expand_dims(step, range(rank - len(step.shape))), axis, rank - 1)
     last, n = len(f.shape) - 1, f.shape[-1]
     pairs = ops.add(slice_in_dim(f, builtins.min(1, n), n, last), slice_in_dim(f, 0, builtins.max(n - 1, 0), last))
     return ops.mul(strong(sum(ops.mul(step, pairs), -1)), 0.5)

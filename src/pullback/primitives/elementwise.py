@@ -946,11 +946,11 @@ rem_p = elementwise(
 )  # fmt: skip
 max_p = elementwise(
     "max", doc=("The larger of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "2.5"),
-    of=VALUE, arity=2, host=np.maximum, hlo="maximum", hlo_complex=COMPOSED,
+    of=VALUE, arity=2, host=host.maximum, hlo="maximum", hlo_complex=COMPOSED,
 )  # fmt: skip
 min_p = elementwise(
     "min", doc=("The smaller of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "1.0"),
-    of=VALUE, arity=2, host=np.minimum, hlo="minimum", hlo_complex=COMPOSED,
+    of=VALUE, arity=2, host=host.minimum, hlo="minimum", hlo_complex=COMPOSED,
 )  # fmt: skip
 
 # How much of an extreme is its first operand: 1 where that wins, 0 where the other one does, 1/2 where both are equal.

@@ -1,9 +1,9 @@
 """Division of floats rounded down, and what it leaves: ``floor_div`` and ``floor_rem``.
 
-Special values of the quotient are those of NumPy, Python and JAX: -5 divided by infinity, a little below zero, is -1, and
-infinity divided by 5 is NaN. The array API standard has -0 and infinity there. A quotient of zero has the sign of that of
-``div``, and the remainder that of the divisor, as a zero too, as the standard says. Of integers, whose division by zero differs between the two ends, both functions
-are formulas of others, in ``pullback.numpy.ufuncs``.
+Special values of the quotient are those of NumPy, Python and JAX: -5 divided by infinity, a little below zero, is -1,
+and infinity divided by 5 is NaN. The array API standard has -0 and infinity there. A quotient of zero has the sign of
+that of ``div``, and the remainder that of the divisor, as a zero too, as the standard says. Of integers, whose division
+by zero differs between the two ends, both functions are formulas of others, in ``pullback.numpy.ufuncs``.
 """
 
 from __future__ import annotations
