@@ -11,6 +11,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.primitives import elementwise as ops
 from pullback.primitives import linalg, shapes
+from pullback.primitives.checks import INEXACT, check_dtype
 from pullback.primitives.decompositions import part
 from pullback.primitives.eigen import eig_p, eigh_p
 from pullback.primitives.householder import householder_product_p, ormqr_p
@@ -614,7 +615,7 @@ def symmetric_product(
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
-      DtypeError: two dtypes (a TypeError).
+      DtypeError: two dtypes, or others (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -624,6 +625,7 @@ def symmetric_product(
     """
     a, c = (array_operand("linalg.symmetric_product", x) for x in (a_matrix, c_matrix))
     linalg.same_dtype("symmetric_product", [linalg.typeof(a), linalg.typeof(c)])
+    check_dtype("lax.linalg.symmetric_product", INEXACT, a.dtype)
     if len(a.shape) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ShapeError(
             "symmetric_product takes matrices A (..., n, k) and C (..., n, n) with the same leading axes, got shapes "

@@ -199,7 +199,7 @@ def conj(x: ArrayLike) -> Array:
     x = array_operand("conj", x)
     if dtypes.is_complex(x.dtype):
         return bind(ops.conj_p, x)
-    return bind(ops.complex_p, x, shapes.zeros_like(x))
+    return bind(ops.complex_p, x, ops.convert_element_type(shapes.zeros_like(x), x.dtype, x.weak_type))
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:

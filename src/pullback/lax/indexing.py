@@ -20,6 +20,7 @@ from pullback.lax.shapes import expand_dims, slice_in_dim, squeeze
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes, slicing
 from pullback.primitives import scatter as scattering
+from pullback.primitives.gather import as_weak_as
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.operands import array_operand, bind
 from pullback.primitives.scatter import ScatterDimensionNumbers
@@ -86,7 +87,7 @@ def dynamic_slice(
     """
     x = array_operand("dynamic_slice", operand)
     starts = _starts("dynamic_slice", x, start_indices, allow_negative_indices)
-    return bind(indexing.dynamic_slice_p, x, *starts, slice_sizes=ints(slice_sizes))
+    return as_weak_as(x, bind(indexing.dynamic_slice_p, x, *starts, slice_sizes=ints(slice_sizes)))
 
 
 @named

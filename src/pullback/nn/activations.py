@@ -38,6 +38,13 @@ def _weak_floats(name: str, x: Any) -> Array:
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtypes.to_inexact(x.dtype), True)
 
 
+def _weak_of_booleans(name: str, x: Any) -> Array:
+    """An operand as an array of floats or complex numbers: those of booleans are weak, as beside a Python number."""
+    x = operand(name, x)
+    floats = inexact_operand(name, x)
+    return ops.convert_element_type(floats, floats.dtype, True) if dtypes.is_bool(x.dtype) else floats
+
+
 # Linear in pieces --------------------------------------------------------------------------------------------------
 
 
@@ -213,7 +220,7 @@ def softplus(x: ArrayLike) -> Array:
     >>> print(f"{softplus(0.0):.4f} {softplus(1000.0):.1f}")
     0.6931 1000.0
     """
-    return pnp.logaddexp(inexact_operand("softplus", x), 0)
+    return pnp.logaddexp(_weak_of_booleans("softplus", x), 0)
 
 
 def log1mexp(x: ArrayLike) -> Array:
@@ -259,7 +266,7 @@ def mish(x: ArrayLike) -> Array:
     >>> print(f"{mish(1.0):.4f}")
     0.8651
     """
-    x = inexact_operand("mish", x)
+    x = _weak_of_booleans("mish", x)
     return ops.mul(x, ops.tanh(softplus(x)))
 
 
@@ -355,7 +362,7 @@ def soft_sign(x: ArrayLike) -> Array:
     >>> print(soft_sign(3.0))
     0.75
     """
-    x = inexact_operand("soft_sign", _ordered("soft_sign", x))
+    x = _weak_of_booleans("soft_sign", _ordered("soft_sign", x))
     return ops.div(x, ops.add(ops.abs(x), 1))
 
 

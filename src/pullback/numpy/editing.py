@@ -310,7 +310,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
     [1 9 2 3] [9 1 2 3 9]
     """
     x, v = operand("insert", arr), operand("insert", values)
-    v = convert_element_type(v, x.dtype)
+    v = convert_element_type(v, x.dtype, x.weak_type)
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "insert")

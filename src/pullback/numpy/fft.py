@@ -16,7 +16,7 @@ from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import creation, manipulation
-from pullback.numpy.promotion import axis_index, inexact_operand, known_int, operand, quote
+from pullback.numpy.promotion import another, axis_index, inexact_operand, known_int, operand, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import fourier, slicing
 from pullback.primitives.fourier import FftType
@@ -629,7 +629,7 @@ def _shifted(name: str, x: Any, axes: Any, step: Callable[[int], int]) -> Any:
     rank = len(x.shape)
     given = range(rank) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
     where = [axis_index(a, rank, name) for a in given]
-    return manipulation.roll(x, tuple(step(x.shape[a]) for a in where), tuple(where))
+    return manipulation.roll(x, tuple(step(x.shape[a]) for a in where), tuple(where)) if where else another(x)
 
 
 def __dir__() -> list[str]:

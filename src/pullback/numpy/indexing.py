@@ -86,13 +86,13 @@ def getitem(x: Any, index: Any) -> Any:
                 if kind is tuple:
                     for item in index:
                         if type(item) not in _BASIC:
-                            return ArrayImpl(value[_numpy_index(index)])
+                            return ArrayImpl(value[_numpy_index(index)], x.weak_type)
                     out = value[index]
                     return ArrayImpl(out if out.shape else out[()], x.weak_type)
                 if kind is ArrayImpl and index._held.dtype.kind in "iub":
-                    return ArrayImpl(value[index._held], x.weak_type and index.weak_type)
+                    return ArrayImpl(value[index._held], x.weak_type)
                 if kind is np.ndarray and index.dtype.kind in "iub":
-                    return ArrayImpl(value[index])
+                    return ArrayImpl(value[index], x.weak_type)
             except (IndexError, TypeError):  # out of range, or an error to explain
                 if type(value) is Absent:  # or the elements are still on the device
                     return getitem(ArrayImpl(x._value, x.weak_type), index)
@@ -333,7 +333,7 @@ def take_along_axis(
     ):
         try:
             out = np.take_along_axis(x._value, positions._value, where)
-            return ArrayImpl(out, x.weak_type and positions.weak_type)
+            return ArrayImpl(out, x.weak_type)
         except IndexError:
             pass
     vectors = _index_vectors(_spread(positions, x, where), x.shape[where], wrap_negative_indices)

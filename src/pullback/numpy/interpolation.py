@@ -105,6 +105,8 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     [0. 3. 6. 7.]
     """
     p, period = promote_all("unwrap", (p, period))
+    if dtypes.is_bool(p.dtype):
+        p, period = inexact_operands("unwrap", p, period)
     if dtypes.is_unsigned(p.dtype):  # whose differences are computed with their signs
         signed = [ops.convert_element_type(x, dtypes.default_int()) for x in (p, period)]
         return ops.convert_element_type(unwrap(signed[0], discont, axis, signed[1]), p.dtype)

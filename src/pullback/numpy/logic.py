@@ -491,9 +491,10 @@ def nan_to_num(
         parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
         return ops.complex(*parts)
     info, x = dtypes.finfo(dtype), strong(x)
-    x = where(isnan(x), nan, x)
-    x = where(isposinf(x), float(info.max) if posinf is None else posinf, x)
-    return where(isneginf(x), float(info.min) if neginf is None else neginf, x)
+    posinf, neginf = float(info.max) if posinf is None else posinf, float(info.min) if neginf is None else neginf
+    for found, value in ((isnan, nan), (isposinf, posinf), (isneginf, neginf)):
+        x = where(found(x), ops.convert_element_type(operand("nan_to_num", value), dtype), x)
+    return x
 
 
 # Closeness ---------------------------------------------------------------------------------------------------------

@@ -300,6 +300,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     [-2.  2.]
     """
     x = inexact_operand("roots", p)
+    x = x if x.shape else shapes.reshape(x, (1,))
     if len(x.shape) != 1:
         raise ShapeError(f"roots: the coefficients of a polynomial are a vector, got shape {x.shape}")
     wide = dtypes.to_complex(x.dtype)

@@ -74,8 +74,13 @@ def gather(
         "mode": (mode := GatherScatterMode.from_any(mode)),
     }
     if isinstance(fill_value, Array) and mode is GatherScatterMode.FILL_OR_DROP:
-        return _filled(x, indices, fill_value, params)
-    return gather_p.bind(x, indices, fill_value=fill_value, **params)
+        return as_weak_as(x, _filled(x, indices, fill_value, params))
+    return as_weak_as(x, gather_p.bind(x, indices, fill_value=fill_value, **params))
+
+
+def as_weak_as(x: Any, read: Any) -> Any:
+    """Elements of ``x`` that were read; they are weak if it is, whatever the positions are."""
+    return convert_element_type(read, read.dtype, True) if x.weak_type and not read.weak_type else read
 
 
 def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:

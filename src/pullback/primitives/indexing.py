@@ -22,6 +22,7 @@ from pullback.primitives import gather as gathers
 from pullback.primitives import scatter, shapes, slicing
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.gather import as_weak_as
 from pullback.primitives.gather import gather as gather
 from pullback.primitives.gather import gather_p as gather_p
 from pullback.primitives.windows import GatherDimensionNumbers as GatherDimensionNumbers
@@ -57,7 +58,7 @@ def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size:
 
 def dynamic_slice(x: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     """A block of ``x`` from ``start_indices``, one scalar an axis, moved inside where it is not."""
-    return dynamic_slice_p.bind(x, *scalar_indices(start_indices), slice_sizes=tuple(slice_sizes))
+    return as_weak_as(x, dynamic_slice_p.bind(x, *scalar_indices(start_indices), slice_sizes=tuple(slice_sizes)))
 
 
 def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> Any:

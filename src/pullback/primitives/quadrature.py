@@ -170,7 +170,8 @@ def by_integrals(
         arrays = [shapes.full((), x, dtype) if type(x) in SCALARS else x for x in operands]
         wide = [shapes.broadcast_to(convert_element_type(x, np.dtype(np.float64)), shape) for x in arrays]
         exact = partial(formula, **params)
-        return convert_element_type((_for_results_of(dtype, exact) if smooth else exact)(*wide), dtype)
+        weak = all(x.weak_type for x in operands if type(x) not in SCALARS)
+        return convert_element_type((_for_results_of(dtype, exact) if smooth else exact)(*wide), dtype, weak)
 
     @p.jvp
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:

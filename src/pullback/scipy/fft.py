@@ -15,7 +15,7 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
-from pullback.numpy.promotion import axis_index, inexact_operand, known_int
+from pullback.numpy.promotion import axis_index, inexact_operand, known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.cosine_transforms import cosine_transform
@@ -30,7 +30,7 @@ _REVERSED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 def _over(name: str, x: Any, type: Any, lengths: Any, axes: Any, norm: Any) -> Any:
     """The transform over some axes; ``lengths`` and ``axes`` are sequences or None."""
     sine, inverse = "dst" in name, name.startswith("i")
-    x = inexact_operand(name, x)
+    x = strong(inexact_operand(name, x))
     if type not in _INVERSE:
         raise UnsupportedArgumentError(f"{name}: the type of a transform must be 1, 2, 3 or 4, got {type!r}")
     if norm not in _NORMS:

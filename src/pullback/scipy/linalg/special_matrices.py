@@ -13,7 +13,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.numpy import creation, editing, joining, manipulation
-from pullback.numpy.promotion import inexact_operand, known_int, operand, promote_all
+from pullback.numpy.promotion import inexact_operand, known_int, operand, promote_all, strong
 from pullback.primitives import elementwise as ops
 
 __all__ = [
@@ -60,7 +60,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     """
     if not arrs:
         return creation.zeros((1, 0))
-    blocks = promote_all("block_diag", arrs)
+    blocks = [strong(x) for x in promote_all("block_diag", arrs)]
     for i, x in enumerate(blocks):
         if len(x.shape) > 2:
             raise ShapeError(f"block_diag: argument {i} must have at most two axes, got shape {x.shape}")
@@ -128,7 +128,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
      [3 0 0]]
     """
     c, r = promote_all("hankel", (c, c if r is None else r)) if r is not None else (operand("hankel", c), None)
-    r = ops.mul(c, 0) if r is None else r
+    r = creation.zeros_like(c) if r is None else r
     for name, x in (("c", c), ("r", r)):
         if not x.shape:
             raise ShapeError(f"hankel: {name} must have at least one axis, got a number")
@@ -184,7 +184,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     if n < 1:
         raise ArgumentError(f"convolution_matrix: n must be at least one, got {n}")
     m = a.shape[-1]
-    zeros = ops.mul(a[..., :1], 0)
+    zeros = creation.zeros_like(a[..., :1])
     padded = _joined(a, manipulation.repeat(zeros, n - 1, axis=-1, total_repeat_length=n - 1))
     full = toeplitz(padded, manipulation.repeat(zeros, n, axis=-1, total_repeat_length=n))
     if mode == "full":

@@ -87,7 +87,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """
     if not isinstance(series_order, int) or not 0 <= series_order <= 30:
         raise ArgumentError(f"log_ndtr: series_order must be an integer from 0 to 30, got {series_order!r}")
-    return log_ndtr_p.bind(real_operand("log_ndtr", x))
+    return strong(log_ndtr_p.bind(real_operand("log_ndtr", x)))
 
 
 def ndtri(p: ArrayLike) -> Array:
@@ -108,7 +108,7 @@ def ndtri(p: ArrayLike) -> Array:
     >>> print(f"{ndtri(0.975):.4f} {ndtri(0.5):.1f}")
     1.9600 0.0
     """
-    return apply("ndtri", primitives.ndtri_p, p)
+    return strong(apply("ndtri", primitives.ndtri_p, p))
 
 
 def erfcx(x: ArrayLike) -> Array:
@@ -131,7 +131,7 @@ def erfcx(x: ArrayLike) -> Array:
     1.0 0.01880
     """
     x = inexact_operand("erfcx", x)
-    return primitives.wofz_p.bind(ops.mul(x, 1j)) if dtypes.is_complex(x.dtype) else primitives.erfcx_p.bind(x)
+    return strong(primitives.wofz_p.bind(ops.mul(x, 1j)) if dtypes.is_complex(x.dtype) else primitives.erfcx_p.bind(x))
 
 
 def dawsn(x: ArrayLike) -> Array:
@@ -152,7 +152,7 @@ def dawsn(x: ArrayLike) -> Array:
     >>> print(f"{dawsn(1.0):.4f}")
     0.5381
     """
-    return apply("dawsn", primitives.dawsn_p, x)
+    return strong(apply("dawsn", primitives.dawsn_p, x))
 
 
 def wofz(z: ArrayLike) -> Array:
@@ -177,7 +177,7 @@ def wofz(z: ArrayLike) -> Array:
     """
     z = inexact_operand("wofz", z)
     wide = np.result_type(z.dtype if z.dtype.kind in "fc" else np.float32, np.complex64)
-    return primitives.wofz_p.bind(z if z.dtype == wide else ops.convert_element_type(z, wide, z.weak_type))
+    return strong(primitives.wofz_p.bind(z if z.dtype == wide else ops.convert_element_type(z, wide, z.weak_type)))
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
@@ -200,7 +200,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     >>> print(f"{s:.4f} {c:.4f}")
     0.4383 0.7799
     """
-    sine, cosine = primitives.fresnel(real_operand("fresnel", x))
+    sine, cosine = primitives.fresnel(strong(real_operand("fresnel", x)))
     return sine, cosine
 
 
@@ -227,7 +227,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> print(f"{owens_t(1.0, 2.0):.5f}")
     0.07847
     """
-    return apply("owens_t", primitives.owens_t_p, h, a)
+    return strong(apply("owens_t", primitives.owens_t_p, h, a))
 
 
 __all__ = declare.public_names(__name__, globals())

@@ -7,6 +7,7 @@ import numpy as np
 from pullback.core.array import Array, ArrayLike
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
+from pullback.numpy.promotion import strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import exponential_integrals as primitives
 from pullback.primitives.checks import FLOAT, check_dtype
@@ -34,7 +35,7 @@ def exp1(x: ArrayLike) -> Array:
     >>> print(f"{exp1(1.0):.4f}")
     0.2194
     """
-    return apply("exp1", primitives.exp1_p, x)
+    return strong(apply("exp1", primitives.exp1_p, x))
 
 
 def expi(x: ArrayLike) -> Array:
@@ -55,7 +56,7 @@ def expi(x: ArrayLike) -> Array:
     >>> print(f"{expi(1.0):.4f}")
     1.8951
     """
-    return apply("expi", primitives.expi_p, x)
+    return strong(apply("expi", primitives.expi_p, x))
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
@@ -83,7 +84,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """
     n, x = inexact_pair("expn", n, x)
     check_dtype("expn", FLOAT, x.dtype)
-    return primitives.expn_p.bind(ops.where(ops.lt(n, 0), np.nan, n), x)
+    return strong(primitives.expn_p.bind(ops.where(ops.lt(n, 0), np.nan, n), x))
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:
@@ -107,7 +108,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     >>> print(f"{si:.4f} {ci:.4f}")
     0.9461 0.3374
     """
-    sine, cosine = primitives.sici(real_operand("sici", x))
+    sine, cosine = primitives.sici(strong(real_operand("sici", x)))
     return sine, cosine
 
 
@@ -131,7 +132,7 @@ def spence(x: ArrayLike) -> Array:
     >>> print(f"{spence(0.0):.4f} {spence(1.0):.1f}")
     1.6449 0.0
     """
-    return apply("spence", primitives.spence_p, x)
+    return strong(apply("spence", primitives.spence_p, x))
 
 
 __all__ = declare.public_names(__name__, globals())

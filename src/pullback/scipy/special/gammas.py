@@ -14,7 +14,7 @@ from pullback.core.array import Array, ArrayLike, as_array
 from pullback.core.errors import ArgumentError, DtypeError, UnsupportedArgumentError
 from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
-from pullback.numpy.promotion import inexact_operand, known_int
+from pullback.numpy.promotion import inexact_operand, known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import gamma_functions as primitives
 from pullback.primitives import incomplete, shapes
@@ -91,7 +91,7 @@ def gamma(x: ArrayLike) -> Array:
     24.0 nan
     """
     x = inexact_operand("gamma", x)
-    return complex_gamma.gamma(x) if dtypes.is_complex(x.dtype) else primitives.gamma_p.bind(x)
+    return strong(complex_gamma.gamma(x) if dtypes.is_complex(x.dtype) else primitives.gamma_p.bind(x))
 
 
 def loggamma(x: ArrayLike) -> Array:
@@ -141,7 +141,7 @@ def gammasgn(x: ArrayLike) -> Array:
     >>> print(gammasgn(2.0), gammasgn(-0.5))
     1.0 -1.0
     """
-    return apply("gammasgn", primitives.gamma_sign_p, x)
+    return strong(apply("gammasgn", primitives.gamma_sign_p, x))
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
@@ -167,7 +167,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     >>> print(f"{beta(2.0, 3.0):.4f}")
     0.0833
     """
-    return apply("beta", primitives.beta_p, a, b)
+    return strong(apply("beta", primitives.beta_p, a, b))
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
@@ -287,7 +287,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> print(f"{poch(2.0, 3.0):.1f}")
     24.0
     """
-    return apply("poch", primitives.poch_p, z, m)
+    return strong(apply("poch", primitives.poch_p, z, m))
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:

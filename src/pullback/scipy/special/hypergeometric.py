@@ -11,6 +11,7 @@ from pullback.control.loops import while_loop
 from pullback.core.array import Array, ArrayLike
 from pullback.core.trace import Primitive
 from pullback.numpy import declare
+from pullback.numpy.promotion import strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, log, lt, mul, neg, pow, sub
@@ -275,7 +276,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> print(f"{hyp1f1(1.0, 2.0, 3.0):.4f}")
     6.3618
     """
-    return hyp1f1_p.bind(*real_operands("hyp1f1", a, b, x), orders=(0, 0, 0))
+    return strong(hyp1f1_p.bind(*real_operands("hyp1f1", a, b, x), orders=(0, 0, 0)))
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
@@ -298,7 +299,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     >>> print(f"{hyp2f1(1.0, 2.0, 3.0, 0.5):.4f}")
     1.5452
     """
-    return hyp2f1_p.bind(*real_operands("hyp2f1", a, b, c, x), orders=(0, 0, 0, 0))
+    return strong(hyp2f1_p.bind(*real_operands("hyp2f1", a, b, c, x), orders=(0, 0, 0, 0)))
 
 
 __all__ = declare.public_names(__name__, globals())
