@@ -109,7 +109,20 @@ def in_python(x: Any, kind: type) -> Any:
 MIXED = [
     ("uint32", "int8"), ("int8", "uint32"), ("float16", "int32"), ("bfloat16", "float16"), ("uint8", "int8")
 ]  # fmt: skip
-DTYPES = ["float32", "weak float32", "weak int32", "float16", "bfloat16", "int8", "uint8", "int32", "uint32", "bool"]
+DTYPES = [
+    "float8_e5m2",
+    "float8_e4m3fn",
+    "float32",
+    "weak float32",
+    "weak int32",
+    "float16",
+    "bfloat16",
+    "int8",
+    "uint8",
+    "int32",
+    "uint32",
+    "bool",
+]
 
 
 def _rows(operands: list[Any]) -> Iterator[tuple[str, list[Any]]]:

@@ -14,7 +14,7 @@ import scipy.special
 
 import pullback.numpy as pnp
 import pullback.scipy as psp
-from pullback import jit, lax, vmap
+from pullback import grad, jit, lax, vmap
 from pullback.errors import ShapeError
 
 U = np.array([3_000_000_000, 2**32 - 1, 7, 40], np.uint32)
@@ -216,3 +216,14 @@ def test_grids_of_floats_are_floats() -> None:
     for grid, like in ((pnp.mgrid, np.mgrid), (pnp.ogrid, np.ogrid), (pnp.r_, np.r_)):
         for key in (np.s_[0.0:3], np.s_[0:3.0], np.s_[0:3:1.0], np.s_[0:3]):
             assert grid[key].dtype.kind == np.asarray(like[key]).dtype.kind
+
+
+def test_the_hypergeometric_function_above_one_where_it_is_a_power() -> None:
+    """(1 - x)**-a, if c is b and a an integer: so in SciPy, and compiled too."""
+    for a, b, c, x in ((2.0, 2.0, 2.0, 3.0), (2.0, 3.0, 2.0, 3.0), (3.0, 2.5, 2.5, 1.5), (-2.0, 0.5, 1.5, 3.0)):
+        expected = scipy.special.hyp2f1(a, b, c, x)
+        slope = a * b / c * scipy.special.hyp2f1(a + 1, b + 1, c + 1, x)
+        for f in (psp.special.hyp2f1, jit(psp.special.hyp2f1)):
+            np.testing.assert_allclose(f(a, b, c, x), expected, rtol=1e-5)
+            np.testing.assert_allclose(grad(f, 3)(a, b, c, x), slope, rtol=1e-5)
+    assert jit(psp.special.hyp2f1)(0.5, 2.0, 2.0, 3.0) == np.inf

@@ -190,6 +190,12 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
         size = neg(size) if k < 2 else size
         logs, sign = (size, one) if logs is None else (add(logs, size), mul(sign, one))
     ends = _where(summable, mul(sign, exp(logs)), math.inf)
+    # F(a, c; c; x) is (1 - x)**-a, above 1 too where a is an integer.
+    as_high = eq(fixed[2], fixed[1])
+    rest_of = _where(as_high, low, high)
+    whole = eq(_floor(stop_gradient(rest_of)), stop_gradient(rest_of))
+    elementary = _and(_and(beyond, _or(as_high, eq(fixed[2], fixed[0]))), whole)
+    ends = _where(elementary, pow(_where(elementary, sub(1, x), 1), neg(_where(elementary, rest_of, 1))), ends)
     return _where(outside, polynomial, _where(_or(at_one, beyond), ends, value))
 
 
@@ -286,7 +292,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       a, b, c, x: arrays of real numbers whose shapes broadcast against each other; integers are converted.
 
     Returns:
-      An array of floats, of the common dtype; infinite where ``x`` is above 1, unless the sum ends.
+      An array of floats, of the common dtype; infinite where ``x`` is above 1, unless the sum ends, or ``c`` is ``a``
+      or ``b`` and the other one is an integer.
 
     Raises:
       OperandError: no array of numbers (a TypeError).
