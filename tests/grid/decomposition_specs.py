@@ -46,6 +46,13 @@ class Apart(R):
         return (x + np.eye(m, n) * (2 + np.arange(n))).astype(dtype)
 
 
+class Orthonormal(R):
+    """A sample of matrices with orthonormal columns."""
+
+    def draw(self, dtype: np.dtype[Any], seed: int) -> NumpyArray:
+        return np.linalg.qr(super().draw(dtype, seed))[0].astype(dtype)
+
+
 class Upper(R):
     """A sample of upper triangular matrices with a positive diagonal."""
 
@@ -158,6 +165,31 @@ def svd_products(x: Any, full_matrices: bool) -> Any:
     return [s, *pairs, *rest]
 
 
+def of_basis(operation: Any, turned: bool, x: Any, values: Any, *vectors: Any) -> Any:
+    return operation.bind(x, jnp.real(values), *vectors, turned=turned)
+
+
+def as_basis(x: Any, values: Any, *vectors: Any) -> Any:
+    return [values.real, *vectors]
+
+
+def parts_of_zeros(zero: Sequence[int], left: Any, moved: Any) -> Any:
+    """What is beyond the other left vectors, made of the vectors of zeros; and whether all vectors are orthonormal."""
+    zero_column = np.array(zero, bool)
+    kept = jnp.where(zero_column, 0, left)
+    beyond = jnp.where(zero_column, moved - product(kept, product(adjoint(kept), moved)), 0)
+    u, turn = svd.vectors_of_zeros(np.broadcast_to(zero_column, (*left.shape[:-2], len(zero))), left, beyond)
+    inner = product(adjoint(u), product(beyond, turn))
+    diagonal = inner * np.eye(len(zero), dtype=left.dtype)
+    made_of = product(u, product(diagonal, adjoint(turn)))
+    return [made_of, product(adjoint(u), u), product(adjoint(turn), turn), jnp.where(zero_column, 0, u)]
+
+
+def parts_of_zeros_reference(zero: Sequence[int], left: Any, moved: Any) -> Any:
+    kept, one = np.where(zero, 0, left), np.eye(len(zero), dtype=left.dtype)
+    return [np.where(zero, moved - kept @ (kept.conj().T @ moved), 0), one, one, kept]
+
+
 def qr_products(x: Any) -> Any:
     """R, the determined columns of Q, and the projection to the others."""
     q, r = qr.qr(x, full_matrices=True)
@@ -192,7 +224,10 @@ EIGENVALUES = [
         for vectors in (False, True)
     ),
     *(
-        row(eigenbasis_p, lambda x: list(np.linalg.eigh(x)), Hermitian(3, 3), params={"turned": turned}, **VALUES)
+        made(
+            "eigenbasis", partial(of_basis, eigenbasis_p, turned), as_basis, *samples, label=str(turned), derivative=""
+        )
+        for samples in ((Hermitian(3, 3), R(3), R(3, 3)),)
         for turned in (False, True)
     ),
     *(
@@ -235,12 +270,27 @@ EIGENVALUES = [
 ]
 
 SINGULAR_VALUES = [
-    row(
-        svd.singular_basis_p,
-        partial(svd_reference, full_matrices=False, vectors=True, by_qr=False),
+    made(
+        "singular_basis",
+        partial(of_basis, svd.singular_basis_p, False),
+        as_basis,
         Apart(3, 2),
-        params={"turned": False},
-        **VALUES,
+        R(2),
+        R(3, 2),
+        R(2, 2),
+        derivative="",
+    ),
+    *(
+        made(
+            "vectors_of_zeros",
+            partial(parts_of_zeros, zero),
+            each_matrix(partial(parts_of_zeros_reference, zero)),
+            Orthonormal(*shape),
+            R(*shape),
+            label=str(zero),
+            derivative="",
+        )
+        for shape, zero in (((3, 3), (0, 0, 0)), ((4, 3), (0, 1, 1)), ((2, 3, 3), (0, 1, 1)), ((2, 2), (1, 1)))
     ),
     *(
         row(

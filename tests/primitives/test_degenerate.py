@@ -71,6 +71,81 @@ def test_a_whole_hessian(second: Any) -> None:
         np.testing.assert_allclose(second(cube)(A), closed, rtol=1e-9, atol=1e-9)
 
 
+RNG = np.random.default_rng(3)
+ZERO_SINGULAR_VALUES = {
+    "4 by 4, rank 2": np.arange(16.0).reshape(4, 4),
+    "4 by 4, rank 1": np.ones((4, 4)),
+    "diagonal": np.diag([0.0, 0, 2, 5]),
+    "diagonal, rank 3": np.diag([0.0, 1, 2, 5]),
+    "of no diagonal": with_singular_values(4, 4, 5, 2),
+    "equal ones too": with_singular_values(5, 5, 2, 2),
+    "zero": np.zeros((3, 3)),
+    "5 by 3, rank 1": with_singular_values(5, 3, 2),
+    "3 by 5, rank 1": with_singular_values(3, 5, 2),
+}
+EVEN = {
+    "sum of s²": (lambda s: jnp.sum(s**2), lambda a: jnp.trace(a.T @ a)),
+    "sum of s⁴": (lambda s: jnp.sum(s**4), lambda a: jnp.trace(a.T @ a @ a.T @ a)),
+    "sum of log(1 + s²)": (
+        lambda s: jnp.sum(jnp.log1p(s**2)),
+        lambda a: jnp.linalg.slogdet(jnp.eye(a.shape[1]) + a.T @ a)[1],
+    ),
+}
+
+
+@pytest.mark.parametrize("point", ZERO_SINGULAR_VALUES)
+@pytest.mark.parametrize("function", EVEN)
+def test_a_whole_hessian_where_singular_values_are_zero(function: str, point: str) -> None:
+    """Also by directions that leave some of the zeros where they are, and with vectors that nobody uses."""
+    f, same = EVEN[function]
+    a = ZERO_SINGULAR_VALUES[point]
+    with enable_x64():
+        closed = hessian(same)(a)
+        for values in (
+            jnp.linalg.svdvals,
+            lambda a: jnp.linalg.svd(a)[1],
+            lambda a: jnp.linalg.svd(a, full_matrices=False)[1],
+        ):
+            np.testing.assert_allclose(hessian(lambda a: f(values(a)))(a), closed, rtol=1e-11, atol=1e-11)  # noqa: B023
+
+
+def test_a_compiled_hessian_where_singular_values_are_zero() -> None:
+    f, same = EVEN["sum of s⁴"]
+    a = ZERO_SINGULAR_VALUES["4 by 4, rank 2"]
+    with enable_x64():
+        for values in (jnp.linalg.svdvals, lambda a: jnp.linalg.svd(a)[1]):
+            found = jit(hessian(jit(lambda a: f(values(a)))))(a)  # noqa: B023
+            np.testing.assert_allclose(found, hessian(same)(a), rtol=1e-11, atol=1e-9)
+        mapped = vmap(hessian(lambda a: f(jnp.linalg.svdvals(a))))(np.stack([a, np.diag([0.0, 0, 2, 5]), np.eye(4)]))
+        np.testing.assert_allclose(mapped[0], hessian(same)(a), rtol=1e-11, atol=1e-9)
+
+
+def test_a_complex_direction_where_singular_values_are_zero() -> None:
+    with enable_x64():
+        a = with_singular_values(4, 4, 2, 1, dtype="complex128")
+        d = RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4))
+        f = lambda a: jnp.sum(jnp.linalg.svd(a)[1] ** 4)
+        same = lambda a: jnp.trace(a.conj().T @ a @ a.conj().T @ a).real
+        found, wanted = (jvp(grad(g), (a,), (d,))[1] for g in (f, same))
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_third_derivatives_where_singular_values_are_apart() -> None:
+    with enable_x64():
+        f = lambda a: jnp.sum(jnp.linalg.svdvals(a) ** 6)
+        same = lambda a: jnp.trace(a.T @ a @ a.T @ a @ a.T @ a)
+        found, wanted = (jvp(hessian(g), (with_singular_values(4, 4, 4, 3, 2, 1),), (D,))[1] for g in (f, same))
+        np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+def test_eigenvalues_with_vectors_that_nobody_uses() -> None:
+    """Compiled functions too, whose vectors no direction may choose."""
+    with enable_x64():
+        f = lambda a: jnp.sum(jnp.linalg.eigh(a)[0] ** 3)
+        for second in (hessian(f), hessian(jit(f)), jit(hessian(jit(f)))):
+            np.testing.assert_allclose(second(A), hessian(cube)(A), rtol=1e-9, atol=1e-9)
+
+
 def test_a_batch_of_hessians() -> None:
     with enable_x64():
         batch = np.stack([A, np.eye(4), np.diag([1.0, 2, 3, 4])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -98,20 +99,30 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     (x,), (t,) = primals, tangents
     if 0 in x.shape:
         return eigh_p.bind(x, vectors=vectors), [ZERO] * (1 + vectors)
-    w, v = eigh(x) if vectors else eigenbasis(x)
-    inner = product(adjoint(v), product(hermitian_of_lower(t), v))
-    return ([w, v], _with_vectors(w, v, inner)) if vectors else ([w], [_real(diagonal(inner))])
+    t = hermitian_of_lower(t)
+    if not vectors:
+        w, v = eigenbasis(x)
+        return [w], [_values_tangent(v, t)]
+    w, v = eigh(x)
+    # The values, and their tangents, are those of a basis of their own, which knows what derivatives of them need.
+    values, basis = eigenbasis(x, (w, v))
+    return [values, v], _with_vectors(w, v, t, _values_tangent(basis, t))
 
 
 def _real(x: Any) -> Any:
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
-def _with_vectors(w: Any, v: Any, inner: Any) -> list[Any]:
-    """The tangents of the eigenvalues and eigenvectors."""
-    turn = scaled(inner, inverse_differences(w, v.shape[-1]))
+def _values_tangent(v: Any, t: Any) -> Any:
+    """The tangents of the eigenvalues of matrices, whose tangents are ``t``, in terms of eigenvectors."""
+    return _real(diagonal(product(adjoint(v), product(t, v))))
+
+
+def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
+    """The tangents of the eigenvalues and eigenvectors; those of the eigenvalues are known."""
+    turn = scaled(product(adjoint(v), product(t, v)), inverse_differences(w, v.shape[-1]))
     among = pairs_of_equals(w, v.shape[-1])
-    values_tangent, turn = undetermined_where(among, _real(diagonal(inner)), turn)
+    values_tangent, turn = undetermined_where(among, values_tangent, turn)
     return [values_tangent, product(v, turn)]
 
 
@@ -135,54 +146,64 @@ def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 # Where eigenvalues are equal ---------------------------------------------------------------------------------------
 
 
-def eigenbasis(x: Any, turned: bool = False) -> list[Any]:
+def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
     """The same as :func:`eigh`, for derivative rules, which do not depend on the choice of the eigenvectors.
 
     Args:
       x: the matrices.
+      known: their decomposition by :func:`eigh`, if there is one.
       turned: whether the rule turns the vectors of equal eigenvalues, so that it is not known of which vector the
         tangent of an eigenvalue is.
     """
-    out: list[Any] = eigenbasis_p.bind(x, turned=turned)
+    out: list[Any] = eigenbasis_p.bind(x, *(known or eigh(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
 
 
+# Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
 eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False)
-eigenbasis_p.host(lambda x, turned: _eigh_host(x, vectors=True))
-eigenbasis_p.abstract_eval(lambda x, turned: _eigh_shape(x, vectors=True))
-eigenbasis_p.lowering(lambda hlo, x, turned: _eigh_xla(hlo, x, vectors=True))
+eigenbasis_p.host(lambda x, w, v, turned: [w, v])
+eigenbasis_p.lowering(lambda hlo, x, w, v, turned: [w, v])
+
+
+@eigenbasis_p.abstract_eval
+def _eigenbasis_shape(x: ShapedArray, w: ShapedArray, v: ShapedArray, *, turned: bool) -> list[ShapedArray]:
+    check_square("eigenbasis", x)
+    if w.shape != x.shape[:-1] or v.shape != x.shape or w.dtype != dtypes.to_real(x.dtype) or v.dtype != x.dtype:
+        raise ShapeError(f"eigenbasis takes matrices, their eigenvalues and eigenvectors, got {x}, {w} and {v}")
+    return [ShapedArray(w.shape, w.dtype), ShapedArray(v.shape, v.dtype)]
 
 
 @eigenbasis_p.jvp
 def _eigenbasis_jvp(primals: Any, tangents: Any, *, turned: bool) -> Any:
-    (x,), (t,) = primals, tangents
-    w, v = eigenbasis(x, turned)
-    if 0 in x.shape:
+    (x, *known), (t, *_) = primals, tangents
+    w, v = eigenbasis(x, known, turned)
+    if 0 in x.shape or t is ZERO:
         return [w, v], [ZERO, ZERO]
-    change, v_tangent = _with_vectors(w, v, product(adjoint(v), product(hermitian_of_lower(t), v)))
+    t = hermitian_of_lower(t)
+    change, v_tangent = _with_vectors(w, v, t, _values_tangent(v, t))
     return [w, v], [unknown_of_equals(w, x.shape[-1], change) if turned else change, v_tangent]
 
 
 @eigenbasis_p.directional
 def _eigenbasis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
-    if turned or 0 in primals[0].shape:
+    (x, *known), (t, *_) = primals, tangents
+    if turned or 0 in x.shape or t is ZERO:
         return _eigenbasis_jvp(primals, tangents, turned=turned)
-    return _along(primals, tangents)
+    return _along(x, t, known)
 
 
 @partial(eigh_p.directional, results_by_direction=True)
 def _eigh_along(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     if not vectors or 0 in primals[0].shape:
         return _eigh_jvp(primals, tangents, vectors=vectors)
-    return _along(primals, tangents)
+    return _along(*primals, *tangents, None)
 
 
-def _along(primals: Any, tangents: Any) -> Any:
+def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
     # In the direction of the tangent the eigenvectors are those of the eigenvalues that come apart there (Rellich 1969,
     # "Perturbation theory of eigenvalue problems"): between equal eigenvalues the direction is diagonal. So nothing
     # that depends on it there is lost, and what derivative rules do with these vectors has right derivatives.
-    (x,), (t,) = primals, tangents
-    w, v = eigenbasis(x, turned=True)
+    w, v = eigenbasis(x, known, turned=True)
     t = hermitian_of_lower(t)
     v = product(v, adapted(w, product(adjoint(v), product(t, v)), x.shape[-1]))
     inner = product(adjoint(v), product(t, v))
@@ -192,7 +213,8 @@ def _along(primals: Any, tangents: Any) -> Any:
 
 @eigenbasis_p.batch
 def _eigenbasis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
-    return eigenbasis(shapes.moveaxis(args[0], dims[0], 0), turned), [0, 0]
+    x, *known = mapped_to_front(axis, args, dims)
+    return eigenbasis(x, known, turned), [0, 0]
 
 
 def adapted(values: Any, inner: Any, size: int) -> Any:

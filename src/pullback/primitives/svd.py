@@ -36,6 +36,7 @@ from pullback.primitives.decompositions import (
     inverse_values,
     inverse_where,
     join_columns,
+    on_diagonal,
     one_by_one,
     pairs_of_equals,
     part,
@@ -56,7 +57,7 @@ from pullback.primitives.linalg import (
     product,
     rows_minus_columns,
 )
-from pullback.primitives.lu import linear_solve
+from pullback.primitives.lu import identity, linear_solve
 from pullback.primitives.reductions import norm
 
 # The decomposition -------------------------------------------------------------------------------------------------
@@ -164,33 +165,43 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
     k = min(m, n)
     if not vectors:
         s, u, vh = singular_basis(x)
-        return [s], [_real(diagonal(product(product(adjoint(u), t), adjoint(vh))))]
+        return [s], [_values_tangent(u, adjoint(vh), t)]
     s, u, vh = svd(x, **params)
     left, right = part(u, m, k), adjoint(part(vh, k, n))
-    values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, True)
+    # The values, and their tangents, are those of a basis of their own, which knows what derivatives of them need.
+    values, *basis = singular_basis(x, (s, left, adjoint(right)))
+    values_tangent = _values_tangent(basis[0], adjoint(basis[1]), t)
+    values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, values_tangent)
     if full_matrices:
         left_tangent = completed(left, left_tangent, columns_from(u, k))
         right_tangent = completed(right, right_tangent, adjoint(_rows_from(vh, k)))
-    return [s, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
+    return [values, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
 
 
 def _real(x: Any) -> Any:
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
-def _tangents(s: Any, left: Any, right: Any, t: Any, guarded: bool) -> tuple[Any, Any, Any]:
+def _values_tangent(left: Any, right: Any, t: Any) -> Any:
+    """The tangents of the singular values of matrices, whose tangents are ``t``, in terms of singular vectors."""
+    return _real(diagonal(product(adjoint(left), product(t, right))))
+
+
+def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None) -> tuple[Any, Any, Any]:
     """The tangents of the singular values, and of min(m, n) left and right singular vectors, as columns.
 
     Args:
       s: the singular values.
       left, right: the vectors.
       t: the tangent of the matrices.
-      guarded: whether what equal singular values, or those that are zero, leave undetermined is to be marked.
+      values_tangent: that of the singular values; then what equal ones, or those that are zero, leave undetermined of
+        the vectors is marked. None to compute it too, and mark nothing.
     """
     m, n, k = left.shape[-2], right.shape[-2], s.shape[-1]
-    size = max(m, n)
+    size, guarded = max(m, n), values_tangent is not None
     inner = product(adjoint(left), product(t, right))
-    values_tangent = _real(diagonal(inner))
+    if not guarded:
+        values_tangent = _real(diagonal(inner))
     sums = inverse_sums(s, size)
     inverse = inverse_values(s, size)
     alike = scaled(hermitian_part_twice(inner), ops.mul(inverse_differences(s, size), 0.5))
@@ -260,32 +271,43 @@ def _svd_xla(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: boo
 # Where singular values are equal, or zero --------------------------------------------------------------------------
 
 
-def singular_basis(x: Any, turned: bool = False) -> list[Any]:
+def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
     """The same as :func:`svd`, for derivative rules, which do not depend on the choice of the singular vectors.
 
     Args:
       x: the matrices.
+      known: their decomposition by :func:`svd`, if there is one.
       turned: whether the rule turns the vectors of equal singular values, so that it is not known of which vector the
         tangent of a singular value is.
     """
-    out: list[Any] = singular_basis_p.bind(x, turned=turned)
+    out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
 
 
-_REDUCED = {"full_matrices": False, "vectors": True, "by_qr": False}
+# Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
 singular_basis_p = Primitive("singular_basis", multiple_results=True, keeps_weak_type=False)
-singular_basis_p.host(lambda x, turned: _svd_host(x, **_REDUCED))
-singular_basis_p.abstract_eval(lambda x, turned: _svd_shape(x, **_REDUCED))
-singular_basis_p.lowering(lambda hlo, x, turned: _svd_xla(hlo, x, **_REDUCED))
+singular_basis_p.host(lambda x, s, u, vh, turned: [s, u, vh])
+singular_basis_p.lowering(lambda hlo, x, s, u, vh, turned: [s, u, vh])
+
+
+@singular_basis_p.abstract_eval
+def _singular_basis_shape(x: ShapedArray, *known: ShapedArray, turned: bool) -> list[ShapedArray]:
+    check_matrices("singular_basis", x)
+    shapes_of_results = [ShapedArray(*result) for result in _results(x.shape, x.dtype, False)]
+    for given, wanted in zip(known, shapes_of_results, strict=True):
+        if given.shape != wanted.shape or given.dtype != wanted.dtype:
+            raise ShapeError(f"singular_basis of matrices {x} takes arrays of types {shapes_of_results}, got {known}")
+    return shapes_of_results
 
 
 @singular_basis_p.jvp
 def _singular_basis_jvp(primals: Any, tangents: Any, *, turned: bool) -> Any:
-    (x,), (t,) = primals, tangents
-    s, u, vh = singular_basis(x, turned)
-    if 0 in x.shape:
+    (x, *known), (t, *_) = primals, tangents
+    s, u, vh = singular_basis(x, known, turned)
+    if 0 in x.shape or t is ZERO:
         return [s, u, vh], [ZERO, ZERO, ZERO]
-    values_tangent, left_tangent, right_tangent = _tangents(s, u, adjoint(vh), t, True)
+    left, right = u, adjoint(vh)
+    values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, _values_tangent(left, right, t))
     if turned:
         values_tangent = unknown_of_equals(s, max(x.shape[-2:]), values_tangent)
     return [s, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
@@ -293,41 +315,109 @@ def _singular_basis_jvp(primals: Any, tangents: Any, *, turned: bool) -> Any:
 
 @singular_basis_p.directional
 def _singular_basis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
-    if turned or 0 in primals[0].shape:
+    (x, *known), (t, *_) = primals, tangents
+    if turned or 0 in x.shape or t is ZERO:
         return _singular_basis_jvp(primals, tangents, turned=turned)
-    return _along(primals, tangents)
+    return _along(x, t, known)
 
 
-def _along(primals: Any, tangents: Any) -> Any:
+def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
     # As for eigenvalues. Vectors of equal singular values are turned alike, on both sides, so that the Hermitian part
     # of the direction is diagonal between them. Where they are zero, they become those of the direction, without what
     # it does in the spaces of the other singular values.
-    (x,), (t,) = primals, tangents
+    s, u, vh = known
     if x.shape[-2] < x.shape[-1]:
-        (s, v, uh), (ts, tv, tuh) = _along((adjoint(x),), (adjoint(t),))
+        (s, v, uh), (ts, tv, tuh) = _along(adjoint(x), adjoint(t), (s, adjoint(vh), adjoint(u)))
         return [s, adjoint(uh), adjoint(v)], [ts, adjoint(tuh), adjoint(tv)]
-    s, u, vh = singular_basis(x, turned=True)
+    s, u, vh = singular_basis(x, known, turned=True)
     v, size = adjoint(vh), x.shape[-2]
     zero = ops.le_p.bind(ops.stop_gradient_p.bind(s), rounding(s, size))
     column_is_zero, row_is_zero = (shapes.expand_dims(zero, (i,)) for i in (-2, -1))
-    kept = ops.where(column_is_zero, 0, u)
-    beyond = ops.where(column_is_zero, ops.stop_gradient_p.bind(without(product(t, v), kept)), 0)
-    inner = hermitian_part_twice(product(adjoint(u), product(t, v)))
-    squares = ops.neg(product(adjoint(beyond), beyond))
-    turn = adapted(s, ops.where(ops.and_p.bind(row_is_zero, column_is_zero), squares, inner), size)
-    of_zeros = product(beyond, turn)
-    lengths = norm(of_zeros, (len(x.shape) - 2,))
-    least = ops.mul(reductions.reduce_max(lengths, (len(lengths.shape) - 1,)), float(np.finfo(s.dtype).eps) * size)
-    unit = column_scaled(of_zeros, inverse_where(ops.gt_p.bind(lengths, shapes.expand_dims(least, (-1,))), lengths))
-    u = ops.where(column_is_zero, ops.stop_gradient_p.bind(unit), product(u, turn))
-    v = product(v, turn)
-    values_tangent, left_tangent, right_tangent = _tangents(s, u, v, t, False)
+    moved = product(t, v)
+    beyond = ops.stop_gradient_p.bind(without(moved, ops.where(column_is_zero, 0, u)))
+    inner = hermitian_part_twice(product(adjoint(u), moved))
+    turn = adapted(s, ops.where(ops.and_p.bind(row_is_zero, column_is_zero), 0, inner), size)
+    u = product(u, turn)
+    of_zeros, turn_of_zeros = vectors_of_zeros(zero, u, beyond)
+    u = ops.where(column_is_zero, of_zeros, u)
+    v = product(v, product(turn, turn_of_zeros))
+    values_tangent, left_tangent, right_tangent = _tangents(s, u, v, t)
     return [s, u, adjoint(v)], [values_tangent, left_tangent, adjoint(right_tangent)]
 
 
 @singular_basis_p.batch
 def _singular_basis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
-    return singular_basis(shapes.moveaxis(args[0], dims[0], 0), turned), [0, 0, 0]
+    x, *known = mapped_to_front(axis, args, dims)
+    return singular_basis(x, known, turned), [0, 0, 0]
+
+
+def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
+    """The vectors of singular values that are zero, as a direction chooses them.
+
+    Args:
+      zero: which of the descending singular values are zero (..., n).
+      left: left singular vectors (..., m, n), with n at most m.
+      beyond: in the columns of zeros, what the direction makes of the right vectors, without what of it is in the
+        spaces of the other left ones (..., m, n).
+
+    Returns:
+      ``left`` with other vectors in the columns of zeros, and a unitary matrix (..., n, n), by which the right ones are
+      multiplied: the singular vectors of what is beyond. They are orthonormal, also if the rank of that is less than
+      the number of zeros. Without derivative.
+    """
+    out: list[Any] = vectors_of_zeros_p.bind(zero, ops.stop_gradient_p.bind(left), beyond)
+    return out
+
+
+vectors_of_zeros_p = Primitive("vectors_of_zeros", multiple_results=True, keeps_weak_type=False)
+
+
+@vectors_of_zeros_p.jvp
+def _vectors_of_zeros_jvp(primals: Any, tangents: Any) -> Any:
+    return vectors_of_zeros(*primals), [ZERO, ZERO]
+
+
+@vectors_of_zeros_p.decomposition
+def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
+    # The others' left vectors stand in the other columns, times so large a number that their singular values are the
+    # first ones, and stay apart from those of what is beyond, which is orthogonal to them.
+    n, rank = left.shape[-1], len(left.shape)
+    column_is_zero, row_is_zero = (shapes.expand_dims(zero, (i,)) for i in (-2, -1))
+    size = norm(ops.where(column_is_zero, beyond, 0), (rank - 2, rank - 1))
+    size = ops.where(ops.eq_p.bind(size, 0), 1, ops.mul(size, 2))
+    _, u, vh = svd(ops.where(column_is_zero, beyond, scaled(left, shapes.expand_dims(size, (-1, -2)))))
+    among = ops.and_p.bind(row_is_zero, column_is_zero)
+    turn = ops.where(among, adjoint(vh), 0)
+    kept = ops.and_p.bind(on_diagonal(n), ops.not_p.bind(column_is_zero))
+    return [ops.where(column_is_zero, u, left), ops.where(kept, 1, turn)]
+
+
+vectors_of_zeros_p.lowering(lambda hlo, *xs: hlo.inline(_vectors_of_zeros, *xs))
+
+
+@vectors_of_zeros_p.impl
+def _vectors_of_zeros_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    zero, left, _ = args
+    if np.any(zero):
+        return _vectors_of_zeros(*args)
+    n = left.shape[-1]
+    return [left, shapes.broadcast_to(identity(n, left.dtype), (*left.shape[:-2], n, n))]
+
+
+@vectors_of_zeros_p.abstract_eval
+def _vectors_of_zeros_shape(zero: ShapedArray, left: ShapedArray, beyond: ShapedArray) -> list[ShapedArray]:
+    *batch, m, n = left.shape
+    if beyond.shape != left.shape or zero.shape != (*batch, n) or n > m:
+        raise ShapeError(
+            "vectors_of_zeros takes conditions (..., n), and two arrays of one shape (..., m, n), n at most m, got "
+            f"{zero.shape}, {left.shape} and {beyond.shape}"
+        )
+    return [ShapedArray(left.shape, left.dtype), ShapedArray((*batch, n, n), left.dtype)]
+
+
+@vectors_of_zeros_p.batch
+def _vectors_of_zeros_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return vectors_of_zeros(*mapped_to_front(axis, args, dims)), [0, 0]
 
 
 # The pseudo-inverse ------------------------------------------------------------------------------------------------

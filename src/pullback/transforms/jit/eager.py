@@ -172,12 +172,12 @@ broadcast_in_dim reshape squeeze transpose add_any reduce_sum reduce_prod reduce
 reduce_xor bitcast_convert_type sum_of_products integer_pow select_n convert_element_type slice pad concatenate stack
 unstack rev iota norm argmax argmin cumsum cumprod cummax cummin masked_mul masked_div dot_general masked_dot_general
 gather scatter scatter_add dynamic_slice dynamic_update_slice take_along_axis threefry2x32 random_wrap random_unwrap
-random_use random_clone name platform_index softmax log_softmax
+random_use random_clone name platform_index softmax log_softmax eigenbasis singular_basis
 """
 SIMPLE = frozenset(_SIMPLE_NAMES.split())
 _MATRICES_NAMES = """
-cholesky triangular_solve masked_triangular_solve lu linear_solve masked_linear_solve eigh eigenbasis adapted eig svd
-singular_basis qr geqrf householder_product ormqr schur hessenberg tridiagonal det slogdet matrix_equation expm
+cholesky triangular_solve masked_triangular_solve lu linear_solve masked_linear_solve eigh adapted eig svd
+vectors_of_zeros qr geqrf householder_product ormqr schur hessenberg tridiagonal det slogdet matrix_equation expm
 expm_frechet sqrtm logm
 """
 MATRICES = frozenset(_MATRICES_NAMES.split())
