@@ -1019,6 +1019,18 @@ def solve_linear(a: Any, b: Any, transpose: bool) -> Any:
     return lu.linear_solve_p.bind(a, factors, permutation, b, transpose=transpose)
 
 
+def cofactors(x: Any) -> Any:
+    """The cofactors of matrices that are not singular."""
+    return np.linalg.det(x)[..., None, None] * np.linalg.inv(x).swapaxes(-1, -2)
+
+
+def cofactors_along(t: Any, x: Any) -> Any:
+    """Their derivatives."""
+    inverse = np.linalg.inv(x).swapaxes(-1, -2)
+    trace = np.sum(inverse * t, (-1, -2), keepdims=True)
+    return np.linalg.det(x)[..., None, None] * (trace * inverse - inverse @ t.swapaxes(-1, -2) @ inverse)
+
+
 def linear_solves(a: Sequence[int], b: Sequence[int], transpose: bool) -> Spec:
     return Spec(
         f"linear_solve({a}x{b};{transpose})",
@@ -1056,6 +1068,19 @@ LINALG = [
         for operation, reference in ((determinants.det_p, np.linalg.det), (determinants.slogdet_p, np.linalg.slogdet))
         for sample in (Dominant, Pivoted)
         for shape in ((1, 1), (2, 2), (3, 3), (4, 4), (2, 5, 5), (0, 0), (0, 2, 2))
+    ),
+    *(
+        row(determinants.cofactors_p, cofactors, Dominant(*shape), dtypes="fdFD", tolerance=16)
+        for shape in ((1, 1), (4, 4), (2, 3, 3))
+    ),
+    *(
+        row(determinants.cofactors_along_p, reference, R(*shape), Dominant(*x), *others, dtypes="fdFD", tolerance=32)
+        for reference, shape, x, others in (
+            (cofactors_along, (4, 4), (4, 4), ()),
+            (cofactors_along, (2, 3, 3), (1, 3, 3), ()),
+            (None, (4, 4), (4, 4), (R(4, 4),)),
+            (lambda t, x, y: np.zeros_like(t), (2, 2), (2, 2), (R(2, 2),)),
+        )
     ),
     *(
         row(linalg.cholesky_p, np.linalg.cholesky, PositiveDefinite(*shape), dtypes="fdFD", tolerance=4)

@@ -28,6 +28,7 @@ NOT_MASKED = {
     "lyapunov": "in the derivative of a function of matrices",
     "expm_frechet": "in the derivative of a function of matrices",
     "logm_frechet": "in the derivative of a function of matrices",
+    "cofactors_along": "in the derivative of a determinant, a polynomial: it is finite for every finite matrix",
     "matrix_equation": "in the derivative of a function of matrices",
 }
 PROGRAMS = {

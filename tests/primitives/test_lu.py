@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -262,16 +263,66 @@ def test_determinants_of_singular_matrices_have_derivatives(compile_: Function, 
             np.testing.assert_allclose(got, second_derivatives(a), rtol=1e-9, atol=1e-11)
 
 
+LOW_RANK = {
+    "2": np.diag([1.0, 2.0, 0.0, 0.0]),
+    "0": np.zeros((4, 4)),
+    "1": np.ones((5, 5)),
+    "2, of no diagonal": np.arange(16.0).reshape(4, 4),
+}
+
+
 @BOTH
-@pytest.mark.parametrize("a", [np.diag([1.0, 2.0, 0.0, 0.0]), np.zeros((4, 4)), np.ones((5, 5))], ids=["2", "0", "1"])
-def test_determinants_of_matrices_of_low_rank(compile_: Function, a: Any) -> None:
-    """The cofactors are zero. The second derivatives, which are not found, are not finite, rather than wrong."""
+@pytest.mark.parametrize("rank", LOW_RANK)
+def test_determinants_of_matrices_of_low_rank(compile_: Function, rank: str) -> None:
+    """A determinant is a polynomial: it has derivatives at every matrix."""
+    a = LOW_RANK[rank]
     with enable_x64():
-        x = jnp.asarray(a)
-        np.testing.assert_array_equal(compile_(grad(jnp.linalg.det))(x), np.zeros_like(a))
+        x, scale = jnp.asarray(a), 1 + np.abs(a).max() ** 2
+        np.testing.assert_allclose(compile_(grad(jnp.linalg.det))(x), cofactors(a), atol=1e-11)
         for outer in (jacfwd, jacrev):
             for inner in (jacfwd, jacrev):
-                assert not np.isfinite(compile_(outer(inner(jnp.linalg.det)))(x)).any()
+                got = compile_(outer(inner(jnp.linalg.det)))(x)
+                np.testing.assert_allclose(got, second_derivatives(a), rtol=1e-9, atol=1e-14 * scale)
+
+
+def by_permutations(a: Any) -> Any:
+    """The determinant of a matrix of four rows as a polynomial of its elements."""
+    total = 0
+    for columns in permutations(range(4)):
+        sign = np.linalg.det(np.eye(4)[list(columns)]).round()
+        total += sign * a[0, columns[0]] * a[1, columns[1]] * a[2, columns[2]] * a[3, columns[3]]
+    return total
+
+
+@BOTH
+@DTYPES
+@pytest.mark.parametrize("rank", [0, 1, 2, 4])
+def test_determinants_have_derivatives_of_every_order(compile_: Function, dtype: str, rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    imaginary = 1j if dtype == "complex128" else 0
+    draw = lambda *shape: (rng.normal(size=shape) + imaginary * rng.normal(size=shape)).astype(dtype)
+    a, directions = draw(4, rank) @ draw(rank, 4), [draw(4, 4) for _ in range(5)]
+
+    def along(f: Function, count: int) -> Function:
+        for d in directions[:count]:
+            f = lambda a, f=f, d=d: jvp(f, (a,), (d,))[1]  # type: ignore[misc]
+        return f
+
+    with enable_x64():
+        for count in range(5):
+            for g in (
+                lambda det, count=count: along(grad(lambda a: det(a).real), count),
+                lambda det, count=count: grad(along(lambda a: det(a).real, count)),
+            ):
+                got, wanted = compile_(g(jnp.linalg.det))(a), g(by_permutations)(a)
+                np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_hessian_of_a_determinant_decomposes_its_matrix_once() -> None:
+    primitives = [
+        e for e in make_jaxpr(hessian(jnp.linalg.det))(np.eye(6)).jaxpr.eqns if "cofactors_along" in e.primitive.name
+    ]
+    assert [e.invars[1].aval.shape for e in primitives] == [(1, 6, 6)]
 
 
 @BOTH

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.decompositions import diagonal, on_diagonal
 from pullback.primitives.linalg import (
+    adjoint,
     check_decomposable,
     check_square,
+    mapped_to_front,
     matrix_transpose,
     not_a_number,
+    product,
     rows_minus_columns,
     triangular_solve,
 )
 from pullback.primitives.lu import identity, inverse, last_diagonal, lu
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
+from pullback.primitives.svd import svd
 
 _INT32 = np.dtype(np.int32)
 
 # By the factors of the matrices ------------------------------------------------------------------------------------
-
-
-def _diagonal(x: Any) -> Any:
-    n = x.shape[-1]
-    on = ops.eq_p.bind(rows_minus_columns(n, n), 0)
-    return reductions.reduce_sum(ops.where(on, x, 0), (len(x.shape) - 1,))
 
 
 def _sign_of_pivots(pivots: Any, dtype: Any) -> Any:
@@ -49,17 +53,17 @@ def _alternating(exponent: Any, dtype: Any) -> Any:
 
 def _det_by_factors(x: Any) -> Any:
     factors, pivots, _ = lu(x)
-    product = reductions.reduce_prod(_diagonal(factors), (len(x.shape) - 2,))
-    return ops.mul(product, _sign_of_pivots(pivots, x.dtype))
+    pivots_product = reductions.reduce_prod(diagonal(factors), (len(x.shape) - 2,))
+    return ops.mul(pivots_product, _sign_of_pivots(pivots, x.dtype))
 
 
 def _slogdet_by_factors(x: Any) -> list[Any]:
     factors, pivots, _ = lu(x)
-    diagonal, axes = _diagonal(factors), (len(x.shape) - 2,)
-    sign = reductions.reduce_prod(ops.sign(diagonal), axes)
+    pivot, axes = diagonal(factors), (len(x.shape) - 2,)
+    sign = reductions.reduce_prod(ops.sign(pivot), axes)
     return [
         ops.mul(sign, _sign_of_pivots(pivots, x.dtype)),
-        reductions.reduce_sum(ops.log(ops.abs(diagonal)), axes),
+        reductions.reduce_sum(ops.log(ops.abs(pivot)), axes),
     ]
 
 
@@ -115,7 +119,7 @@ def _cofactors(x: Any) -> Any:
             ops.mul(_rolled(x, 1, 1), _rolled(x, 2, 2)),
             ops.mul(_rolled(x, 1, 2), _rolled(x, 2, 1)),
         )
-    return _cofactors_by_factors(x)
+    return cofactors_p.bind(x)
 
 
 def _rolled(x: Any, rows: int, columns: int) -> Any:
@@ -129,20 +133,41 @@ def _rolled(x: Any, rows: int, columns: int) -> Any:
     return x
 
 
+cofactors_p = Primitive("cofactors", keeps_weak_type=False)
+
+
+@cofactors_p.abstract_eval
+def _cofactors_shape(x: ShapedArray) -> ShapedArray:
+    check_square("cofactors", x)
+    check_decomposable("cofactors", x)
+    return ShapedArray(x.shape, x.dtype)
+
+
+@cofactors_p.jvp
+def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return cofactors_p.bind(x), ZERO if x.shape[-1] < 2 else cofactors_along(t, x)
+
+
+@cofactors_p.batch
+def _cofactors_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    return cofactors_p.bind(shapes.moveaxis(args[0], dims[0], 0)), 0
+
+
+@cofactors_p.decomposition
 def _cofactors_by_factors(x: Any) -> Any:
     # U is D V, where D is the identity but for its last element, the last pivot u, and V has a one in the place of u.
     # The adjugate is that of V, which is (product of all pivots but u) inv(V), times that of D, which is u times the
     # identity but for its last element, one. Nothing is divided by u. So of singular matrices the cofactors are exact
     # if it is the last pivot that vanishes; and it is when the column with the smallest pivot is put last. If another
-    # one vanishes too, the rank is less than n - 1, and they are zero; there the second derivatives, which may be
-    # others, are not found.
+    # one vanishes too, the rank is less than n - 1, and they are zero.
     rank, n = len(x.shape), x.shape[-1]
     order, sign_of_order = _smallest_pivot_last(x)
     columns = shapes.expand_dims(order, (-2,))
     factors, pivots, permutation = lu(take_along_axis(x, columns, rank - 1, unique=True))
-    diagonal = _diagonal(factors)
-    last = shapes.expand_dims(slice_in_dim(diagonal, n - 1, n, rank - 2), (-1,))
-    others = reductions.reduce_prod(slice_in_dim(diagonal, 0, n - 1, rank - 2), (rank - 2,))
+    pivot = diagonal(factors)
+    last = shapes.expand_dims(slice_in_dim(pivot, n - 1, n, rank - 2), (-1,))
+    others = reductions.reduce_prod(slice_in_dim(pivot, 0, n - 1, rank - 2), (rank - 2,))
     others = ops.mul(others, ops.mul(_sign_of_pivots(pivots, x.dtype), sign_of_order))
     others = shapes.expand_dims(others, (-1, -2))
 
@@ -154,29 +179,156 @@ def _cofactors_by_factors(x: Any) -> Any:
     vanishes = ops.and_p.bind(ops.eq_p.bind(rows_minus_columns(n, n), 0), ops.eq_p.bind(factors, 0))
     divisors = ops.where(ops.or_p.bind(vanishes, last_diagonal(n)), 1, factors)
     inner = triangular_solve(divisors, inner, left_side=True, lower=False)
-    none = ops.eq_p.bind(others, 0)
-    adjugate = ops.where(none, _zero_without_derivative(x, none), ops.mul(inner, others))
+    adjugate = ops.where(ops.eq_p.bind(others, 0), 0, ops.mul(inner, others))
     columns = shapes.expand_dims(order, (-1,))
     return matrix_transpose(add_along_axis(adjugate, columns, rank - 2, n, unique=True))
 
 
-def _zero_without_derivative(x: Any, where: Any) -> Any:
-    """Zeros where the condition holds, whose derivatives with respect to all of ``x`` are not finite."""
-    rank = len(x.shape)
-    total = shapes.expand_dims(reductions.reduce_sum(x, (rank - 2, rank - 1)), (-1, -2))
-    zero = ops.sub(total, ops.stop_gradient_p.bind(total))
-    return ops.sqrt(ops.add(zero, ops.where(where, shapes.full((), 0, x.dtype), 1)))
+cofactors_p.lowering(lambda hlo, x: hlo.inline(_cofactors_by_factors, x))
 
 
 def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
     """An order of the columns in which the one with the smallest pivot is the last one, and the order's sign."""
     rank, n = len(x.shape), x.shape[-1]
-    factors, _, _ = lu(ops.stop_gradient_p.bind(x))
-    smallest = reductions.argmin(ops.abs(_diagonal(factors)), rank - 2, _INT32)
+    factors, _, _ = lu(x)
+    smallest = reductions.argmin(ops.abs(diagonal(factors)), rank - 2, _INT32)
     sign = _alternating(ops.sub(n - 1, smallest), x.dtype)
     place, smallest = iota(_INT32, (n,), 0), shapes.expand_dims(smallest, (-1,))
     passed = ops.convert_element_type(ops.ge_p.bind(place, smallest), _INT32)
     return ops.where(ops.eq_p.bind(place, n - 1), smallest, ops.add(place, passed)), sign
+
+
+# Their derivatives, of every order ---------------------------------------------------------------------------------
+
+
+def cofactors_along(t: Any, x: Any, *others: Any) -> Any:
+    """The derivatives of the cofactors of square matrices, in one or more directions.
+
+    Args:
+      t: the first direction (..., n, n).
+      x: the matrices; sizes of leading axes may be 1 in their place.
+      others: more directions, of the shape of the first; the order of all does not matter.
+    """
+    return cofactors_along_p.bind(t, x, *others)
+
+
+cofactors_along_p = Primitive("cofactors_along", keeps_weak_type=False)
+
+
+@cofactors_along_p.decomposition
+def _cofactors_along(t: Any, x: Any, *others: Any) -> Any:
+    # With A = U S V*, det(A + E) = det(U V*) det(S + U* E V). Of det(S + M) the terms of degree m are products of m
+    # elements of M, in m different rows and a permutation of these for columns, and of the singular values of the other
+    # rows. No quotient is taken, so that they are right for matrices of every rank.
+    m, n = len(others) + 2, x.shape[-1]
+    if m > n:
+        return shapes.full(t.shape, 0, t.dtype)
+    s, u, vh = svd(x)
+    of_factors = shapes.expand_dims(det(product(u, vh)), (-1, -2))
+    u, vh = (shapes.broadcast_to(q, t.shape) for q in (u, vh))
+    inner = [product(adjoint(u), product(d, adjoint(vh))) for d in (t, *others)]
+    outer = product(ops.conj(u), product(_minors(s, inner), ops.conj(vh)))
+    return ops.mul(outer, of_factors)
+
+
+def _minors(s: Any, directions: Sequence[Any]) -> Any:
+    """The derivatives, in the given directions, of the cofactors of diagonal matrices.
+
+    Args:
+      s: the diagonals (..., n), real.
+      directions: arrays (..., n, n) of one shape.
+    """
+    shape, dtype = directions[0].shape, directions[0].dtype
+    m, lead, n = len(directions) + 1, len(shape) - 2, shape[-1]
+    others = ops.convert_element_type(_products_of_others(s, m), dtype)
+    along_diagonal, total = [], []
+    for columns, sign in _signed_permutations(m):
+        term = others if sign > 0 else ops.neg(others)
+        for row, (column, x) in enumerate(zip(columns, directions, strict=False)):
+            if column == row:
+                x = diagonal(x)
+            elif column < row:
+                x = matrix_transpose(x)
+            places = [i for i in range(m) if i not in (row, column)]
+            term = ops.mul(term, shapes.expand_dims(x, [lead + i for i in places]))
+        # What is left is the element in the last row: its axis, and that of its column, stay.
+        summed = tuple([lead + i for i in range(m - 1) if i != columns[-1]])
+        term = reductions.reduce_sum(term, summed) if summed else term
+        (along_diagonal if columns[-1] == m - 1 else total).append(term)
+    on = ops.where(on_diagonal(n), shapes.expand_dims(reduce(ops.add, along_diagonal), (-1,)), 0)
+    return ops.add(on, matrix_transpose(reduce(ops.add, total)))
+
+
+def _signed_permutations(m: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """The permutations of m numbers, each with its determinant."""
+    for columns in permutations(range(m)):
+        inversions = sum(columns[i] > columns[j] for j in range(m) for i in range(j))
+        yield columns, -1 if inversions % 2 else 1
+
+
+def _products_of_others(s: Any, m: int) -> Any:
+    """The products of all elements but m of each row, which are different ones; zero for two that are the same.
+
+    Args:
+      s: an array (..., n).
+      m: at most n.
+
+    Returns:
+      An array (..., n, ..., n), with m axes of the left out elements' positions.
+    """
+    n = s.shape[-1]
+    for _ in range(m - 1):  # an axis more, along which each element in turn is left out
+        s = ops.where(on_diagonal(n), 1, shapes.expand_dims(s, (-2,)))
+    out = reductions.product_of_others(s, (len(s.shape) - 1,))
+    positions = [iota(_INT32, tuple([n if k == i else 1 for k in range(m)]), i) for i in range(m)]
+    for one, other in combinations(positions, 2):
+        out = ops.where(ops.eq_p.bind(one, other), 0, out)
+    return out
+
+
+cofactors_along_p.lowering(lambda hlo, *xs: hlo.inline(_cofactors_along, *xs))
+
+
+@cofactors_along_p.abstract_eval
+def _cofactors_along_shape(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
+    check_square("cofactors_along", t)
+    check_decomposable("cofactors_along", t)
+    fits = len(x.shape) == len(t.shape) and x.shape[-2:] == t.shape[-2:]
+    fits = fits and all(a in (1, b) for a, b in zip(x.shape[:-2], t.shape[:-2], strict=True))
+    if not fits or any(other.shape != t.shape for other in others) or any(y.dtype != t.dtype for y in (x, *others)):
+        raise ShapeError(f"cofactors_along takes directions of one type, and matrices that fit, got {t}, {x}, {others}")
+    return ShapedArray(t.shape, t.dtype)
+
+
+@cofactors_along_p.jvp
+def _cofactors_along_jvp(primals: Any, tangents: Any) -> Any:
+    # Linear in each direction; the order of these does not matter, so that what is linear comes first.
+    t, x, *others = primals
+    of_t, of_x, *of_others = tangents
+    terms = []
+    if of_t is not ZERO:
+        terms.append(cofactors_along(of_t, x, *others))
+    for i, of_other in enumerate(of_others):
+        if of_other is not ZERO:
+            terms.append(cofactors_along(of_other, x, t, *others[:i], *others[i + 1 :]))
+    if of_x is not ZERO and len(others) + 2 < x.shape[-1]:
+        terms.append(cofactors_along(shapes.broadcast_to(of_x, t.shape), x, t, *others))
+    return cofactors_along(*primals), reduce(ops.add_any_p.bind, terms) if terms else ZERO
+
+
+@partial(cofactors_along_p.transpose, linear_in=(0,))
+def _cofactors_along_transpose(ct: Any, t: LinearVar, x: Any, *others: Any) -> Any:
+    return cofactors_along(ct, x, *others), None, *[None] * len(others)
+
+
+@cofactors_along_p.batch
+def _cofactors_along_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
+    # Matrices that are not mapped are decomposed once.
+    t, x, *others = args
+    if dims[1] is None:
+        x, moved = shapes.expand_dims(x, (0,)), mapped_to_front(axis, (t, *others), (dims[0], *dims[2:]))
+        return cofactors_along(moved[0], x, *moved[1:]), 0
+    return cofactors_along(*mapped_to_front(axis, args, dims)), 0
 
 
 # Logarithms of determinants ----------------------------------------------------------------------------------------

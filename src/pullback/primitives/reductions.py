@@ -170,10 +170,10 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
     ans = reduce_prod_p.bind(x, axes=axes)
     if not axes or x.size == 0:
         return ans, reduce_sum(t, axes)
-    return ans, reduce_sum_p.bind(ops.mul(t, _product_of_others(x, axes)), axes=axes)
+    return ans, reduce_sum_p.bind(ops.mul(t, product_of_others(x, axes)), axes=axes)
 
 
-def _product_of_others(x: Any, axes: Shape) -> Any:
+def product_of_others(x: Any, axes: Shape) -> Any:
     """For each element the product of all others along ``axes``, without a division, so that zeros do no harm."""
     shape = x.shape
     if len(axes) == 1:
@@ -185,7 +185,7 @@ def _product_of_others(x: Any, axes: Shape) -> Any:
     moved = shapes.transpose(x, order)
     kept = moved.shape[: len(shape) - len(axes)]
     flat = shapes.reshape(moved, (*kept, math.prod(shape[a] for a in axes)))
-    others = _product_of_others(flat, (len(kept),))
+    others = product_of_others(flat, (len(kept),))
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return shapes.transpose(shapes.reshape(others, moved.shape), inverse)
 

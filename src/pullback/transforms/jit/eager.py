@@ -177,8 +177,8 @@ random_use random_clone name platform_index softmax log_softmax eigenbasis singu
 SIMPLE = frozenset(_SIMPLE_NAMES.split())
 _MATRICES_NAMES = """
 cholesky triangular_solve masked_triangular_solve lu linear_solve masked_linear_solve eigh adapted eig svd
-vectors_of_zeros qr geqrf householder_product ormqr schur hessenberg tridiagonal det slogdet matrix_equation expm
-expm_frechet sqrtm logm
+vectors_of_zeros qr geqrf householder_product ormqr schur hessenberg tridiagonal det cofactors cofactors_along slogdet
+matrix_equation expm expm_frechet sqrtm logm
 """
 MATRICES = frozenset(_MATRICES_NAMES.split())
 MOST_ELEMENTS = 10_000_000
