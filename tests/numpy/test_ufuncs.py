@@ -440,3 +440,20 @@ def test_operands_that_are_no_arrays(bad: Any) -> None:
 def test_shapes_that_do_not_broadcast() -> None:
     with pytest.raises(ShapeError, match=r"add got incompatible shapes for broadcasting: \(2,\), \(3,\)"):
         pnp.add(pnp.ones(2), pnp.ones(3))
+
+
+@pytest.mark.parametrize("compile_", [lambda f: f, pullback.jit], ids=["eager", "compiled"])
+def test_spacing_of_every_float16(compile_: Any) -> None:
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    with warnings.catch_warnings(action="ignore"):
+        expected = np.spacing(every)
+    np.testing.assert_array_equal(compile_(pnp.spacing)(every), expected)
+
+
+def test_the_imaginary_part_of_logaddexp_is_an_angle() -> None:
+    x = np.array([1 + 4j, 1 + 4j, 1 - 4j, 0.5 + 2j, 3 + 40j])
+    y = np.array([1 + 5j, -INF, -100 + 5j, 0.5 + 2.9j, 3 - 41j])
+    with pullback.enable_x64():
+        np.testing.assert_allclose(pnp.logaddexp(x, y), np.log(np.exp(x) + np.exp(y)), rtol=1e-13)
+        slope = jvp(lambda x: pnp.logaddexp(x, y), (x,), (np.ones_like(x),))[1]
+        np.testing.assert_allclose(slope, np.exp(x) / (np.exp(x) + np.exp(y)), rtol=1e-13)

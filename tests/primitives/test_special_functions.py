@@ -522,3 +522,30 @@ def test_bessel_jn_is_right_where_recurrences_are_not():
 
 if __name__ == "__main__":
     record()
+
+
+@pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["eager", "compiled"])
+def test_rising_factorials_of_large_numbers(compile_) -> None:
+    """The references are those of mpmath."""
+    values = {
+        (700.0, 2.5): 12998920.342862608,
+        (171.6, 2.5): 389960.14544951758,
+        (68.1146952111993, -1.3344383609552306): 0.00366162986503582,
+        (1e5, 3.3): 3.1623976697626591e16,
+        (1000.0, 90.0): 4.8939907791189385e271,
+        (200.0, -120.0): 2.2687105526952044e-256,
+        (1e10, 2.5): 1.0000000001875e25,
+    }
+    with enable_x64():
+        for (z, m), expected in values.items():
+            np.testing.assert_allclose(compile_(special.poch)(z, m), expected, rtol=2.2e-16 * (4 + abs(m)))
+
+
+def test_limits_of_combinations_and_integrals() -> None:
+    with enable_x64():
+        n, k = np.array([0.0, 0.0, -1.0, 3.0, -3.0]), np.array([0.0, 2.0, 0.0, 2.0, 2.0])
+        np.testing.assert_array_equal(special.comb(n, k, repetition=True), [1, 0, 1, 6, 0])
+        for f in (special.sici, jit(special.sici)):
+            sine, cosine = f(pnp.array([-np.inf, np.inf, -3.0]))
+            np.testing.assert_allclose(sine, scipy.special.sici([-np.inf, np.inf, -3.0])[0], rtol=1e-14)
+            np.testing.assert_allclose(cosine, [np.nan, 0, scipy.special.sici(3.0)[1]], rtol=1e-13)

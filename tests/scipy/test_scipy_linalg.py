@@ -351,3 +351,35 @@ def test_minima_are_those_of_scipy() -> None:  # where JAX stops short, in four 
             found = optimize.minimize(partial(bowl, lib=jnp), jnp.asarray(start), method="BFGS", tol=1e-9)
             assert bool(found.success)
             np.testing.assert_allclose(found.x, expected.x, atol=1e-7)
+
+
+# From real to complex Schur forms ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 4, 10])
+def test_complex_schur_forms_of_real_ones(n: int) -> None:
+    rng = np.random.default_rng(n)
+    with enable_x64():
+        for _ in range(10):
+            a = rng.normal(size=(n, n))
+            t, z = map(np.asarray, linalg.rsf2csf(*scipy.linalg.schur(a)))
+            np.testing.assert_allclose(z @ z.conj().T, np.eye(n), atol=1e-13)
+            np.testing.assert_allclose(z @ t @ z.conj().T, a, atol=1e-12)
+            np.testing.assert_array_equal(np.tril(t, -1), 0)
+
+
+def test_complex_schur_forms_of_neighbouring_blocks() -> None:
+    t = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, -5, -2], [0, 0, 2, -5]])
+    with enable_x64():
+        triangular, z = map(np.asarray, jit(linalg.rsf2csf)(t, np.eye(4)))
+        np.testing.assert_allclose(z @ triangular @ z.conj().T, t, atol=1e-14)
+
+
+def test_complex_schur_forms_of_batches() -> None:
+    with enable_x64():
+        batch = np.stack([scipy.linalg.schur(RNG.normal(size=(4, 4)))[0] for _ in range(3)])
+        t, z = map(np.asarray, linalg.rsf2csf(batch, np.eye(4)))
+        assert t.shape == z.shape == (3, 4, 4)
+        np.testing.assert_allclose(z @ t @ z.conj().swapaxes(-1, -2), batch, atol=1e-13)
+    with pytest.raises(ShapeError, match="square matrices of one shape"):
+        linalg.rsf2csf(np.eye(3), np.eye(4))

@@ -148,6 +148,13 @@ def test_ends_of_quantiles() -> None:
     assert np.asarray(stats.binom.ppf(stats.binom.cdf(k, 11, 0.4), 11, 0.4)).tolist() == k.tolist()
 
 
+def test_quantiles_invert_geometric_distributions() -> None:
+    k = jnp.arange(1.0, 40.0)
+    for p in (0.3, 0.01):
+        assert np.asarray(stats.geom.isf(stats.geom.sf(k, p), p)).tolist() == k.tolist()
+        assert np.asarray(stats.geom.ppf(stats.geom.cdf(k[:20], p), p)).tolist() == k[:20].tolist()
+
+
 def test_counts_are_integers_mapped_and_broadcast() -> None:
     k = jnp.arange(-1, 4)
     np.testing.assert_allclose(stats.poisson.pmf(k, 1.5), scipy.stats.poisson.pmf(np.arange(-1, 4), 1.5), rtol=1e-5)
@@ -202,3 +209,62 @@ def test_policies_for_nan() -> None:
     assert [float(v) for v in stats.mode(x, nan_policy="omit")] == [1.0, 2.0]
     assert np.asarray(stats.rankdata(x, nan_policy="omit"))[:2].tolist() == [3.0, 1.5]
     assert float(stats.sem(x, nan_policy="omit")) == pytest.approx(scipy.stats.sem([3.0, 1.0, 1.0]))
+
+
+SINGLE: list[tuple[str, str, tuple[float, ...]]] = [
+    *[
+        ("wrapcauchy", kind, (y, 0.3))
+        for kind in ("cdf", "sf", "logcdf", "logsf")
+        for y in (0.0, 1e-8, 1e-3, 1.0, 3.0, 5.0, 6.28)
+    ],
+    *[("wrapcauchy", kind, (q, 0.3)) for kind in QUANTILES for q in (0.0, 1e-8, 0.3, 0.5, 0.7, 1 - 1e-7, 1.0)],
+    *[("t", kind, (q, df)) for kind in QUANTILES for q, df in ((1e-8, 0.3), (1e-4, 0.2), (0.1, 0.05), (0.2, 5.0))],
+    *[("gumbel_r", "logsf", (y,)) for y in (150.0, 88.0, 20.0, 0.1, 0.0, -0.1, -3.0, -150.0)],
+    *[("gumbel_l", "logcdf", (y,)) for y in (-150.0, -88.0, -20.0, -0.1, 0.0, 0.1, 3.0, 150.0)],
+    ("gumbel_l", "logcdf", (-1000.0, 1.25, 3.0)),
+    *[("truncnorm", "ppf", (q, 0.0, math.inf)) for q in (0.0, 1e-8, 1e-4, 1e-2, 0.5)],
+    *[("truncnorm", "ppf", (q, -1.0, 2.0)) for q in (0.0, 1e-4, 1 - 1e-4, 1.0)],
+    *[("truncnorm", "isf", (q, -math.inf, 0.0)) for q in (1e-8, 1e-4, 0.5)],
+    *[("vonmises", "ppf", (q, kappa)) for q in (0.5, 0.5 + 6e-8, 0.5001, 0.49, 0.2) for kappa in (0.5, 20.0)],
+    *[("geom", "isf", (q, 0.9)) for q in (0.1, 1e-3, 1e-8)],
+    *[("geom", kind, (q, 0.5)) for kind in QUANTILES for q in (0.5, 0.75, 0.125)],
+    *[("binom", "ppf", (q, 20.0, 0.3)) for q in (0.01, 0.5, 0.999)],
+]
+"""Where single precision lost the sign, the size or an integer: a distribution, a function, its arguments."""
+
+
+@pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["eager", "compiled"])
+def test_single_precision_at_hard_points(compile_: Any) -> None:
+    for name, kind, args in SINGLE:
+        single = [np.float32(x) for x in args]
+        expected = getattr(getattr(scipy.stats, name), kind)(*map(np.float64, single))
+        found = compile_(getattr(getattr(stats, name), kind))(*map(jnp.asarray, single))
+        assert found.dtype == np.float32
+        assert float(found) == pytest.approx(expected, rel=2e-5, abs=0), (name, kind, args)
+
+
+def test_tails_of_gumbel_distributions_have_derivatives() -> None:
+    with enable_x64():
+        for y in (1000.0, 30.0, 0.1, -0.1, -5.0):
+            slope = math.exp(scipy.stats.gumbel_r.logpdf(y) - float(stats.gumbel_r.logsf(y)))
+            assert float(grad(stats.gumbel_r.logsf)(y)) == pytest.approx(-slope, rel=1e-12)
+            assert float(grad(stats.gumbel_l.logcdf)(-y)) == pytest.approx(slope, rel=1e-12)
+
+
+def test_quantiles_next_to_an_end_have_derivatives() -> None:
+    with enable_x64():
+        for args in ((1e-9, -1.0, 2.0), (1e-3, -1.0, 2.0), (1 - 1e-9, -1.0, 2.0)):
+            x = scipy.stats.truncnorm.ppf(*args)
+            slope = 1 / scipy.stats.truncnorm.pdf(x, *args[1:])
+            assert float(grad(stats.truncnorm.ppf)(*args)) == pytest.approx(slope, rel=1e-8)
+        for q in (0.5, 0.5 + 1e-10, 0.6):
+            x = float(stats.vonmises.ppf(q, 2.0))
+            assert float(grad(stats.vonmises.ppf)(q, 2.0)) == pytest.approx(
+                1 / scipy.stats.vonmises.pdf(x, 2.0), rel=1e-8
+            )
+
+
+def test_the_shape_of_an_entropy_is_that_of_all_arguments() -> None:
+    assert stats.poisson.entropy(3.0, loc=np.ones((1, 4))).shape == (1, 4)
+    assert stats.poisson.entropy(np.ones((2, 1)), loc=np.ones(4)).shape == (2, 4)
+    assert stats.poisson.entropy(3.0).shape == ()

@@ -343,7 +343,11 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = 
     first = ops.gt(ops.real(a), ops.real(b))
     larger, smaller = ops.where(first, a, b), ops.where(first, b, a)
     difference = ops.where(ops.eq(a, b), 0, ops.sub(smaller, larger))
-    return ops.add(larger, ops.log1p_p.bind(ops.exp(difference)))
+    out = ops.add(larger, ops.log1p_p.bind(ops.exp(difference)))
+    # The imaginary part is that of a logarithm, from -pi to pi.
+    turns = ops.round_p.bind(ops.div(ops.imag(stop_gradient(out)), 2 * math.pi))
+    wrapped = ops.sub(ops.imag(out), ops.mul(turns, 2 * math.pi))
+    return ops.complex_p.bind(ops.real(out), ops.where(ops.is_finite_p.bind(turns), wrapped, ops.imag(out)))
 
 
 @declare.positional
@@ -609,7 +613,7 @@ def spacing(x: ArrayLike, /) -> Array:
     """How far the next float is, away from zero: the rounding error of a number is at most half of it.
 
     It has the sign of ``x``; of infinities it is NaN. It is constant between powers of two, so that its derivative is
-    zero.
+    zero. Of float16, as in NumPy, it is how far the next float above is, and positive.
 
     Raises:
       DtypeError: ``x`` is complex (a TypeError).
@@ -633,9 +637,21 @@ def spacing(x: ArrayLike, /) -> Array:
     below = ops.shift_left_p.bind(shapes.full(x.shape, 1, of_bits), ops.sub(ops.max_p.bind(exponent, one), one))
     gap = ops.where(ops.gt(exponent, of_bits.type(digits)), normal, below)
     out = ops.bitcast_convert_type(ops.or_p.bind(gap, sign), x.dtype)
+    if x.dtype == np.float16:
+        return _gap_above(x, gap, exponent)
     largest = ops.eq(ops.abs(x), np.asarray(limits.max, x.dtype))
     out = ops.where(largest, ops.mul(x, np.asarray(math.inf, x.dtype)), out)
     return ops.where(ops.is_finite_p.bind(x), out, np.asarray(math.nan, x.dtype))
+
+
+def _gap_above(x: Any, gap: Any, exponent: Any) -> Any:
+    """How far the next float16 above is: of powers of two below zero half of what the bits ``gap`` say."""
+    gap = ops.bitcast_convert_type(gap, x.dtype)
+    power = ops.eq(ops.and_p.bind(ops.bitcast_convert_type(x, np.dtype(np.uint16)), np.uint16(0x3FF)), 0)
+    halved = ops.and_p.bind(ops.and_p.bind(power, ops.lt(x, 0)), ops.gt(exponent, np.uint16(1)))
+    out = ops.where(halved, ops.mul(gap, np.float16(0.5)), gap)
+    out = ops.where(ops.eq(x, np.finfo(np.float16).max), np.float16(math.inf), out)
+    return ops.where(ops.is_finite_p.bind(x), out, np.float16(math.nan))
 
 
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:

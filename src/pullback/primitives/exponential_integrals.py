@@ -294,7 +294,7 @@ def _sici(x: Any, *, cosine: bool) -> Any:
     value = _where(lt(size, _SERIES), within, outside)
     value = _where(eq(size, math.inf), 0 if cosine else math.pi / 2, value)
     if cosine:
-        return _where(eq(x, 0), -math.inf, value)
+        return _where(eq(x, 0), -math.inf, _where(eq(x, -math.inf), math.nan, value))
     return _where(eq(x, 0), x, mul(ops.sign(x), value))
 
 
@@ -354,7 +354,7 @@ def _host_sici(x: Any) -> list[Any]:
     sine, cosine = _scipy_sici(x)
     size = np.abs(x)
     if (x < 0).any():
-        cosine = np.where(x < 0, _scipy_sici(size)[1], cosine)[()]
+        cosine = np.where((x < 0) & (x > -np.inf), _scipy_sici(size)[1], cosine)[()]
     close = (size > 2.8) & (size < 4.05)
     if x.dtype == np.float64 and close.any():
         series = _CI_THERE + np.polyval(_by_taylor("cos", _CENTRE), np.where(close, size, _CENTRE) - _CENTRE)

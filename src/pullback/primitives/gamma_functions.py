@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -268,19 +269,40 @@ binomial_p: Primitive = elementwise(
 )  # fmt: skip
 
 
+_FAR = 10.0
+
+
+def _far_ratio(low: Any, m: Any) -> Any:
+    """Γ(low + m) / Γ(low), or Γ(low) / Γ(low - m) for negative m, of numbers from 10 on: by Stirling's series.
+
+    Its large terms make a power, so that what is left is small: the error is about that of the size of m, in units in
+    the last place.
+    """
+    size = abs(m)
+    high = add(low, size)
+
+    exponent = add(
+        sub(mul(sub(high, 0.5), _log1p(div(size, low))), size), sub(stirling_error(high), stirling_error(low))
+    )
+    return mul(ops.pow(low, m), exp(_where(gt(m, 0), exponent, neg(exponent))))
+
+
 def _poch(z: Any, m: Any) -> Any:
-    """Γ(z + m) / Γ(z); for large z by the beta function, for poles by their ratio."""
+    """Γ(z + m) / Γ(z); for large z by Stirling's series or the beta function, for poles by their ratio."""
     total = add(z, m)
+    low = _minimum(z, total)
     few = _and(_and(lt(abs(z), 170), lt(abs(total), 170)), _ne(_is_pole(z), True))
+    few = _and(few, ops.or_p.bind(lt(low, _FAR), eq(_floor(m), m)))
     direct = div(_gamma(_where(few, total, 1)), _gamma(_where(few, z, 1)))
     positive = _and(gt(z, 0), gt(total, 0))
-    low = _minimum(z, total)
     size = abs(m)
     safe = _and(positive, gt(size, 0))
     # log Γ(high) - log Γ(low) is log Γ(|m|) - log B(low, |m|).
     one, other = _where(safe, low, 1), _where(safe, size, 1)
     growth = sub(_lgamma(other), _betaln(one, other))
     distant = exp(_where(gt(m, 0), growth, neg(growth)))
+    far = _and(safe, _ge(low, _FAR))
+    distant = _where(far, _far_ratio(_where(far, low, _FAR), _where(far, m, 1)), distant)
     signs = mul(_gamma_sign(total), _gamma_sign(z))
     general = mul(signs, exp(sub(_lgamma(total), _lgamma(z))))
     value = _where(few, direct, _where(positive, distant, general))
@@ -300,8 +322,24 @@ def _poch(z: Any, m: Any) -> Any:
     return _where(eq(m, 0), 1, value)
 
 
+_scipy_poch = host.special("poch")
+
+
+def _host_poch(z: Any, m: Any) -> Any:
+    """SciPy's function; of large numbers, where it subtracts logarithms, Stirling's series, unless m is whole."""
+    out = _scipy_poch(z, m)
+    wide, change = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(m, np.float64))
+    low, high = np.minimum(wide, wide + change), np.maximum(wide, wide + change)
+    far = (low >= _FAR) & ((high > 170) | (np.floor(change) != change)) & np.isfinite(high)
+    if not np.any(far):
+        return out
+    out = np.array(out)
+    out[far] = _far_ratio(ArrayImpl(low[far]), ArrayImpl(change[far]))._value
+    return out[()]
+
+
 poch_p: Primitive = elementwise(
-    "poch", of=FLOAT, arity=2, host=host.special("poch"), hlo=in_double(_poch),
+    "poch", of=FLOAT, arity=2, host=_host_poch, hlo=in_double(_poch),
     jvp=(
         lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))),
         lambda t, z, m, ans: mul(t, mul(ans, digamma(add(z, m)))),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+import numpy as np
+
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
@@ -12,7 +14,8 @@ from pullback.numpy import creation, decompositions, diagonals
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, slicing
+from pullback.primitives import indexing, shapes, slicing
+from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.decompositions import hermitian_of_lower
 from pullback.primitives.eigen import eigh_p
 from pullback.primitives.householder import householder_product_p
@@ -22,6 +25,7 @@ from pullback.primitives.qr import geqrf_p, qr_p
 from pullback.primitives.schur import hessenberg_p, schur_p
 from pullback.primitives.svd import polar_p, svd_p
 from pullback.scipy.linalg.systems import cholesky
+from pullback.transforms.derivatives.vmap import vmap
 
 __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "svd"]
 
@@ -540,8 +544,8 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     """The complex Schur form from the real one, by Givens' rotations.
 
     Args:
-      T: a matrix (n, n) with blocks of at most two on its diagonal, as of :func:`schur`.
-      Z: the unitary matrix (n, n) that belongs to it.
+      T: matrices (..., n, n) with blocks of at most two on their diagonals, as of :func:`schur`.
+      Z: the unitary matrices (..., n, n) that belong to them; leading axes broadcast.
       check_finite: without effect.
 
     Returns:
@@ -558,15 +562,20 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
      [0. 1.]]
     """
     t, z = inexact_operands("rsf2csf", T, Z)
-    if len(t.shape) != 2 or t.shape[0] != t.shape[1] or t.shape != z.shape:
+    if min(len(t.shape), len(z.shape)) < 2 or t.shape[-2] != t.shape[-1] or t.shape[-2:] != z.shape[-2:]:
         raise ShapeError(f"rsf2csf: T and Z must be square matrices of one shape, got {t.shape} and {z.shape}")
+    shape = broadcast_shape("rsf2csf", [t.shape, z.shape])
+    t, z = shapes.broadcast_to(t, shape), shapes.broadcast_to(z, shape)
     check_decomposable("rsf2csf", t.aval)
     dtype = dtypes.to_complex(t.dtype)
     t, z = ops.convert_element_type(t, dtype), ops.convert_element_type(z, dtype)
-    n = t.shape[0]
+    n = t.shape[-1]
     if n < 2:
         return t, z
-    return fori_loop(0, n - 1, lambda i, tz: _rotated(n - 1 - i, *tz), (t, z))  # type: ignore[no-any-return]
+    function: Any = lambda t, z: fori_loop(0, n - 1, lambda i, tz: _rotated(n - 1 - i, *tz), (t, z))
+    for _ in shape[:-2]:
+        function = vmap(function)
+    return function(t, z)  # type: ignore[no-any-return]
 
 
 def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
@@ -577,10 +586,11 @@ def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
     half = (a - d) / 2
     shift = half + ops.sqrt_p.bind(half * half + b * c)  # an eigenvalue of the block, less its last element
     size = ops.sqrt_p.bind(ops.abs(shift) ** 2 + ops.abs(c) ** 2)
-    needed = size > 0
+    # What is zero already stays as it is: another phase would reach the next block.
+    needed = ops.abs(c) > float(np.finfo(t.dtype).eps) * (ops.abs(a) + ops.abs(d))
     size = ops.where(needed, size, 1).astype(t.dtype)
     cosine, sine = ops.where(needed, shift / size, 1), ops.where(needed, c / size, 0)
-    turn = creation.array([[ops.conj(cosine), sine], [-sine, cosine]])
+    turn = creation.array([[ops.conj(cosine), ops.conj(sine)], [-sine, cosine]])
     rows = indexing.dynamic_slice(t, (m - 1, 0), (2, n))
     t = indexing.dynamic_update_slice(t, product(turn, rows), (m - 1, 0))
     back = adjoint(turn)

@@ -96,7 +96,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       x: an array of real numbers; integers are converted.
 
     Returns:
-      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, and of negative ``x`` its real part, that of ``-x``.
+      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, of negative ``x`` its real part, that of ``-x``, and NaN
+      of minus infinity, as in SciPy.
 
     Raises:
       OperandError: no array of numbers (a TypeError).

@@ -268,7 +268,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
-    Errors are up to 260 units in the last place (``docs/accuracy.md``).
+    Errors are up to 260 units in the last place (``docs/accuracy.md``); of large numbers about as many as ``m``, or
+    its negative, is.
 
     Args:
       z: an array of real numbers; integers are converted.
@@ -343,10 +344,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """
     n, k = real_operands("comb", N, k)
     if repetition:
-        n = ops.sub(ops.add(n, k), 1)
+        n = ops.where(ops.eq(k, 0), 0, ops.sub(ops.add(n, k), 1))
     valid = ops.and_p.bind(ops.and_p.bind(ops.ge_p.bind(k, 0), ops.ge_p.bind(n, 0)), ops.ge_p.bind(n, k))
-    if repetition:  # of nothing, nothing is chosen in one way
-        valid = ops.or_p.bind(valid, ops.eq(k, 0))
     value = primitives.binomial_p.bind(ops.where(valid, n, 1), ops.where(valid, k, 0))
     return ops.where(valid, value, 0)
 

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
@@ -25,6 +27,7 @@ from pullback.primitives import shapes
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
+from pullback.primitives.special import exprel_p
 from pullback.scipy.special.operands import real_operands
 
 Formula = Callable[..., Any]
@@ -43,6 +46,13 @@ def log_of_rest(x: ArrayLike) -> Array:
     near = ops.gt(x, -math.log(2))
     close = log(ops.neg(expm1(where(near, x, -1))))
     return where(near, close, log1p(ops.neg(exp(where(near, -1, x)))))
+
+
+def log_of_rest_of_exp(x: ArrayLike) -> Array:
+    """log(1 - exp(-exp(x))), also where exp(x) underflows."""
+    low = ops.lt(x, 0)
+    ratio = exprel_p.bind(ops.neg(exp(where(low, x, -1))))
+    return where(low, ops.add(x, log(ratio)), log_of_rest(ops.neg(exp(where(low, 0, x)))))
 
 
 def positive(*xs: ArrayLike) -> Array:
@@ -364,9 +374,12 @@ class Discrete(Distribution):
 
     Attributes:
       log_mass: the formula, for integers of the support.
+      exact: whether the distribution function and its tail are right but for the rounding of the result. Then quantiles
+        are right to the last place of the probability.
     """
 
     log_mass: Formula
+    exact: bool = False
     variable: str = "k"
     low: End = 0.0
 
@@ -440,9 +453,11 @@ class Discrete(Distribution):
 
         def formula(q: Any, *parameters: Any) -> Any:
             shape = broadcast_shape(self.name, [x.shape for x in (q, *parameters)])
-            q, *spread = [shapes.broadcast_to(x, shape) for x in (q, *parameters)]
+            dtype = q.dtype
+            wide = np.dtype(np.float64) if self.exact else dtype
+            q, *spread = [shapes.broadcast_to(ops.convert_element_type(x, wide), shape) for x in (q, *parameters)]
             valid = self.domain(*spread)
-            slack = 16 * dtypes.finfo(q.dtype).eps
+            slack = max((1 if self.exact else 16) * dtypes.finfo(dtype).eps, 16 * dtypes.finfo(np.float64).eps)
             threshold = ops.mul(q, 1 - float(slack) if kind == "ppf" else 1 + float(slack))
             first, last = [shapes.broadcast_to(_full(q, end), shape) for end in self.ends(*spread)]
 
@@ -467,11 +482,12 @@ class Discrete(Distribution):
                 return reduce_or(open_still(*state), tuple(range(len(shape))))
 
             start = ops.sub(first, 1), shapes.full(shape, math.inf, q.dtype)
-            return while_loop(going, step, start)[1]
+            return ops.convert_element_type(while_loop(going, step, start)[1], dtype)
 
         return formula
 
     def _entropy(self, *args: Any) -> Any:
-        *parameters, _ = args
+        *parameters, loc = args
         formula: Any = self.entropy
-        return _valid_result(self.domain(*parameters), formula(*parameters))
+        out = _valid_result(self.domain(*parameters), formula(*parameters))
+        return out if loc is None else shapes.broadcast_to(out, broadcast_shape(self.name, [out.shape, loc.shape]))

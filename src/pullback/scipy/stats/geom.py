@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlog1py_p
-from pullback.scipy.stats.distributions import Discrete, at_most, both, exp, expm1, log, log_of_rest
+from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log_of_rest
 
 
 def _log_sf(k: Any, p: Any) -> Any:
     return xlog1py_p.bind(k, ops.neg(p))
+
+
+def _in_double(formula: Formula) -> Formula:
+    """A formula of log(sf), in double precision: the relative error of an exponential is the error of its operand."""
+
+    def of_tail(k: Any, p: Any) -> Any:
+        wide = [ops.convert_element_type(x, np.dtype(np.float64)) for x in (k, p)]
+        return ops.convert_element_type(formula(_log_sf(*wide)), k.dtype)
+
+    return of_tail
 
 
 DISTRIBUTION = Discrete(
@@ -18,8 +30,8 @@ DISTRIBUTION = Discrete(
     name="geom", of="the geometric distribution", low=1.0, example="3; 0.9; 0.3",
     parameters={"p": "the probability of a success"}, valid=lambda p: both(ops.gt(p, 0), at_most(p, 1)),
     log_mass=lambda k, p: ops.add(_log_sf(ops.sub(k, 1), p), log(p)),
-    cdf=lambda k, p: ops.neg(expm1(_log_sf(k, p))), logcdf=lambda k, p: log_of_rest(_log_sf(k, p)),
-    sf=lambda k, p: exp(_log_sf(k, p)), logsf=_log_sf,
+    cdf=_in_double(lambda x: ops.neg(expm1(x))), logcdf=_in_double(log_of_rest),
+    sf=_in_double(exp), logsf=_log_sf, exact=True,
 )  # fmt: skip
 
 pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)

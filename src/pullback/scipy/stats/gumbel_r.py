@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.primitives import elementwise as ops
-from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1p, log_of_rest
+from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1p, log_of_rest_of_exp
 
 DISTRIBUTION = Continuous(
     values=("0.009133", "-4.696", "0.000618", "-7.389", "0.9994", "-0.0006182", "3.125", "1.583"),
@@ -12,7 +12,7 @@ DISTRIBUTION = Continuous(
     quantile={"ppf": "p"},
     log_density=lambda y: ops.neg(ops.add(y, exp(ops.neg(y)))),
     cdf=lambda y: exp(ops.neg(exp(ops.neg(y)))), logcdf=lambda y: ops.neg(exp(ops.neg(y))),
-    sf=lambda y: ops.neg(expm1(ops.neg(exp(ops.neg(y))))), logsf=lambda y: log_of_rest(ops.neg(exp(ops.neg(y)))),
+    sf=lambda y: ops.neg(expm1(ops.neg(exp(ops.neg(y))))), logsf=lambda y: log_of_rest_of_exp(ops.neg(y)),
     ppf=lambda q: ops.neg(log(ops.neg(log(q)))), isf=lambda q: ops.neg(log(ops.neg(log1p(ops.neg(q))))),
 )  # fmt: skip
 

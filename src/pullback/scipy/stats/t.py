@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
@@ -58,8 +60,17 @@ def _log_tail(df: Any, size: Any) -> Any:
 
 
 student_cdf_p, student_log_cdf_p = from_log_tail("student", _log_tail, _log_density, host.special("stdtr"))
+
+
+def _host_quantile(df: Any, q: Any) -> Any:
+    """In double precision: SciPy's function of floats of 32 bits ends at 5e18."""
+    wide = _stdtrit(np.asarray(df, np.float64), np.asarray(q, np.float64))
+    return wide.astype(np.result_type(df, q) if hasattr(df, "dtype") else q.dtype)
+
+
+_stdtrit = host.special("stdtrit")
 student_quantile_p = quantile_function(
-    "student_quantile", student_quantile, host.special("stdtrit"), student_cdf_p, _log_density
+    "student_quantile", student_quantile, _host_quantile, student_cdf_p, _log_density
 )
 
 

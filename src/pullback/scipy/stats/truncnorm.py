@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import broadcast_shape
@@ -66,13 +67,35 @@ def _log_sf(y: Any, a: Any, b: Any) -> Any:
     return _by_the_smaller(*_log_shares(y, a, b)[::-1])
 
 
-def _from_below(log_q: Any, log_rest: Any, a: Any, b: Any) -> Any:
-    """The point below which the share exp(log_q) of the mass is, from the lower tail or from the upper one."""
+def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
+    """The point below which the share q of the mass is: from the lower tail, the upper one, or next to an end."""
     total, left = _log_mass(a, b), ops.lt(a, 0)
+    # Where there is no logarithm, the point is an end.
+    log_q, log_rest = (
+        where(ops.lt(x, 0.5), log(where(ops.gt(x, 0), x, 0.25)), log1p(ops.neg(where(ops.lt(x, 0.5), 0, other))))
+        for x, other in ((q, rest), (rest, q))
+    )
     lower = _logaddexp(_log_ndtr(where(left, a, -1)), ops.add(log_q, total))
     upper = _logaddexp(_log_ndtr(ops.neg(where(ops.gt(b, -1), b, 0))), ops.add(log_rest, total))
     point = ndtri_exp_p.bind(ops.min_p.bind(where(left, lower, upper), 0))
-    return ops.min_p.bind(ops.max_p.bind(where(left, point, ops.neg(point)), a), b)
+    point = where(left, point, ops.neg(point))
+    at_low, from_low = _next_to(a, q, total)
+    at_high, from_high = _next_to(ops.neg(b), rest, total)
+    point = where(at_low, ops.add(a, from_low), where(at_high, ops.sub(b, from_high), point))
+    return ops.min_p.bind(ops.max_p.bind(point, a), b)
+
+
+def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
+    """Whether a share of the mass lies so near above an end that a series serves, and how far it reaches."""
+    finite = ops.lt(ops.abs(end), math.inf)
+    end = where(finite, end, 0)
+    log_density = ops.sub(ops.mul(ops.mul(end, end), -0.5), 0.5 * math.log(2 * math.pi))
+    u = ops.mul(share, exp(ops.sub(log_total, log_density)))
+    bound = float(dtypes.finfo(share.dtype).eps) ** (1 / 3) / 4
+    near = both(finite, ops.lt(ops.mul(u, ops.max_p.bind(ops.abs(end), 1)), bound))
+    u = where(near, u, 0)
+    second = ops.add(ops.mul(ops.mul(end, end), 2), 1)
+    return near, ops.mul(u, ops.add(ops.mul(u, ops.add(ops.mul(end, 0.5), ops.mul(ops.mul(second, u), 1 / 6))), 1))
 
 
 def _middle(a: Any, b: Any) -> Any:
@@ -86,8 +109,8 @@ DISTRIBUTION = Continuous(
     parameters={"a": "the lower end of the standardised variable", "b": "the upper end"},
     valid=ops.lt, low=lambda a, b: a, high=lambda a, b: b, interior=_middle, example="0.5; 0.9; -1.0; 2.0",
     log_density=_log_density, logcdf=_log_cdf, logsf=_log_sf,
-    ppf=lambda q, a, b: _from_below(log(q), log1p(ops.neg(q)), a, b),
-    isf=lambda q, a, b: _from_below(log1p(ops.neg(q)), log(q), a, b),
+    ppf=lambda q, a, b: _from_below(q, ops.sub(1, q), a, b),
+    isf=lambda q, a, b: _from_below(ops.sub(1, q), q, a, b),
 )  # fmt: skip
 
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)

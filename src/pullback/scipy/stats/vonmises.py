@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pullback.control.fori_loop import fori_loop
+from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.bessel import bessel_i0e_p
@@ -93,9 +94,14 @@ def _angle_rule(primals: Any, tangents: Any) -> Any:
 
 
 def _ppf(q: Any, kappa: Any) -> Any:
+    """Next to a half it is a series, of which the term of the fifth power is below the rounding."""
     low = ops.lt(q, 0.5)
     size = _angle(kappa, log(where(low, q, ops.sub(1, q))))
-    return where(low, size, ops.neg(size))
+    u = ops.mul(ops.sub(q, 0.5), exp(ops.neg(_log_density(ops.mul(q, 0), kappa))))
+    near = ops.lt(ops.mul(ops.mul(u, u), ops.max_p.bind(kappa, 1)), float(dtypes.finfo(q.dtype).eps) ** 0.5)
+    u = where(near, u, 0)
+    series = ops.mul(u, ops.add(ops.mul(kappa, ops.mul(ops.mul(u, u), 1 / 6)), 1))
+    return where(near, series, where(low, size, ops.neg(size)))
 
 
 DISTRIBUTION = Continuous(

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pullback.primitives import elementwise as ops
-from pullback.scipy.stats.distributions import Continuous, both, log, log1p
+from pullback.scipy.stats.distributions import Continuous, at_most, both, log, log1p, where
 
 _sin, _cos, _atan2 = ops.sin, ops.cos, ops.atan2_p.bind
 
@@ -28,8 +28,9 @@ def _cdf(y: Any, c: Any) -> Any:
 
 
 def _sf(y: Any, c: Any) -> Any:
-    half = ops.mul(ops.sub(2 * math.pi, y), 0.5)
-    return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), _cos(half)), 1 / math.pi)
+    """That of 2 pi - y, of whose half the sine is that of y / 2: the rounded 2 pi may be above it."""
+    half = ops.mul(y, 0.5)
+    return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), ops.neg(_cos(half))), 1 / math.pi)
 
 
 def _log(x: Any, rest: Any) -> Any:
@@ -38,14 +39,13 @@ def _log(x: Any, rest: Any) -> Any:
     return ops.where(near, log1p(ops.neg(ops.where(near, rest, 0))), log(ops.where(near, 1, x)))
 
 
-def _ppf(q: Any, c: Any) -> Any:
-    angle = ops.mul(q, math.pi)
-    return ops.mul(_atan2(_sin(angle), ops.mul(_ratio(c), _cos(angle))), 2)
-
-
-def _isf(q: Any, c: Any) -> Any:
-    angle = ops.mul(q, math.pi)
-    return ops.mul(_atan2(_sin(angle), ops.neg(ops.mul(_ratio(c), _cos(angle)))), 2)
+def _quantile(q: Any, c: Any, upper: bool) -> Any:
+    """By the nearer end, from which the angle is at most half a turn."""
+    near = at_most(q, 0.5)
+    angle = ops.mul(where(near, q, ops.sub(1, q)), math.pi)
+    point = ops.mul(_atan2(_sin(angle), ops.mul(_ratio(c), _cos(angle))), 2)
+    rest = ops.sub(2 * math.pi, point)
+    return where(near, rest, point) if upper else where(near, point, rest)
 
 
 DISTRIBUTION = Continuous(
@@ -54,7 +54,7 @@ DISTRIBUTION = Continuous(
     parameters={"c": "the concentration, between 0 and 1"}, valid=lambda c: both(ops.gt(c, 0), ops.lt(c, 1)),
     log_density=_log_density, cdf=_cdf, sf=_sf,
     logcdf=lambda y, c: _log(_cdf(y, c), _sf(y, c)), logsf=lambda y, c: _log(_sf(y, c), _cdf(y, c)),
-    ppf=_ppf, isf=_isf,
+    ppf=lambda q, c: _quantile(q, c, False), isf=lambda q, c: _quantile(q, c, True),
 )  # fmt: skip
 
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
