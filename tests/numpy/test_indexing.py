@@ -403,7 +403,7 @@ def traced_pair(f: Any, x: Any) -> Any:
 
 
 def test_flat_and_multiple_positions() -> None:
-    rows, columns = indexing.unravel_index(pnp.array([5, 9, -1, -9]), (2, 3))
+    rows, columns = pnp.unravel_index(pnp.array([5, 9, -1, -9]), (2, 3))
     same(rows, [1, 1, 1, 0])
     same(columns, [2, 2, 2, 0])
     pairs = (pnp.array([1, 0]), pnp.array([2, 1]))
@@ -415,7 +415,7 @@ def test_flat_and_multiple_positions() -> None:
         same(out, np.ravel_multi_index(([-1, 5], [-1, 5]), (2, 3), mode=mode))
     with pytest.raises(ShapeError, match=r"axis 1 are not all in range\(3\)"):
         indexing.ravel_multi_index((pnp.array([1]), pnp.array([4])), (2, 3))
-    same(X[indexing.ix_(pnp.array([0, 1]), pnp.array([True, False, True]))], [[0, 2], [3, 5]])
+    same(X[pnp.ix_(pnp.array([0, 1]), pnp.array([True, False, True]))], [[0, 2], [3, 5]])
 
 
 def test_choose() -> None:

@@ -28,6 +28,7 @@ PullbackError
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
 │   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
+│   ├── IndexKindError (IndexError)          an index that is no integer, slice or array
 │   ├── ExchangeError (BufferError)          arrays that DLPack cannot exchange, or not without a copy
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
@@ -213,6 +214,10 @@ class DtypeValueError(DtypeError, ValueError):
 
 class OperandError(PullbackError, TypeError):
     """An operand that is not an array."""
+
+
+class IndexKindError(OperandError, IndexError):
+    """An index that is no integer, slice, None, ellipsis, or array of integers or booleans."""
 
 
 class ExchangeError(OperandError, BufferError):

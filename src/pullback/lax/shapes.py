@@ -85,7 +85,11 @@ def broadcast_in_dim(
      [2 2 2]]
     """
     x = array_operand("broadcast_in_dim", operand)
-    out = bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=ints(broadcast_dimensions))
+    dims = ints(broadcast_dimensions)
+    if len(dims) == len(x.shape):  # the operation takes increasing ones
+        order = sorted(range(len(dims)), key=dims.__getitem__)
+        x, dims = shapes.transpose(x, order), tuple([dims[i] for i in order])
+    out = bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=dims)
     return constrained(out, out_sharding, "lax.broadcast_in_dim")
 
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # as type checkers and editors see it
     )  # fmt: skip
     from pullback.numpy.manipulation import *
     from pullback.numpy.mapping import *
+    from pullback.numpy.mesh_indices import *
     from pullback.numpy.namespace_info import __array_api_version__ as __array_api_version__
     from pullback.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
     from pullback.numpy.polynomials import *
@@ -84,8 +85,8 @@ _NAMES = {
     "histograms": ("bincount digitize histogram histogram2d histogram_bin_edges histogramdd "),
     "index_tricks": ("c_ index_exp mgrid ogrid r_ s_ "),
     "indexing": (
-        "argwhere choose compress extract flatnonzero ix_ nonzero place put put_along_axis ravel_multi_index take "
-        "take_along_axis unravel_index "
+        "argwhere choose compress extract flatnonzero nonzero place put put_along_axis ravel_multi_index take "
+        "take_along_axis "
     ),
     "interpolation": ("interp unwrap "),
     "joining": (
@@ -98,6 +99,7 @@ _NAMES = {
         "transpose unstack "
     ),
     "mapping": ("apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "),
+    "mesh_indices": ("ix_ unravel_index "),
     "namespace_info": ("__array_api_version__ __array_namespace_info__ "),
     "polynomials": ("poly polyadd polyder polydiv polyfit polyint polymul polysub roots "),
     "printing": ("array_repr array_str get_printoptions printoptions set_printoptions "),

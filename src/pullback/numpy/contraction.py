@@ -19,7 +19,15 @@ from pullback.core.trace import NUMPY_REFUSES, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import eye
 from pullback.numpy.einstein import contract, diagonal
-from pullback.numpy.promotion import axis_index, diagonal_number, inexact_operands, operand, promote_all
+from pullback.numpy.promotion import (
+    axis_index,
+    diagonal_number,
+    inexact_operands,
+    is_sequence,
+    operand,
+    promote_all,
+    several,
+)
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -357,7 +365,7 @@ def tensordot(
 
 
 def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
-    if not isinstance(axes, (tuple, list)):
+    if not is_sequence(axes):
         n = operator.index(axes)
         if not 0 <= n <= min(p, q):
             raise ShapeError(f"tensordot: axes={n} does not fit operands of {p} and {q} axes")
@@ -365,8 +373,7 @@ def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
     if len(axes) != 2:
         raise ShapeError(f"tensordot: axes must be an int or a pair of axes or of sequences of axes, got {axes!r}")
     xs, ys = (
-        tuple(axis_index(i, rank, "tensordot") for i in (each if isinstance(each, (tuple, list)) else (each,)))
-        for each, rank in zip(axes, (p, q), strict=True)
+        tuple(axis_index(i, rank, "tensordot") for i in several(each)) for each, rank in zip(axes, (p, q), strict=True)
     )
     if len(xs) != len(ys) or len(set(xs)) != len(xs) or len(set(ys)) != len(ys):
         raise ShapeError(f"tensordot: axes must name equally many distinct axes of each operand, got {axes!r}")

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.array import Array, ArrayLike, refuse_masked, typeof
-from pullback.core.errors import DtypeError, ShapeError, UnsupportedFunctionError
+from pullback.core.errors import DtypeValueError, ShapeError, UnsupportedFunctionError
+from pullback.core.trace import Tracer
 from pullback.numpy.creation import listed
+from pullback.numpy.index_lowering import write
+from pullback.numpy.indexing import nonzero
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
-from pullback.numpy.promotion import axis_index, concrete, operand, quote, shape_tuple
+from pullback.numpy.promotion import axis_index, concrete, operand, quote, several, shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives import reductions, shapes, slicing, sorting
 from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.indexing import wide_enough
+from pullback.primitives.scatter import scatter, scatter_add
 
 __all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
 
 # Padding -----------------------------------------------------------------------------------------------------------
 
 Widths = tuple[int, int]
+_INT32 = np.dtype(np.int32)
 
 
 def pad(
@@ -198,8 +204,6 @@ def _fill_statistic(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> 
 
 
 def _statistic(mode: str, part: Any, axis: int) -> Any:
-    from pullback.primitives import reductions, sorting
-
     if mode == "maximum":
         return reductions.reduce_max(part, (axis,))
     if mode == "minimum":
@@ -263,9 +267,10 @@ def delete(
 
     Args:
       arr: an array.
-      obj: an int, a slice, integers or a boolean mask; not traced, for the shape of the result depends on it.
+      obj: an int, a slice, integers or a boolean mask. The shape of the result depends on a mask and on how many
+        integers differ: they may be traced if there is one, or if all are promised to differ.
       axis: along which axis; of the elements of the whole array, as a vector, by default.
-      assume_unique_indices: accepted for compatibility.
+      assume_unique_indices: a promise that no position comes twice.
 
     Raises:
       ShapeError: there is no such position (a TypeError and a ValueError).
@@ -279,11 +284,36 @@ def delete(
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "delete")
     refuse_masked(obj)
+    if is_traced_integer(obj) and (assume_unique_indices or obj.aval.size <= 1):
+        return take_parts(x, _others(obj, x.shape[axis]), axis)
     try:
         kept = np.delete(np.arange(x.shape[axis]), _positions(obj))
     except (IndexError, ValueError) as error:
         raise ShapeError(f"delete: {obj!r} does not fit axis {axis} of an array of shape {x.shape}: {error}") from None
     return take_parts(x, kept, axis)
+
+
+def _others(obj: Any, n: int) -> Any:
+    """The positions among ``n`` that are not among traced ones, which differ; one out of range takes away the last."""
+    count = obj.aval.size
+    kept = write(scatter, shapes.full((n,), 1, _INT32), _from_start(shapes.reshape(obj, (count,)), n), _zero(_INT32))
+    return nonzero(kept, size=max(n - count, 0))[0]
+
+
+def _from_start(positions: Any, n: int) -> Any:
+    """Traced positions, of which negative ones count from the end, brought into the range from 0 to ``n``."""
+    positions = wide_enough(convert_element_type(positions, dtypes.default_int()), n)
+    positions = ops.where(ops.lt(positions, 0), ops.add(positions, n), positions)
+    return ops.min_p.bind(ops.max_p.bind(positions, 0), n)
+
+
+def _zero(dtype: Any) -> Any:
+    return shapes.full((), 0, dtype)
+
+
+def is_traced_integer(x: Any) -> TypeGuard[Tracer]:
+    """Whether an argument is an array of integers whose values are not known."""
+    return isinstance(x, Tracer) and dtypes.is_integer(x.dtype) and x.concrete() is None
 
 
 def _positions(obj: Any) -> Any:
@@ -298,7 +328,8 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
 
     Args:
       arr: an array.
-      obj: an int, a slice, integers or a boolean mask: positions in ``arr``; not traced.
+      obj: an int, a slice, integers or a boolean mask: positions in ``arr``. Integers may be traced; one that is out of
+        range then means the beginning or the end.
       values: what to insert; it broadcasts.
       axis: along which axis; into the elements of the whole array, as a vector, by default.
 
@@ -315,17 +346,19 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "insert")
     n = x.shape[axis]
-    where = np.arange(*obj.indices(n)) if isinstance(obj, slice) else concrete(listed("insert", obj))
+    given: Any = obj if isinstance(obj, slice) else listed("insert", obj)
+    if is_traced_integer(given) and len(given.shape) < 2:
+        return _inserted(x, given, v, axis)
+    where = np.arange(*given.indices(n)) if isinstance(given, slice) else concrete(given)
     if where.dtype.kind == "b":
         where = np.flatnonzero(where)
     if where.dtype.kind not in "iu" and where.size:
-        raise DtypeError(f"insert: positions must be integers, got {quote(obj)}")
+        raise DtypeValueError(f"insert: positions must be integers, got {quote(obj)}")
     if where.ndim > 1 or (where.size and (where.min() < -n or where.max() > n)):
         raise ShapeError(f"insert: {obj!r} does not fit axis {axis} of an array of shape {x.shape}")
     where = np.where(where < 0, where + n, where).astype(np.intp)
     if where.size == 1:  # all values go there, together
-        v = shapes.reshape(v, (*(1,) * (len(x.shape) - len(v.shape)), *v.shape))
-        v = shapes.moveaxis(v, 0, axis) if where.ndim == 0 else v
+        v = _as_parts(x, where, v, axis)
         where = np.full(v.shape[axis], where)
     count = where.size
     v = broadcast_to(v, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
@@ -335,6 +368,29 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
     source = np.empty(n + count, np.intp)
     source[places] = n + np.arange(count)
     source[np.delete(np.arange(n + count), places)] = np.arange(n)
+    return take_parts(slicing.concatenate([x, v], axis), source, axis)
+
+
+def _as_parts(x: Any, where: Any, v: Any, axis: int) -> Any:
+    """Values that go to one position, with as many axes as the array; in NumPy an int takes them along the first."""
+    v = shapes.reshape(v, (*(1,) * (len(x.shape) - len(v.shape)), *v.shape))
+    return shapes.moveaxis(v, 0, axis) if not where.shape else v
+
+
+def _inserted(x: Any, where: Any, v: Any, axis: int) -> Any:
+    """``insert`` at traced integers: as for known ones, by operations of arrays."""
+    n = x.shape[axis]
+    if where.aval.size == 1:
+        v = _as_parts(x, where, v, axis)
+        where = shapes.broadcast_to(shapes.reshape(where, (1,)), (v.shape[axis],))
+    count = where.shape[0]
+    v = broadcast_to(v, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+    where = _from_start(where, n)
+    *_, order = sorting.argsort([where], 0, where.dtype)
+    places = write(scatter_add, where, order, slicing.iota(where.dtype, (count,), 0))
+    taken = write(scatter, shapes.full((n + count,), 0, where.dtype), places, shapes.full((), 1, where.dtype))
+    source = ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(taken))
+    source = write(scatter, source, places, ops.add(slicing.iota(where.dtype, (count,), 0), n))
     return take_parts(slicing.concatenate([x, v], axis), source, axis)
 
 
@@ -372,7 +428,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     trim = trim.lower()
     if trim not in ("f", "b", "fb", "bf"):
         raise ShapeError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
-    axes = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = range(rank) if axis is None else several(axis)
     found = np.nonzero(np.asarray(x))
     for i in (axis_index(a, rank, "trim_zeros") for a in axes):
         n = x.shape[i]

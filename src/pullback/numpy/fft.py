@@ -16,7 +16,16 @@ from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy import creation, manipulation
-from pullback.numpy.promotion import another, axis_index, inexact_operand, known_int, operand, quote
+from pullback.numpy.promotion import (
+    another,
+    axis_index,
+    inexact_operand,
+    is_sequence,
+    known_int,
+    operand,
+    quote,
+    several,
+)
 from pullback.primitives import elementwise as ops
 from pullback.primitives import fourier, slicing
 from pullback.primitives.fourier import FftType
@@ -133,7 +142,7 @@ def _over_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any
 
 
 def _sequence(name: str, what: str, value: Any) -> list[Any]:
-    if not isinstance(value, (tuple, list, range)):
+    if not is_sequence(value):
         raise ShapeError(
             f"{name}: {what} must be a sequence of ints, got {quote(value)} of type {type(value).__name__}"
         )
@@ -627,8 +636,7 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
 def _shifted(name: str, x: Any, axes: Any, step: Callable[[int], int]) -> Any:
     x = operand(name, x)
     rank = len(x.shape)
-    given = range(rank) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
-    where = [axis_index(a, rank, name) for a in given]
+    where = [axis_index(a, rank, name) for a in (range(rank) if axes is None else several(axes))]
     return manipulation.roll(x, tuple(step(x.shape[a]) for a in where), tuple(where)) if where else another(x)
 
 

@@ -17,6 +17,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, PlacedArray, is_at_home, refuse_masked
 from pullback.core.errors import (
     IndexingError,
+    IndexKindError,
     NonConcreteBooleanIndexError,
     OperandError,
     ShapeError,
@@ -24,6 +25,7 @@ from pullback.core.errors import (
 )
 from pullback.core.trace import Tracer
 from pullback.core.types import Shape
+from pullback.numpy.creation import listed
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, shapes, slicing
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
@@ -38,7 +40,7 @@ _INT64 = np.dtype(np.int64)
 def quote(index: Any) -> str:
     """An index expression as it was written, or nearly so."""
     if isinstance(index, tuple) and index:
-        return ", ".join(map(quote, index))
+        return ", ".join([f"({quote(item)})" if isinstance(item, tuple) else quote(item) for item in index])
     if isinstance(index, slice):
         parts = ["" if p is None else quote(p) for p in (index.start, index.stop, index.step)]
         return ":".join(parts if index.step is not None else parts[:2])
@@ -69,15 +71,15 @@ def _classify(item: Any, index: Any) -> Any:
         raise _not_an_index(item, index)
     if isinstance(item, PlacedArray) and dtypes.is_integer(item.dtype):
         return item
-    value = item._value if isinstance(item, ArrayImpl) else np.asarray(item) if isinstance(item, list) else item
+    if isinstance(item, (list, tuple)):
+        return _classify(_array_of(item, index), index)
+    value = item._value if isinstance(item, ArrayImpl) else item
     if isinstance(value, (np.ndarray, np.generic)):
         refuse_masked(value)
         if value.dtype.kind in "iu":
             return int(value) if value.ndim == 0 else np.asarray(value)
         if value.dtype.kind == "b":
             return np.asarray(value)
-        if isinstance(item, list) and value.size == 0:
-            return value.astype(np.intp)
         raise _not_an_index(item, index)
     if hasattr(type(item), "__jax_array__"):
         return _classify(item.__jax_array__(), index)
@@ -87,11 +89,22 @@ def _classify(item: Any, index: Any) -> Any:
         raise _not_an_index(item, index) from None
 
 
+def _array_of(items: Any, index: Any) -> Any:
+    """A list or tuple among the items of an index as an array."""
+    try:
+        value = np.asarray(items)
+    except (TypeError, ValueError):  # of traced integers, or of lists of several lengths
+        return listed("an index", items)
+    if value.dtype.kind == "O":
+        raise _not_an_index(items, index)
+    return value if value.size else value.astype(np.intp)
+
+
 def _not_an_index(item: Any, index: Any) -> OperandError:
     is_array = isinstance(item, (Array, np.ndarray, np.generic))
     kind = f"an array of {item.dtype}" if is_array else f"a {type(item).__name__}"
     within = f" in x[{quote(index)}]" if isinstance(index, tuple) else ""
-    return OperandError(
+    return IndexKindError(
         f"an index must be an int, a slice, None, ..., or an array of integers or booleans, got {quote(item)}, "
         f"{kind}{within}"
     )
@@ -168,7 +181,7 @@ def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
 def _mask_entries(mask: Any, shape: Shape, index: Any) -> Sequence[Any]:
     if mask.ndim == 0:
         return (np.zeros(int(mask), np.intp),)
-    if mask.shape != shape:
+    if any(n != m and m for n, m in zip(shape, mask.shape, strict=True)):  # as in NumPy, an axis of size 0 fits any
         raise IndexingError(
             f"a boolean index must have the shape of the axes that it indexes: got one of shape {mask.shape} for axes "
             f"of shape {shape} in x[{quote(index)}]"
@@ -341,7 +354,7 @@ def _key(index: Any) -> Any:
         return index
     if kind is slice and type(index.start) in _ATOMS and type(index.stop) in _ATOMS and type(index.step) in _ATOMS:
         return index.start, index.stop, index.step
-    if kind is tuple:
+    if kind is tuple and tuple not in map(type, index):
         return "tuple", *map(_key, index)
     raise LookupError
 

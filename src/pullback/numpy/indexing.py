@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.annotations import DTypeLike, ShapeLike
+from pullback.core.annotations import DTypeLike
 from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
@@ -41,12 +41,13 @@ from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simpl
 from pullback.primitives import elementwise as ops
 from pullback.primitives import indexing, reductions, shapes, slicing
 from pullback.primitives.checks import check_positions
+from pullback.primitives.contraction import dot_general_p
 from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
 from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
 
 __all__ = [
-    "argwhere", "choose", "compress", "extract", "flatnonzero", "ix_", "nonzero", "place", "put", "put_along_axis",
-    "ravel_multi_index", "take", "take_along_axis", "unravel_index",
+    "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "place", "put", "put_along_axis",
+    "ravel_multi_index", "take", "take_along_axis",
 ]  # fmt: skip
 
 _INT32 = np.dtype(np.int32)
@@ -228,6 +229,7 @@ def take(
     Raises:
       DtypeError: positions that are no integers (a TypeError).
       ShapeError: there is no such axis (a ValueError).
+      IndexingError: there are positions, and the axis has no elements (an IndexError).
 
     >>> import pullback.numpy as pnp
     >>> print(take(pnp.array([1.0, 2.0]), pnp.array([1, 0, 5])))
@@ -240,6 +242,8 @@ def take(
         x, where = shapes.reshape(x, (x.aval.size,)), 0
     else:
         where = axis_index(axis, len(x.shape), "take")
+    if not x.shape[where] and positions.aval.size:
+        raise IndexingError(f"take: axis {where} of an array of shape {x.shape} has no elements to take")
     if type(x) is ArrayImpl and type(positions) is ArrayImpl and state.trace.quick and mode in (None, "fill"):
         try:
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
@@ -306,7 +310,8 @@ def take_along_axis(
       arr: an array.
       indices: integers, with as many axes as ``arr``; negative ones count from the end.
       axis: the axis; None for the elements in row-major order.
-      mode: what is read at a position out of range: "fill" (the default) or "clip".
+      mode: what is read at a position out of range: "fill" (the default) or "clip". "one_hot" reads by a product with
+        ones where a position is and zeros elsewhere, which accelerators do faster; out of range it reads 0.
       fill_value: as for :func:`take`.
       wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
@@ -336,12 +341,30 @@ def take_along_axis(
             return ArrayImpl(out, x.weak_type)
         except IndexError:
             pass
+    if mode == "one_hot":
+        return _by_product(_spread(x, positions, where), _spread(positions, x, where), where)
     vectors = _index_vectors(_spread(positions, x, where), x.shape[where], wrap_negative_indices)
     x = _spread(x, positions, where)
     if 0 in vectors.shape or 0 in x.shape:
         return indexing.zeros(vectors.shape[:-1], x.dtype)
     numbers = GatherDimensionNumbers(*_numbers_along(len(x.shape), where))
     return indexing.gather(x, vectors, numbers, (1,) * len(x.shape), mode=mode, fill_value=fill_value)
+
+
+def _by_product(x: Any, positions: Any, axis: int) -> Any:
+    """The elements at positions along an axis as the contraction with a one-hot array."""
+    n = x.shape[axis]
+    rank = len(x.shape)
+    positions = shapes.moveaxis(_index_vectors(positions, n), axis, rank - 1)  # an axis of size 1 is the last
+    hot = ops.eq(positions, slicing.iota(positions.dtype, (1,) * rank + (n,), rank))
+    dtype = _INT32 if dtypes.is_bool(x.dtype) else x.dtype
+    others = tuple(range(rank - 1))
+    out = dot_general_p.bind(
+        ops.convert_element_type(shapes.moveaxis(x, axis, rank - 1), dtype),
+        ops.convert_element_type(hot, dtype),
+        dimension_numbers=(((rank - 1,), (rank,)), (others, others)),
+    )
+    return ops.convert_element_type(shapes.moveaxis(out, rank - 1, axis), x.dtype)
 
 
 def put_along_axis(
@@ -647,35 +670,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     return compress(_raveled("extract", condition), arr, size=size, fill_value=fill_value)
 
 
-# Flat and multiple indices -----------------------------------------------------------------------------------------
-
-
-def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple[Array, ...]:
-    """Positions in row-major order as positions along each axis.
-
-    Args:
-      indices: integers; negative ones count from the end, those out of range mean the first or last element.
-      shape: the shape of the array, as an int or ints.
-
-    Returns:
-      For each axis an array of the shape of ``indices``.
-
-    >>> import pullback.numpy as pnp
-    >>> print(*unravel_index(pnp.array([5, 2]), (2, 3)))
-    [1 0] [2 2]
-    """
-    flat = positions_operand("unravel_index", listed("unravel_index", indices))
-    sizes = tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
-    total = int(np.prod(sizes, dtype=np.int64))
-    if total == 0:
-        raise ShapeError(f"unravel_index: an array of shape {sizes} has no elements")
-    flat = ops.where(ops.lt(flat, 0), ops.add(flat, total), flat)
-    flat = ops.min_p.bind(ops.max_p.bind(flat, 0), total - 1)
-    out = []
-    for n in reversed(sizes):
-        out.append(ops.rem_p.bind(flat, n))
-        flat = ops.div(flat, n)
-    return tuple(reversed(out))
+# Positions along several axes --------------------------------------------------------------------------------------
 
 
 def ravel_multi_index(
@@ -692,7 +687,8 @@ def ravel_multi_index(
       multi_index: for each axis an array of integers.
       dims: the shape of the array.
       mode: what a position out of range means: "raise" an error (indices must be concrete), "clip" the first or last
-        position, "wrap" the remainder; or one of these for each axis.
+        position, "wrap" the remainder, "ignore" itself, multiplied and added as the others; or one of these for each
+        axis.
       order: "C" for row-major, "F" for column-major order.
       dtype: the dtype to compute in, of integers; that of the positions by default.
 
@@ -711,6 +707,8 @@ def ravel_multi_index(
         )
     if order not in ("C", "F"):
         raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
+    if any(each not in ("raise", "clip", "wrap", "ignore") for each in modes):
+        raise ArgumentError(f"ravel_multi_index: mode must be 'raise', 'clip', 'wrap' or 'ignore', got {mode!r}")
     positions = promote_all("ravel_multi_index", [positions_operand("ravel_multi_index", i) for i in multi_index])
     if dtype is not None:
         wanted = dtypes.canonicalize_dtype(dtype)
@@ -728,36 +726,11 @@ def ravel_multi_index(
                 raise ShapeError(f"ravel_multi_index: positions along axis {axis} are not all in range({n}): {known}")
         elif modes[axis] == "clip":
             place_ = ops.min_p.bind(ops.max_p.bind(place_, 0), n - 1)
-        else:
-            place_, _ = _wrapped("ravel_multi_index", place_, n, modes[axis])
+        elif modes[axis] == "wrap":
+            place_, _ = _wrapped("ravel_multi_index", place_, n, "wrap")
         total = ops.add(total, ops.mul(place_, stride))
         stride *= n
     return total
-
-
-def ix_(*args: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
-    """Vectors of positions shaped so that they index an open mesh.
-
-    Args:
-      args: vectors of integers, or concrete vectors of booleans.
-
-    Raises:
-      ShapeError: an argument that is not one-dimensional (a ValueError).
-
-    >>> import pullback.numpy as pnp
-    >>> print(pnp.arange(6).reshape(2, 3)[ix_(pnp.array([0, 1]), pnp.array([0, 2]))])
-    [[0 2]
-     [3 5]]
-    """
-    out = []
-    for k, arg in enumerate(args):
-        x = listed("ix_", arg)
-        if len(x.shape) != 1:
-            raise ShapeError(f"ix_: arguments must be one-dimensional, got shape {x.shape}")
-        if dtypes.is_bool(x.dtype):
-            (x,) = nonzero(x)
-        out.append(shapes.reshape(x, [x.shape[0] if i == k else 1 for i in range(len(args))]))
-    return tuple(out)
 
 
 def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None, mode: str = "raise") -> Array:

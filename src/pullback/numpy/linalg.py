@@ -41,6 +41,7 @@ from pullback.numpy.promotion import (
     named,
     operand,
     sequence,
+    several,
 )
 from pullback.primitives import elementwise as ops
 from pullback.primitives import lu, shapes
@@ -80,8 +81,7 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdi
     if axis is None:
         axes: tuple[int, ...] = tuple(range(rank))
     else:
-        given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(axis_index(a, rank, "linalg.norm") for a in given)
+        axes = tuple(axis_index(a, rank, "linalg.norm") for a in several(axis))
     if len(axes) == 1:
         return _vector_norm(x, 2 if ord is None else ord, axes, keepdims)
     if len(axes) != 2 or axes[0] == axes[1]:
@@ -164,7 +164,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     """
     x = inexact_operand("linalg.vector_norm", x)
     rank = len(x.shape)
-    given = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    given = range(rank) if axis is None else several(axis)
     return _vector_norm(x, ord, tuple(axis_index(a, rank, "linalg.vector_norm") for a in given), keepdims)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, overload
@@ -12,10 +13,10 @@ import numpy as np
 from pullback.backends.shardings import OutSharding
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
-from pullback.core.errors import DtypeError, ShapeError, TracerArrayConversionError
+from pullback.core.errors import DtypeError, InconclusiveDimensionOperation, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
-from pullback.numpy.promotion import another, axis_index, known_int, named, operand, quote, shape_tuple
+from pullback.numpy.promotion import another, axis_index, known_int, named, operand, quote, several, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -66,8 +67,14 @@ def reshape(
 
 def _sizes_and_unknown(shape: Any) -> Shape:
     """A shape as a tuple of ints, where -1 is allowed."""
-    items = tuple(shape) if is_sequence(shape) else (shape,)
-    return tuple(-1 if type(n) is int and n == -1 else shape_tuple(n, "reshape")[0] for n in items)
+    return tuple([-1 if _is_unknown(n) else shape_tuple(n, "reshape")[0] for n in several(shape)])
+
+
+def _is_unknown(size: Any) -> bool:
+    try:
+        return operator.index(size) == -1
+    except (TypeError, InconclusiveDimensionOperation):  # symbolic, traced, or no integer
+        return False
 
 
 @lru_cache(maxsize=4096)
@@ -75,7 +82,7 @@ def _target_shape(have: Shape, shape: Shape) -> Shape:
     """A new shape with -1 replaced by what is left."""
     size = math.prod(have)
     if -1 not in shape:
-        if math.prod(shape) != size or (shape and min(shape) < 0):
+        if math.prod(shape) != size or any(type(n) is int and n < 0 for n in shape):
             raise ShapeError(f"cannot reshape an array of shape {have} (size {size}) into shape {shape}")
         return shape
     rest = -math.prod(shape)
@@ -84,11 +91,6 @@ def _target_shape(have: Shape, shape: Shape) -> Shape:
     if rest <= 0 or size % rest:
         raise ShapeError(f"cannot reshape an array of shape {have} (size {size}) into shape {shape}, whatever -1 is")
     return tuple(size // rest if n == -1 else n for n in shape)
-
-
-def is_sequence(x: Any) -> bool:
-    """Whether an argument that is an int or several ints is several."""
-    return isinstance(x, (tuple, list)) or getattr(x, "ndim", 0) > 0
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
@@ -122,7 +124,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     (1, 3, 1)
     """
     x = operand("expand_dims", a)
-    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = several(axis)
     rank = len(x.shape) + len(axes)
     where = {axis_index(i, rank, "expand_dims") for i in axes}
     if len(where) != len(axes):
@@ -145,8 +147,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     if axis is None:
         axes: tuple[int, ...] = tuple(i for i, n in enumerate(have) if n == 1)
     else:
-        given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(axis_index(i, len(have), "squeeze") for i in given)
+        axes = tuple(axis_index(i, len(have), "squeeze") for i in several(axis))
         if any(have[i] != 1 for i in axes) or len(set(axes)) != len(axes):
             raise ShapeError(f"squeeze: the axes {axis!r} of shape {have} must be of size one, and each named once")
     return shapes.squeeze(x, axes) if axes else another(x)
@@ -373,10 +374,7 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     """
     x = operand("moveaxis", a)
     rank = len(x.shape)
-    sources, targets = (
-        [axis_index(i, rank, "moveaxis") for i in (each if isinstance(each, (tuple, list)) else (each,))]
-        for each in (source, destination)
-    )
+    sources, targets = ([axis_index(i, rank, "moveaxis") for i in several(each)] for each in (source, destination))
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
         raise ShapeError(f"moveaxis: {source!r} and {destination!r} must be equally many distinct axes")
     order = [i for i in range(rank) if i not in sources]
@@ -534,7 +532,7 @@ def flip(m: ArrayLike, axis: Axes = None) -> Array:
     """
     x = operand("flip", m)
     rank = len(x.shape)
-    axes = range(rank) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = range(rank) if axis is None else several(axis)
     return slicing.rev(x, [axis_index(i, rank, "flip") for i in axes])
 
 
@@ -600,14 +598,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
     x = operand("roll", a)
     if axis is None:
         return shapes.reshape(roll(ravel(x), shift, 0), x.shape)
-    axes = list(axis) if isinstance(axis, (tuple, list)) else [axis]
-    steps = (
-        list(shift)
-        if isinstance(shift, (tuple, list))
-        else list(unstack(operand("roll", shift)))
-        if is_sequence(shift)
-        else [shift]
-    )
+    axes, steps = list(several(axis)), list(several(shift))
     if len(axes) != len(steps) and 1 not in (len(axes), len(steps)):
         raise ShapeError(f"roll: the shifts {shift!r} do not fit the axes {axis!r}")
     count = max(len(axes), len(steps))

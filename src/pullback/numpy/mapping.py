@@ -14,7 +14,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.manipulation import unstack
-from pullback.numpy.promotion import axis_index, operand, sequence
+from pullback.numpy.promotion import axis_index, operand, sequence, several
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -67,7 +67,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLi
     """
     x = operand("apply_over_axes", a)
     rank = len(x.shape)
-    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+    for axis in several(axes):
         i = axis_index(axis, rank, "apply_over_axes")
         out = operand("apply_over_axes", func(x, i))
         if len(out.shape) == rank - 1:

@@ -19,6 +19,7 @@ from pullback.core.dims import as_size
 from pullback.core.errors import (
     AxisError,
     DtypeError,
+    DtypeValueError,
     InconclusiveDimensionOperation,
     OperandError,
     ShapeError,
@@ -146,6 +147,23 @@ def refuse_out(name: str, out: Any) -> None:
         )
 
 
+def is_sequence(value: Any) -> bool:
+    """Whether an argument that is one int or several is several: a tuple, a list, a range, an array, an iterator."""
+    if isinstance(value, (tuple, list)):
+        return True
+    if isinstance(value, (str, bytes, dict, set, frozenset)) or not hasattr(value, "__iter__"):
+        return False
+    return getattr(value, "ndim", 1) > 0
+
+
+def several(value: Any) -> Sequence[Any]:
+    """The items of an argument that is one int or several."""
+    if type(value) is int or not is_sequence(value):
+        return (value,)
+    known = value.concrete() if isinstance(value, Tracer) else value
+    return tuple(known._value if isinstance(known, ArrayImpl) else value)
+
+
 def axis_index(axis: Any, rank: int, name: str) -> int:
     """An axis that may count from the end, as a position.
 
@@ -206,12 +224,12 @@ def quote(x: Any) -> str:
 
 
 def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
-    """Axes to reduce over, as NumPy takes them: None for all, an int, or a tuple of ints, as increasing positions."""
+    """Axes to reduce over: None for all, an int, or several, as increasing positions."""
     if axis is None:
         return tuple(range(rank))
     if type(axis) is int and 0 <= axis < rank:
         return (axis,)
-    axes = tuple(axis_index(a, rank, name) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple([axis_index(a, rank, name) for a in several(axis)])
     if len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: duplicate axes in {axis!r}")
     return tuple(sorted(axes))
@@ -245,7 +263,7 @@ def positions_operand(name: str, indices: Any) -> Any:
     """Positions along an axis, which are integers; those that are known may be wider than the default integer."""
     positions = operand(name, indices) if (wide := _too_wide(indices)) is None else ArrayImpl(wide)
     if not dtypes.is_integer(positions.dtype):
-        raise DtypeError(f"{name}: indices must be integers, got {positions.aval}")
+        raise DtypeValueError(f"{name}: indices must be integers, got {positions.aval}")
     return positions
 
 

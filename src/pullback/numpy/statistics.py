@@ -28,6 +28,7 @@ from pullback.numpy.promotion import (
     operand,
     promote_all,
     refuse_out,
+    several,
     strong,
 )
 from pullback.numpy.reductions import count_of, mean, sum
@@ -108,7 +109,7 @@ def _along_axes(w: Any, shape: Shape, axis: Any) -> Any:
     if axis is None:
         raise ShapeError(f"average: weights of shape {w.shape} for an array of shape {shape} need axis")
     axes_tuple(axis, len(shape), "average")  # refuses one axis twice
-    positions = [axis_index(a, len(shape), "average") for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    positions = [axis_index(a, len(shape), "average") for a in several(axis)]
     expected = tuple(shape[i] for i in positions)
     if w.shape != expected:
         raise ShapeError(
@@ -621,7 +622,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
     """
     values = inexact_operand("gradient", f)
     rank = len(values.shape)
-    along = tuple(builtins.range(rank)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    along = tuple(builtins.range(rank)) if axis is None else several(axis)
     axes = [axis_index(a, rank, "gradient") for a in along]
     if len(set(axes)) != len(axes):
         raise ShapeError(f"gradient: duplicate axes in {axis!r}")
