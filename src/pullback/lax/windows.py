@@ -57,6 +57,13 @@ def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
     return dtypes.is_bool(number) or (dtypes.is_integer(dtype) and dtypes.is_integer(number))
 
 
+def _as_discrete(number: float, dtype: np.dtype[Any]) -> Any:
+    """A Python float as an integer or boolean if it is one; an infinity as the end of their range."""
+    if math.isinf(number):
+        return reductions.extreme(dtype, largest=number > 0)
+    return dtype.type(number) if number == dtype.type(number) else number
+
+
 class _Reduction:
     """What a reduction is given, checked.
 
@@ -78,13 +85,15 @@ class _Reduction:
         if not leaves:
             raise ArgumentError(f"{self.name} needs at least one operand")
         self.xs = [array_operand(name, x) for x in leaves]
-        self.starts = [self._start(name, start, x) for x, start in zip(self.xs, first_leaves)]
         if len({x.shape for x in self.xs}) > 1:
             shown = ", ".join(str(x.shape) for x in self.xs)
             raise ShapeError(f"{self.name}: all operands must have one shape, got {shown}")
         self.known = self._recognised()
+        self.starts = [self._start(name, start, x) for x, start in zip(self.xs, first_leaves)]
 
     def _start(self, name: str, start: Any, x: Any) -> Any:
+        if type(start) is float and self.known is not None and not dtypes.is_inexact(x.dtype):
+            start = _as_discrete(start, x.dtype)
         start = from_scalar(start) if type(start) in SCALARS else array_operand(name, start)
         if start.shape:
             raise ShapeError(f"{self.name}: initial values must be scalars, got one of shape {start.shape}")

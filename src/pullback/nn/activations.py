@@ -1,6 +1,7 @@
 """Activations: functions of each element, with derivatives that are finite wherever the functions are.
 
-The kinks of those that have one are where JAX has them, with the derivative that JAX has there.
+The kinks of those that have one are where JAX has them, with the derivative that JAX has there. Complex numbers are
+compared as NumPy compares them: by their real parts, then by their imaginary parts.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ def _ordered(name: str, x: Any) -> Any:
 
 
 def _weak_numbers(name: str, x: Any) -> Array:
-    """An operand as an array of real numbers; booleans become integers beside a weak one."""
-    x = _ordered(name, x)
+    """An operand as an array of numbers; booleans become integers beside a weak one."""
+    x = operand(name, x)
     return ops.convert_element_type(x, dtypes.default_int(), True) if dtypes.is_bool(x.dtype) else x
 
 
 def _weak_floats(name: str, x: Any) -> Array:
-    """An operand as an array of floats: others become floats beside a weak one, as ``x + 3.0`` does."""
-    x = _ordered(name, x)
+    """An operand as an array of floats or complex numbers; others become floats, as in ``x + 3.0``."""
+    x = operand(name, x)
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtypes.to_inexact(x.dtype), True)
 
 
@@ -71,7 +72,7 @@ def relu(x: ArrayLike) -> Array:
     [0. 0. 2.]
     """
     x = _weak_numbers("relu", x)
-    return ops.where(ops.le_p.bind(x, 0), 0, x)
+    return ops.where(pnp.less_equal(x, 0), 0, x)
 
 
 def relu6(x: ArrayLike) -> Array:
@@ -88,7 +89,7 @@ def relu6(x: ArrayLike) -> Array:
     [0. 2. 6.]
     """
     x = _weak_floats("relu6", x)
-    return ops.where(ops.le_p.bind(x, 0), 0, ops.where(ops.ge_p.bind(x, 6), 6, x))
+    return ops.where(pnp.less_equal(x, 0), 0, ops.where(pnp.greater_equal(x, 6), 6, x))
 
 
 @named
@@ -120,8 +121,8 @@ def hard_tanh(x: ArrayLike) -> Array:
     [-1.   0.5  1. ]
     """
     x = _weak_numbers("hard_tanh", x)
-    below = x if dtypes.is_unsigned(x.dtype) else ops.where(ops.lt(x, -1), -1, x)
-    return ops.where(ops.gt(x, 1), 1, below)
+    below = x if dtypes.is_unsigned(x.dtype) else ops.where(pnp.less(x, -1), -1, x)
+    return ops.where(pnp.greater(x, 1), 1, below)
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
@@ -165,7 +166,7 @@ def sparse_plus(x: ArrayLike) -> Array:
     [0.   0.25 3.  ]
     """
     x = _weak_floats("sparse_plus", x)
-    low, high = ops.le_p.bind(x, -1), ops.ge_p.bind(x, 1)
+    low, high = pnp.less_equal(x, -1), pnp.greater_equal(x, 1)
     inside = ops.where(ops.or_p.bind(low, high), 0, x)  # elsewhere the square may overflow
     between = ops.div(ops.square(ops.add(inside, 1)), 4)
     return ops.where(low, 0, ops.where(high, x, between))
@@ -181,7 +182,8 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     >>> print(sparse_sigmoid(pnp.array([-2.0, 0.0, 3.0])))
     [0.  0.5 1. ]
     """
-    return ops.mul(ops.min_p.bind(ops.max_p.bind(ops.add(_weak_floats("sparse_sigmoid", x), 1), 0), 2), 0.5)
+    x = _weak_floats("sparse_sigmoid", _ordered("sparse_sigmoid", x))
+    return ops.mul(ops.min_p.bind(ops.max_p.bind(ops.add(x, 1), 0), 2), 0.5)
 
 
 # With exponentials -------------------------------------------------------------------------------------------------
@@ -362,8 +364,8 @@ def soft_sign(x: ArrayLike) -> Array:
     >>> print(soft_sign(3.0))
     0.75
     """
-    x = _weak_of_booleans("soft_sign", _ordered("soft_sign", x))
-    return ops.div(x, ops.add(ops.abs(x), 1))
+    x = _weak_of_booleans("soft_sign", x)
+    return pnp.divide(x, ops.add(ops.abs(x), 1))
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:

@@ -33,7 +33,7 @@ from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.contraction import Dims, dot_general_p
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.reductions import reduce_or, reduce_sum
 from pullback.transforms.programs.placement import constrained
 
 __all__ = [
@@ -470,22 +470,24 @@ def trace(
     i, j = axis_index(axis1, rank, "trace"), axis_index(axis2, rank, "trace")
     if i == j:
         raise ShapeError(f"trace: axis1 and axis2 must be different axes, got {axis1} and {axis2}")
+    total = reduce_sum
     if dtype is not None:
         x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+        total = reduce_or if dtypes.is_bool(x.dtype) else reduce_sum
     elif x.dtype.itemsize < dtypes.default_int().itemsize and (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
         x = convert_element_type(x, np.dtype(f"{'u' if x.dtype.kind == 'u' else 'i'}{dtypes.default_int().itemsize}"))
     k = diagonal_number("trace", offset)
     if not isinstance(k, int):
         x = shapes.transpose(x, [*(axis for axis in range(rank) if axis not in (i, j)), i, j])
         mask = eye(x.shape[-2], x.shape[-1], k, bool)
-        return reduce_sum(ops.where(mask, x, shapes.full((), 0, x.dtype)), (rank - 2, rank - 1))
+        return total(ops.where(mask, x, shapes.full((), 0, x.dtype)), (rank - 2, rank - 1))
     offset = k
     rows, columns = max(-offset, 0), max(offset, 0)
     n = max(min(x.shape[i] - rows, x.shape[j] - columns), 0)
     if n == 0:
         rows = columns = 0
     x = slicing.slice_in_dim(slicing.slice_in_dim(x, rows, rows + n, i), columns, columns + n, j)
-    return reduce_sum(diagonal(x, i, j), (rank - 2,))
+    return total(diagonal(x, i, j), (rank - 2,))
 
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:

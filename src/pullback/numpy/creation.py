@@ -14,12 +14,23 @@ from pullback.backends import exchange, host
 from pullback.backends.shardings import DeviceLike, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike, SupportsDLPack
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, ArraySource, from_numpy, is_at_home, scalar_array
+from pullback.core.array import (
+    SCALARS,
+    Array,
+    ArrayImpl,
+    ArrayLike,
+    ArraySource,
+    from_numpy,
+    from_scalar,
+    is_at_home,
+    scalar_array,
+)
 from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
 from pullback.core.errors import (
     AllocationError,
     ArgumentError,
     DtypeError,
+    DtypeValueError,
     ExchangeError,
     OperandError,
     PullbackError,
@@ -734,14 +745,17 @@ def arange(
     """
     if device is not None or out_sharding is not None:
         return _put(arange(start, stop, step, dtype), device, out_sharding, "arange")
-    bounds = [operand("arange", x) for x in (start, stop, step) if x is not None]
+    bounds = [_bound(x) for x in (start, stop, step) if x is not None]
     if start is None and stop is None:
         raise OperandError("arange: expected at least one bound, got None")
     if any(x.shape != () for x in bounds):
         raise ShapeError(f"arange takes scalars, got shapes {', '.join(str(x.shape) for x in bounds)}")
     target = dtypes.result_type(*bounds) if dtype is None else dtypes.canonicalize_dtype(dtype)
-    if target.kind in "bc":
-        raise DtypeError(f"arange takes real numbers, got {target}")
+    unordered = [x.dtype for x in bounds if dtypes.is_complex(x.dtype)] or [target] * dtypes.is_bool(target)
+    if unordered:
+        raise DtypeValueError(f"arange takes real numbers, got {unordered[0]}")
+    if dtypes.is_complex(target):
+        return convert_element_type(arange(start, stop, step, dtypes.to_real(target)), target)
     if any(map(is_symbolic, (start, stop, step))):
         first, last = (0, start) if stop is None else (start, stop)
         return _symbolic_range(first, last, 1 if step is None else step, target)
@@ -751,6 +765,8 @@ def arange(
     stride = 1 if step is None else stride
     if stride == 0:
         raise ShapeError("arange: the step must not be zero")
+    if dtypes.is_integer(target):
+        _check_range(first, last, stride, target)
     numpy_range: Any = np.arange
     try:
         if target.kind == "V":
@@ -758,6 +774,28 @@ def arange(
         return ArrayImpl(numpy_range(first, last, stride, target))
     except MemoryError as error:
         raise AllocationError(f"arange: no memory for the range from {first} to {last} by {stride}: {error}") from None
+
+
+def _bound(x: Any) -> Any:
+    """What has the shape and dtype of a bound; the default integer need not hold its value."""
+    if type(x) is int:
+        return from_scalar(0)
+    known = isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu"
+    return operand("arange", np.zeros(x.shape, x.dtype)[()] if known else x)
+
+
+def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None:
+    """Refuse a range with ints that its dtype does not hold; where it ends need not be one of them."""
+    if not all(isinstance(x, int) for x in (first, last, step)):
+        return
+    numbers, limits = range(first, last, step), dtypes.iinfo(dtype)
+    for end in (numbers[0], numbers[-1]) if numbers else ():
+        if not limits.min <= end <= limits.max:
+            raise OverflowError(
+                f"arange: the range from {first} to {last} by {step} has {end}, which is too large for {dtype}; enable "
+                "64-bit types (`with pullback.enable_x64():`), or ask for another dtype, as in "
+                "jnp.arange(..., dtype='float32')"
+            )
 
 
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
@@ -773,7 +811,7 @@ def _number(x: Any) -> Any:
     """The Python number of a scalar, which must be known; None of None."""
     if x is None or type(x) in SCALARS:
         return x
-    kind = operand("arange", x).dtype.kind
+    kind = x.dtype.kind if isinstance(x, (np.ndarray, np.generic)) else operand("arange", x).dtype.kind
     return int(x) if kind in "iub" else float(x)
 
 

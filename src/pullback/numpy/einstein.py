@@ -6,7 +6,6 @@ indices (diagonals) and indices that occur nowhere else (sums) have been removed
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, overload
@@ -200,18 +199,24 @@ def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, 
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), operands
     rest = [subscripts, *operands]
-    output = "->" + _symbols(name, rest.pop()) if len(rest) % 2 else ""
-    return ",".join(_symbols(name, s) for s in rest[1::2]) + output, rest[::2]
+    output = [rest.pop()] if len(rest) % 2 else []
+    letters = _letters(name, [*rest[1::2], *output])
+    formula = ",".join(map(letters, rest[1::2]))
+    return formula + "".join("->" + letters(sublist) for sublist in output), rest[::2]
 
 
-def _symbols(name: str, sublist: Any) -> str:
-    """A list of integers and Ellipsis as text; the order of characters is that of the integers."""
+def _letters(name: str, sublists: Sequence[Any]) -> Callable[[Any], str]:
+    """From lists of names, which are ints or anything with an order, and Ellipsis to text; it keeps their order."""
     try:
-        return "".join("..." if i is Ellipsis else _letter(operator.index(i)) for i in sublist)
+        known = sorted({i for sublist in sublists for i in sublist if i is not Ellipsis})
+        letter = {name: _letter(i) for i, name in enumerate(known)}
     except TypeError:
+        shown = " and ".join(map(repr, sublists))
         raise ShapeError(
-            f"{name}: the indices of an operand must be a formula in front, or a list of ints after it, got {sublist!r}"
+            f"{name}: the indices of the operands must be a formula in front, or after each of them a list of names "
+            f"that can be ordered, such as ints or strings; got {shown}"
         ) from None
+    return lambda sublist: "".join("..." if i is Ellipsis else letter[i] for i in sublist)
 
 
 def _letter(i: int) -> str:

@@ -193,7 +193,7 @@ def histogramdd(
     if w.shape != (n,):
         raise ShapeError(f"histogramdd: weights must be a vector of {n}, one for each point, got shape {w.shape}")
     if weights is not None:
-        w = convert_element_type(w, dtypes.result_type(points, w))
+        w = convert_element_type(w, dtypes.common_dtype(points, w))
     columns = [shapes.reshape(slice_in_dim(points, i, i + 1, 1), (n,)) for i in builtins.range(d)]
     edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, given, ranges, strict=True)]
     sizes = [edge.shape[0] - 1 for edge in edges]
@@ -209,7 +209,7 @@ def histogramdd(
     if density:
         counts = ops.div(convert_element_type(counts, points.dtype), convert_element_type(sum(counts), points.dtype))
         for i, edge in enumerate(edges):
-            counts = ops.div(counts, shapes.reshape(diff(edge), [-1 if k == i else 1 for k in builtins.range(d)]))
+            counts = ops.div(counts, shapes.reshape(diff(edge), [sizes[i] if k == i else 1 for k in builtins.range(d)]))
     return counts, edges
 
 

@@ -322,7 +322,8 @@ def isrealobj(x: ArrayLike | HasShapeAndDtype) -> bool:
 
 
 def iscomplexobj(x: ArrayLike | HasShapeAndDtype) -> bool:
-    """Whether the dtype of an array, of nested lists, or of what has a shape and a dtype, is complex.
+    """Whether the dtype of an array, of nested lists, or of what has a dtype, is complex; one of ours, such as
+    ``jnp.complex64``, counts as what has it.
 
     >>> import pullback.numpy as pnp
     >>> pnp.iscomplexobj(1 + 0j)
@@ -330,7 +331,10 @@ def iscomplexobj(x: ArrayLike | HasShapeAndDtype) -> bool:
     """
     from pullback.numpy.creation import type_of
 
-    return x is not None and dtypes.is_complex(type_of("iscomplexobj", x).dtype)
+    if x is None or isinstance(x, str):
+        return False
+    known = x if callable(x) and isinstance(getattr(x, "dtype", None), np.dtype) else type_of("iscomplexobj", x)
+    return dtypes.is_complex(known.dtype)
 
 
 def _all(x: Any, value: bool) -> Any:

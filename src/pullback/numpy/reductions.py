@@ -170,6 +170,8 @@ def _total(
     x = number_operand(name, a)
     if dtype is not None:
         x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+        if dtypes.is_bool(x.dtype):
+            primitive, combine, identity = _OF_BOOLEANS[primitive], _OF_BOOLEANS[combine], bool(identity)
     elif promote_integers or dtypes.is_bool(x.dtype):
         x = convert_element_type(x, _summed_dtype(x.dtype))
     axes = all_axes(axis, len(x.shape), name)
@@ -177,6 +179,13 @@ def _total(
         x = ops.where(_mask(name, where, x.shape), x, identity)
     result = primitive.bind(x, axes=axes) if axes else another(x)
     return _finish(name, result, axes, keepdims, initial, combine)
+
+
+_OF_BOOLEANS = {
+    prims.reduce_sum_p: prims.reduce_or_p, prims.reduce_prod_p: prims.reduce_and_p,
+    ops.add_p: ops.or_p, ops.mul_p: ops.and_p,
+}  # fmt: skip
+"""The operations that sums and products are in booleans, where a dtype asks for these."""
 
 
 # Extremes ----------------------------------------------------------------------------------------------------------
@@ -544,7 +553,15 @@ def _cumulate(
         x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
     elif dtypes.is_bool(x.dtype):
         x = convert_element_type(x, dtypes.default_int())
-    return strong(function(x, position))
+    return strong(_cumulated(function, x, position))
+
+
+def _cumulated(function: Any, x: Any, axis: int) -> Any:
+    """Partial sums or products; of booleans whether any, or all, of the elements up to each are true."""
+    if not dtypes.is_bool(x.dtype):
+        return function(x, axis)
+    of_integers = prims.cummax if function is prims.cumsum else prims.cummin
+    return convert_element_type(of_integers(convert_element_type(x, np.dtype(np.int8)), axis), x.dtype)
 
 
 def cumulative_sum(
@@ -593,7 +610,7 @@ def _cumulate_from(
         raise ShapeError(f"{name} takes an array of one axis, or of more with axis given; got shape {x.shape}")
     position = axis_index(0 if axis is None else axis, rank, name)
     x = convert_element_type(x, _summed_dtype(x.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype))
-    result = strong(function(x, position))
+    result = strong(_cumulated(function, x, position))
     if not include_initial:
         return result
     first = shapes.full((*x.shape[:position], 1, *x.shape[position + 1 :]), identity, x.dtype)

@@ -1,0 +1,193 @@
+"""Operands, dtypes and options that NumPy or JAX takes: sums in booleans, names in einsum, complex weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback
+import pullback.numpy as pnp
+from pullback import lax, nn, random
+from pullback.errors import DtypeError, ShapeError
+
+
+def both(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """A function eagerly and compiled."""
+    return f(*args), pullback.jit(f)(*args)
+
+
+def test_histograms_of_several_axes_as_densities() -> None:
+    x = np.array([0.1, 0.5, 0.9, 0.3, 0.35], np.float32)
+    for weights in (None, x, np.array([1, 2, 3, 4, 5], np.int32)):
+        for bins in (2, [2, 3]):
+            want = np.histogram2d(x, x[::-1], bins=bins, density=True, weights=weights)
+            for mode in ("standard", "strict"):
+                with pullback.numpy_dtype_promotion(mode):
+                    f = lambda x, y: pnp.histogram2d(x, y, bins=bins, density=True, weights=weights)  # noqa: B023
+                    for got in both(f, x, x[::-1].copy()):
+                        for a, b in zip(got, want, strict=True):
+                            np.testing.assert_allclose(a, b, rtol=2e-6)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(
+    "x", [[0, 0, 2], [1, 3, 2], [True, False, True], [0.0, np.nan, 0.0], [[0, 1j], [0, 0]], [0, 0]]
+)
+def test_sums_and_products_in_booleans(x: Any, kept: bool) -> None:
+    x = np.array(x)
+    for name in ("sum", "prod", "nansum", "nanprod"):
+        for options in ({}, {"where": x != 1}, {"initial": 1}):
+            want = getattr(np, name)(x, dtype=bool, keepdims=kept, **options)
+            for got in both(lambda x: getattr(pnp, name)(x, dtype=bool, keepdims=kept, **options), x):  # noqa: B023
+                assert got.dtype == np.asarray(got).dtype == bool
+                np.testing.assert_array_equal(got, want)
+    for name in ("cumsum", "cumprod"):
+        for got in both(lambda x: getattr(pnp, name)(x, dtype=bool), x):  # noqa: B023
+            assert got.dtype == bool
+            np.testing.assert_array_equal(got, getattr(np, name)(x, dtype=bool))
+    if x.ndim == 1:
+        for got in both(lambda x: pnp.trace(pnp.diag(x), dtype=bool), x):
+            assert got == np.trace(np.diag(x), dtype=bool)
+        for got in both(lambda x: pnp.cumulative_sum(x, dtype=bool, include_initial=True), x):
+            np.testing.assert_array_equal(got, np.cumulative_sum(x, dtype=bool, include_initial=True))
+        for ufunc in ("add", "multiply"):
+            for got in both(lambda x: getattr(pnp, ufunc).reduce(x, dtype=bool), x):  # noqa: B023
+                assert got == getattr(np, ufunc).reduce(x, dtype=bool)
+            for got in both(lambda x: getattr(pnp, ufunc).accumulate(x, dtype=bool), x):  # noqa: B023
+                np.testing.assert_array_equal(got, getattr(np, ufunc).accumulate(x, dtype=bool))
+
+
+def test_einsum_with_names() -> None:
+    a, b = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    want = a @ b
+    for i, j, k in (
+        ("i", "j", "k"),
+        ("row", "column", "sum"),
+        (0, 2, 1),
+        (("a", 1), ("b", 2), ("a", 2)),
+        (-5, 10**9, 7),
+    ):
+        for got in both(lambda a, b: pnp.einsum(a, [i, k], b, [k, j], [i, j]), a, b):  # noqa: B023
+            np.testing.assert_array_equal(got, want)
+        assert pnp.einsum_path(a, [i, k], b, [k, j], [i, j])[0] == [(0, 1)]
+    np.testing.assert_array_equal(pnp.einsum(a, ["row", "k"], b, ["k", "col"]), want.T)  # in the order of the names
+    np.testing.assert_array_equal(
+        pnp.einsum(a, [..., "k"], b[:, :2], ["k", ...]), np.einsum(a, [..., 0], b[:, :2], [0, ...])
+    )
+    with pytest.raises(
+        ShapeError, match=r"a list of names that can be ordered, such as ints or strings; got \['i', 0\]"
+    ):
+        pnp.einsum(a, ["i", 0])
+    with pytest.raises(ShapeError, match="a list of names"):
+        pnp.einsum(a, 0)
+
+
+def test_whether_a_dtype_is_complex() -> None:
+    assert pnp.iscomplexobj(pnp.complex64)
+    assert not pnp.iscomplexobj(pnp.float32)
+    assert not pnp.iscomplexobj("complex64")
+    assert pnp.isrealobj(pnp.bfloat16)
+    assert not pnp.isrealobj(pnp.complex64)
+    with pytest.raises(TypeError):
+        pnp.iscomplexobj(object())  # type: ignore[arg-type]
+
+
+def test_ranges_of_complex_numbers() -> None:
+    for args in ((8,), (0, 3), (0.0, 3.0, 0.5), (3, 0, -1)):
+        for got in both(lambda: pnp.arange(*args, dtype="complex64")):  # noqa: B023
+            assert got.dtype == np.complex64
+            np.testing.assert_array_equal(got, np.arange(*args).astype(np.complex64))
+    for args in ((1j,), (0, 3, 1j)):
+        with pytest.raises(ValueError, match="arange takes real numbers, got complex"):
+            pnp.arange(*args)
+
+
+def test_ranges_whose_end_the_dtype_does_not_hold() -> None:
+    assert pnp.arange(2**31 - 3, 2**31).tolist() == [2**31 - 3, 2**31 - 2, 2**31 - 1]
+    assert pnp.arange(-(2**31) + 1, -(2**31) - 1, -1).tolist() == [-(2**31) + 1, -(2**31)]
+    assert pnp.arange(np.int64(2**31 - 1), np.int64(2**31)).tolist() == [2**31 - 1]
+    assert pnp.arange(2**32 - 2, 2**32, dtype="uint32").tolist() == [2**32 - 2, 2**32 - 1]
+    assert pnp.arange(2**33, 2**33 + 2, dtype="float32").tolist() == [2.0**33, 2.0**33]
+    assert pnp.arange(2**31, 2**31).shape == (0,)
+    for args, end in (
+        ((2**31, 2**31 + 3), 2**31),
+        ((2**31 - 2, 2**31 + 1), 2**31),
+        ((-(2**31) - 1, 0, 2**30), -(2**31) - 1),
+    ):
+        with pytest.raises(OverflowError, match=rf"has {end}, which is too large for int32; enable 64-bit types"):
+            pnp.arange(*args)
+
+
+def test_initializers_of_complex_weights() -> None:
+    """The numbers are JAX's for the key; their mean is 0, their variance as asked for."""
+    init = nn.initializers
+    shape = (200, 300)
+    with pullback.threefry_partitionable(True):
+        small = [init.glorot_normal(), init.he_normal(), init.glorot_uniform(), init.he_uniform()]
+        want = [0.9814667 + 0.04501101j, 1.3880031 + 0.0636552j, 0.9168093 + 0.0420460j, 1.2965642 + 0.0594620j]
+        for f, number in zip(small, want, strict=True):
+            for got in both(lambda f=f: f(random.key(0), (2, 2), pnp.complex64)):
+                np.testing.assert_allclose(got[0, 0], number, rtol=3e-5)
+    for f in (init.lecun_normal(), init.lecun_uniform(), init.variance_scaling(1.0, "fan_in", "normal")):
+        got = np.asarray(f(random.key(1), shape, pnp.complex64))
+        assert got.dtype == np.complex64
+        assert abs(got.mean()) < 2e-3 / np.sqrt(shape[0]) * 3
+        np.testing.assert_allclose((np.abs(got) ** 2).mean() * shape[0], 1, rtol=0.03)
+        np.testing.assert_allclose((got.real**2).mean(), (got.imag**2).mean(), rtol=0.03)
+
+
+def test_initializers_of_weights_of_one_axis() -> None:
+    make = nn.initializers.variance_scaling
+    for f in (
+        make(1, "fan_in", "normal", in_axis=[], out_axis=[0]),
+        make(1, "fan_out", "normal", in_axis=[0], out_axis=[]),
+    ):
+        np.testing.assert_array_equal(f(random.key(0), (5,)), random.normal(random.key(0), (5,)))
+    with pytest.raises(ShapeError, match="at least two axes, or in_axis"):
+        nn.initializers.glorot_normal()(random.key(0), (5,))
+
+
+COMPLEX = np.array([1 + 2j, -1 + 3j, 0 - 1j, 0 + 1j, 7 - 2j, 6 + 1j], np.complex64)
+
+
+def test_activations_of_complex_numbers() -> None:
+    """In the order of NumPy: by real parts, then by imaginary parts; recorded from JAX."""
+    z = COMPLEX
+    cases: list[tuple[Any, Any]] = [
+        (nn.relu, [z[0], 0, 0, z[3], z[4], z[5]]),
+        (nn.relu6, [z[0], 0, 0, z[3], 6, 6]),
+        (nn.hard_tanh, [1, z[1], z[2], z[3], 1, 1]),
+        (nn.hard_sigmoid, [(4 + 2j) / 6, (2 + 3j) / 6, (3 - 1j) / 6, (3 + 1j) / 6, 1, 1]),
+        (nn.soft_sign, z / (1 + abs(z))),
+        (nn.sparse_plus, [z[0], ((z[1] + 1) / 2) ** 2, ((z[2] + 1) / 2) ** 2, ((z[3] + 1) / 2) ** 2, z[4], z[5]]),
+    ]
+    for f, want in cases:
+        for got in both(f, z):
+            np.testing.assert_allclose(got, np.array(want, np.complex64), rtol=1e-6)
+    np.testing.assert_allclose(nn.hard_silu(z), z * np.asarray(nn.hard_sigmoid(z)), rtol=1e-6)
+    np.testing.assert_array_equal(pullback.grad(lambda z: nn.relu(z).real.sum())(z), [1, 0, 0, 1, 1, 1])
+    with pytest.raises(DtypeError, match="sparse_sigmoid takes real numbers"):
+        nn.sparse_sigmoid(z)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "bool", "float32"])
+def test_reductions_of_integers_from_infinity(dtype: str) -> None:
+    x = np.array([3, 1, 0, 2]).astype(dtype)
+    for start, f in ((-np.inf, lax.max), (np.inf, lax.min)):
+        want = {lax.max: np.max, lax.min: np.min}[f](x)
+        for got in both(lambda x: lax.reduce(x, start, f, (0,)), x):  # noqa: B023
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, want)
+        pairs = {lax.max: np.maximum, lax.min: np.minimum}[f](x[1:], x[:-1])
+        for got in both(lambda x: lax.reduce_window(x, start, f, (2,), (1,), "VALID"), x):  # noqa: B023
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, pairs)
+    if dtype in ("int32", "uint8"):
+        assert lax.reduce(x, 0.0, lax.add, (0,)) == 6
+        with pytest.raises(DtypeError, match="the initial value must have the dtype of its operand"):
+            lax.reduce(x, 1.5, lax.add, (0,))
+        with pytest.raises(DtypeError, match="the initial value must have the dtype of its operand"):
+            lax.reduce(x, 0.0, lambda a, b: a + b * b, (0,))
