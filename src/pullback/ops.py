@@ -108,7 +108,7 @@ def segment_max(
 
     Args:
       data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
-        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real.
+        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real, or of booleans.
       bucket_size: is checked, and changes nothing.
 
     >>> import pullback.numpy as pnp
@@ -133,7 +133,7 @@ def segment_min(
 
     Args:
       data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
-        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real.
+        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real, or of booleans.
       bucket_size: is checked, and changes nothing.
 
     >>> import pullback.numpy as pnp
@@ -215,8 +215,9 @@ def _check(name: str, x: Any, ids: Any, out_sharding: Any) -> None:
     if not dtypes.is_integer(ids.dtype):
         raise DtypeError(f"{name}: segment_ids must be of integers, got {dtypes.short_name(ids.dtype)}")
     real = dtypes.is_float(x.dtype) or dtypes.is_integer(x.dtype)
-    if not (real or dtypes.is_complex(x.dtype)) or (name in ("segment_max", "segment_min") and not real):
-        kind = "real numbers" if name in ("segment_max", "segment_min") else "numbers"
+    ordered = name in ("segment_max", "segment_min")
+    if not (real or (dtypes.is_bool(x.dtype) if ordered else dtypes.is_complex(x.dtype))):
+        kind = "real numbers or booleans" if ordered else "numbers"
         raise DtypeError(f"{name}: data must be of {kind}, got {dtypes.short_name(x.dtype)}; convert it with astype")
     rows = x.shape[:1]
     if len(ids.shape) > 1 or rows not in ((), (1,), ids.shape):

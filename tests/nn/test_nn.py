@@ -420,7 +420,11 @@ ONE = f32(1.0, 2.0, 3.0)
         (lambda: nn.one_hot(ONE, -1), ArgumentError, "not negative, got -1"),
         (lambda: nn.one_hot(ONE, 3, axis=2), ShapeError, "one_hot: axis 2 is out of bounds"),
         (lambda: vmap(lambda n: nn.one_hot(ONE, n))(pnp.arange(2)), TracerIntegerConversionError, "vmap"),
-        (lambda: nn.initializers.he_normal()(random.key(0), (3,)), ShapeError, r"two axes, got shape \(3,\)"),
+        (
+            lambda: nn.initializers.he_normal()(random.key(0), (3,)),
+            ShapeError,
+            r"two axes, or in_axis, got shape \(3,\)",
+        ),
         (
             lambda: nn.initializers.variance_scaling(1.0, "fan", "normal"),
             ArgumentError,

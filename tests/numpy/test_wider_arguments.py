@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import lax, nn, random
+from pullback import lax, nn, ops, random
 from pullback.errors import DtypeError, ShapeError
 
 
@@ -191,3 +194,125 @@ def test_reductions_of_integers_from_infinity(dtype: str) -> None:
             lax.reduce(x, 1.5, lax.add, (0,))
         with pytest.raises(DtypeError, match="the initial value must have the dtype of its operand"):
             lax.reduce(x, 0.0, lambda a, b: a + b * b, (0,))
+
+
+# Segments, tables, methods -----------------------------------------------------------------------------------------
+
+
+def test_segments_of_booleans() -> None:
+    data, ids = np.array([True, False, True]), np.array([0, 0, 1])
+    for f, want in ((ops.segment_min, [False, True, True]), (ops.segment_max, [True, True, False])):
+        for got in both(lambda x: f(x, ids, 3), data):  # noqa: B023
+            assert got.dtype == bool
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(DtypeError, match="real numbers or booleans"):
+        ops.segment_min(np.array([1j, 2, 3]), ids)
+    with pytest.raises(DtypeError, match="data must be of numbers, got bool"):
+        ops.segment_sum(data, ids)
+
+
+def test_interpolation_beyond_the_table() -> None:
+    x, xp, fp = np.float32([-1, -0.5, 0.5, 2, 3]), np.float32([0, 1, 2]), np.float32([0, 2, 3])
+    inside = np.interp(x, xp, fp)
+    low, high = np.where(x < 0, 2 * x, inside), np.where(x > 2, x + 1, inside)
+    for left, right, want in (
+        ("extrapolate", None, low),
+        (None, "extrapolate", high),
+        ("extrapolate", "extrapolate", np.where(x < 0, 2 * x, high)),
+        ("extrapolate", 7.0, np.where(x > 2, 7, low)),
+    ):
+        for got in both(lambda x: pnp.interp(x, xp, fp, left, right), x):  # noqa: B023
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+    np.testing.assert_array_equal(pnp.interp(x, xp[:1], fp[1:2], "extrapolate", "extrapolate"), 2)
+    slopes = pullback.vmap(pullback.grad(lambda x: pnp.interp(x, xp, fp, "extrapolate", "extrapolate")))(x)
+    np.testing.assert_allclose(slopes, [2, 2, 2, 1, 1])
+    with pytest.raises(ValueError, match="interp: left must be a number or 'extrapolate', got 'linear'"):
+        pnp.interp(x, xp, fp, left="linear")
+
+
+def test_items_by_position() -> None:
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    for index in ((), (5,), (-1,), ((1, 2, 3),), (1, 2, 3), ((5,),), (24,), ((2, 0, 0),)):
+        values = x if index else x[:1, :1, :1]
+        try:
+            want: Any = values.item(*index)
+        except IndexError:
+            with pytest.raises(IndexError):
+                pnp.asarray(values).item(*index)
+        else:
+            assert pnp.asarray(values).item(*index) == want
+
+
+def test_the_bytes_of_an_array() -> None:
+    for x in (np.arange(3.0, dtype=np.float32), np.array(3), np.ones((2, 4))[:, ::2]):
+        ours = pnp.asarray(x)
+        assert bytes(ours) == np.asarray(ours).tobytes()
+    assert bytes(pnp.ones(2, "bfloat16")) == b"\x80?\x80?"
+    with pytest.raises(TypeError, match="random keys"):
+        bytes(random.key(0))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have no buffer protocol before Python 3.12")
+def test_memory_of_an_array() -> None:
+    for x in (pnp.arange(3.0), pnp.ones((2, 4))[:, ::2], pnp.array(True)):
+        assert hashlib.sha256(x).digest() == hashlib.sha256(np.asarray(x).tobytes()).digest()
+        view = memoryview(x)
+        assert view.readonly
+        assert view.shape == x.shape
+        np.testing.assert_array_equal(np.asarray(view), x)
+        assert bytearray(x) == x.tobytes()
+    with pytest.raises(BufferError, match="arrays are immutable"):
+        x.__buffer__(1)
+
+
+def test_small_things() -> None:
+    """Each was compared with JAX 0.10.2."""
+    for key in (random.key(0), random.split(random.key(1))):
+        assert pnp.allclose(key, key)
+        assert not pnp.allclose(key, random.key(7))
+        assert pnp.isclose(key, key).shape == key.shape
+    for number in (3.0, 0.0):
+        assert pnp.trim_zeros(pnp.array(number)) == number
+    assert pnp.shape(None) == ()
+    assert pnp.ndim(None) == 0
+    assert pnp.size(None) == 1
+    assert pnp.roots(3).shape == (0,)
+    np.testing.assert_array_equal(lax.map(lambda x: x + 1, np.arange(3), batch_size=0), [1, 2, 3])
+    with pytest.raises(ValueError, match="complex numbers have no order"):
+        pnp.clip(np.array([1 + 1j]), 0, 1)
+    for excluded, message in (({-1}, "must not be negative"), ({1.5}, "holds positions and names")):
+        with pytest.raises(ValueError, match=message):
+            pnp.vectorize(pnp.add, excluded=excluded)  # type: ignore[arg-type]
+
+
+def test_python_ints_of_any_size_are_converted() -> None:
+    for number, dtype in ((2**100, "float32"), (-(2**40), "bfloat16"), (2**40, "complex64"), (2**31, "bool")):
+        for got in both(lambda: lax.convert_element_type(number, dtype)):  # noqa: B023
+            assert got.dtype == dtype
+            assert got == np.float64(number).astype(dtype)
+    for number, dtype in ((2**32 + 7, "uint8"), (2**31, "int32"), (-(2**40) - 3, "int8"), (3_000_000_000, "uint32")):
+        for got in both(lambda: lax.convert_element_type(number, dtype)):  # noqa: B023
+            assert got.dtype == dtype
+            assert int(got) % 2 ** (8 * np.dtype(dtype).itemsize) == number % 2 ** (8 * np.dtype(dtype).itemsize)
+
+
+def test_transforms_of_nothing() -> None:
+    for f, dtype in ((pnp.fft.fft, "complex64"), (pnp.fft.ifft, "complex64"), (pnp.fft.irfft, "float32")):
+        for got in both(f, np.zeros(0, np.float32)):
+            assert got.shape == (0,)
+            assert got.dtype == dtype
+    assert pnp.fft.fftn(np.zeros((0, 3))).shape == (0, 3)
+    for call in (
+        lambda: pnp.fft.rfft(np.zeros(0)),
+        lambda: pnp.fft.fft(np.zeros(0), 0),
+        lambda: pnp.fft.fft(np.ones(3), 0),
+    ):
+        with pytest.raises(ShapeError, match="needs at least one point"):
+            call()
+
+
+def test_equal_functions_of_elements() -> None:
+    add = pnp.frompyfunc(operator.add, 2, 1)
+    assert add == pnp.frompyfunc(operator.add, 2, 1)
+    assert hash(add) == hash(pnp.frompyfunc(operator.add, 2, 1))
+    assert add not in {pnp.frompyfunc(operator.add, 2, 1, identity=0), pnp.frompyfunc(operator.mul, 2, 1), pnp.add}

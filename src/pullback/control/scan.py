@@ -327,7 +327,7 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
     [ 0.  1.  4.  9. 16.] [ 0.  1.  4.  9. 16.]
     """
     check_callable(f, "map")
-    if batch_size is None:
+    if batch_size is None or (type(batch_size) is int and batch_size == 0):
         return _mapped(f, xs)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ControlFlowError(f"map: batch_size must be a positive int, or None for one at a time, got {batch_size!r}")

@@ -455,6 +455,10 @@ class ArrayImpl(Array):
             return np.asarray(value.astype(dtype))
         return np.array(value) if copy else read_only(self._value)
 
+    def __bytes__(self) -> bytes:
+        """The bytes of the elements; ``bytes`` would ask for an int before Python 3.12, which has ``__buffer__``."""
+        return self.__array__().tobytes()
+
     def __buffer__(self, flags: int) -> memoryview:
         """Read-only memory, for ``memoryview`` and others that use the buffer protocol (Python 3.12 and later)."""
         if flags & _WRITABLE:
@@ -462,7 +466,10 @@ class ArrayImpl(Array):
         dtype = self._value.dtype
         if dtype.isbuiltin != 1 or dtype.kind == "V":  # NumPy then asks for __array__
             raise BufferError(f"elements of dtype {dtypes.dtype_name(dtype)} have no format in the buffer protocol")
-        return memoryview(read_only(self._value))  # type: ignore[arg-type]
+        value = self._value
+        if not flags & _STRIDES or flags & _CONTIGUOUS:  # such as hashlib asks for
+            value = np.asarray(value, order="C")
+        return memoryview(read_only(value))  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (read_only(self._value), self.weak_type)
@@ -654,7 +661,8 @@ def read_only(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(memoryview(value.view(f"V{dtype.itemsize}")).toreadonly()).view(dtype)
 
 
-_WRITABLE = 1  # inspect.BufferFlags.WRITABLE, which Python has from 3.12 on
+_WRITABLE, _STRIDES, _CONTIGUOUS = 0x1, 0x10, 0xE0
+"""Of inspect.BufferFlags, which Python has from 3.12 on: the last says any of three orders without gaps."""
 recorders: list[Any] = []
 """The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
 is_recording: Callable[[], bool] = lambda: False

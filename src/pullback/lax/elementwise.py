@@ -334,6 +334,8 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The array in another dtype; floats become integers by truncation, within their range.
 
+    A Python int may be of any size: beyond a dtype of integers it wraps around.
+
     >>> from pullback import lax
     >>> print(lax.convert_element_type(2.7, "int32"))
     2

@@ -18,7 +18,7 @@ from pullback.numpy.index_lowering import write
 from pullback.numpy.indexing import nonzero
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
-from pullback.numpy.promotion import axis_index, concrete, operand, quote, several, shape_tuple
+from pullback.numpy.promotion import another, axis_index, concrete, operand, quote, several, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, slicing, sorting
 from pullback.primitives.contraction import dot_general_p
@@ -429,6 +429,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     if trim not in ("f", "b", "fb", "bf"):
         raise ShapeError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}")
     axes = range(rank) if axis is None else several(axis)
+    if not rank:
+        return another(x)
     found = np.nonzero(np.asarray(x))
     for i in (axis_index(a, rank, "trim_zeros") for a in axes):
         n = x.shape[i]

@@ -27,7 +27,7 @@ from pullback.numpy.promotion import (
     several,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import fourier, slicing
+from pullback.primitives import fourier, shapes, slicing
 from pullback.primitives.fourier import FftType
 from pullback.primitives.shapes import transpose
 from pullback.transforms.programs.transfer import device_put
@@ -55,6 +55,8 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
         lengths = [x.shape[a] for a in axes]
         if kind is FftType.IRFFT:
             lengths[-1] = 2 * (lengths[-1] - 1)
+        if kind is not FftType.RFFT and 0 in [x.shape[a] for a in axes]:
+            return _of_nothing(kind, x, lengths, axes)
     if min(lengths) < 1:
         raise ShapeError(
             f"{name}: a transform needs at least one point along each axis, got {tuple(lengths)} for an array of shape "
@@ -74,6 +76,15 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
         out = transpose(out, sorted(range(rank), key=order.__getitem__))
     factor = _factor(norm, math.prod(lengths), kind in _INVERSE)
     return out if factor == 1 else ops.mul(out, factor)
+
+
+def _of_nothing(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
+    """The transform of no points, as JAX has it; in NumPy it is an error."""
+    dtype = dtypes.to_real(x.dtype) if kind is FftType.IRFFT else dtypes.to_complex(dtypes.to_real(x.dtype))
+    sizes = list(x.shape)
+    for a, n in zip(axes, lengths, strict=True):
+        sizes[a] = max(n, 0)
+    return shapes.full(tuple(sizes), 0, dtype)
 
 
 def _factor(norm: str | None, count: int, inverse: bool) -> float:

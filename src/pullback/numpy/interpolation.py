@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
-from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy import logic, reductions, sorting, ufuncs
 from pullback.numpy.creation import array
 from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, named, operand, promote_all
@@ -20,8 +20,8 @@ def interp(
     x: ArrayLike,
     xp: ArrayLike,
     fp: ArrayLike,
-    left: ArrayLike | None = None,
-    right: ArrayLike | None = None,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
     """The piecewise linear function through the points ``(xp, fp)``, at ``x``; differentiable in all three.
@@ -30,14 +30,17 @@ def interp(
       x: where to evaluate it.
       xp: the abscissae, a vector that increases (in any order with ``period``).
       fp: the ordinates, a vector of the same size.
-      left: the value to the left of ``xp[0]``; ``fp[0]`` by default.
-      right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default.
+      left: the value to the left of ``xp[0]``; ``fp[0]`` by default. With ``"extrapolate"`` the first line goes on.
+      right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default. With ``"extrapolate"`` the last line goes on.
       period: the period of the function, if it has one; ``left`` and ``right`` do not count then.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.interp(0.25, pnp.array([0.0, 1.0]), pnp.array([0.0, 8.0])))
     2.0
     """
+    for side, value in (("left", left), ("right", right)):
+        if isinstance(value, str) and value != "extrapolate":
+            raise ArgumentError(f"interp: {side} must be a number or 'extrapolate', got {value!r}")
     x, xp = inexact_operands("interp", x, _vector(xp))
     fp = inexact_operand("interp", _vector(fp))
     if len(xp.shape) != 1 or xp.shape != fp.shape or not xp.shape[0]:
@@ -77,9 +80,11 @@ def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
     flat = ops.lt(ops.abs(width), tiny)
     share = ops.div(ops.sub(x, x0), ops.where(flat, 1, width))
     out = ops.where(flat, f0, ops.add(f0, ops.mul(_as(share, f0), ops.sub(fp[after], f0))))
-    first, end = (fp[i] if v is None else _as(inexact_operand("interp", v), fp) for i, v in ((0, left), (-1, right)))
-    out = ops.where(ops.lt(point, points[0]), first, out)
-    return ops.where(ops.gt(point, points[-1]), end, out)
+    for i, value, outside in ((0, left, ops.lt(point, points[0])), (-1, right, ops.gt(point, points[-1]))):
+        if not isinstance(value, str):  # where it does, the line of the nearest interval goes on
+            end = fp[i] if value is None else _as(inexact_operand("interp", value), fp)
+            out = ops.where(outside, end, out)
+    return out
 
 
 def _normal(x: Any, tiny: float) -> Any:

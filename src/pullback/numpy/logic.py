@@ -14,7 +14,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import HasShapeAndDtype
 from pullback.core.array import SCALARS, Array, ArrayLike
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, DtypeError, ShapeError
+from pullback.core.errors import ArgumentError, DtypeError, DtypeValueError, ShapeError
 from pullback.core.trace import Primitive, recorders
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair
@@ -449,7 +449,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
             continue
         a, b = declare.no_numbers(*promote("clip", out, _within(out, bound)))
         if dtypes.is_complex(a.dtype):
-            raise DtypeError("clip takes real numbers, for complex numbers have no order")
+            raise DtypeValueError("clip takes real numbers, for complex numbers have no order")
         out = primitive.bind(a, b)
     return out
 
@@ -510,7 +510,7 @@ def isclose(
     """Whether ``abs(a - b) <= atol + rtol * abs(b)``, or both are the same infinity.
 
     Args:
-      a, b: arrays or numbers, which broadcast.
+      a, b: arrays or numbers, which broadcast; random keys are close if they are equal.
       rtol: the tolerance relative to ``abs(b)``.
       atol: the absolute tolerance.
       equal_nan: whether NaN are close to each other.
@@ -519,6 +519,8 @@ def isclose(
     >>> print(pnp.isclose(1.0, 1.000001))
     True
     """
+    if any(isinstance(x, Array) and dtypes.is_key(x.dtype) for x in (a, b)):
+        return equal(a, b)
     x, y = inexact_pair("isclose", a, b)
     bound = ops.add(_like(x, atol), ops.mul(_like(x, rtol), ops.abs(y)))
     close = ops.le_p.bind(ops.abs(ops.sub(x, y)), bound)

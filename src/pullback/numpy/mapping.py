@@ -109,6 +109,11 @@ def vectorize(
     >>> print(pnp.vectorize(pnp.dot, signature="(n),(n)->()")(pnp.ones((2, 3)), pnp.ones(3)))
     [3. 3.]
     """
+    for item in excluded:
+        if not isinstance(item, (int, str)):
+            raise ArgumentError(f"vectorize: excluded holds positions and names of arguments, got {excluded!r}")
+        if isinstance(item, int) and item < 0:
+            raise ArgumentError(f"vectorize: positions in excluded must not be negative, got {excluded!r}")
     cores = None if signature is None else _parse(signature)
 
     def vectorized(*args: Any, **kwargs: Any) -> Any:

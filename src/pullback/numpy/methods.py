@@ -60,7 +60,6 @@ _SAME = (
     "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp",
     "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
-_getitem = _imported("pullback.numpy.indexing", "getitem")
 _iterate = _imported("pullback.numpy.indexing", "iterate")
 _update_helper = _imported("pullback.numpy.index_updates", "IndexUpdateHelper")
 _array_ufunc = _imported("pullback.numpy.interop", "array_ufunc")
@@ -145,10 +144,10 @@ class Methods:
         return _view(self, dtype)
 
     def item(self, *index: Any) -> Any:
-        """The one element, or the element at an index, as a Python number."""
-        chosen: Any = _getitem(self, index) if index else self
-        value = chosen._value if isinstance(chosen, ArrayImpl) else _concrete(chosen, "item()")
-        return np.asarray(value).item()
+        """The one element, the element at an index (ints, or a tuple of them), or that at a position in row-major
+        order, as a Python number."""
+        value = self._value if isinstance(self, ArrayImpl) else _concrete(self, "item()")
+        return np.asarray(value).item(*index)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""

@@ -145,6 +145,8 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
     """The shape of an operand: an array, nested lists, or what has a shape and a dtype, as ``ShapeDtypeStruct`` has."""
     if isinstance(a, Array):
         return a.shape
+    if a is None:  # a scalar, as in NumPy, whose array of None has no axes
+        return ()
     from pullback.numpy.creation import type_of
 
     return tuple(type_of(name, a).shape)

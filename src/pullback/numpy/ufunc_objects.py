@@ -383,10 +383,12 @@ class ufunc(metaclass=_KindOfUfunc):
         nin, nout = known_int("ufunc", "nin", nin), known_int("ufunc", "nout", nout)
         if nin < 1 or nout < 1 or nargs not in (None, nin):
             raise ArgumentError(f"ufunc: nin and nout must be positive, and nargs be nin; got {nin}, {nout}, {nargs}")
+        given = (call, reduce, accumulate, at, reduceat)
         name = name or getattr(func, "__name__", None) or type(func).__name__
         call = partial(call, self) if call is not None else _numpy("vectorize")(func)
         replaced = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
         replaced = {k: None if v is None else partial(v, self) for k, v in replaced.items()}
+        self._made_of = (func, nin, nout, name, *given)
         self._ufunc = methods = Ufunc(call, name, nin, nout, identity, replaced)
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin, identity
         self.reduce, self.accumulate, self.at = methods.reduce, methods.accumulate, methods.at
@@ -404,10 +406,12 @@ class ufunc(metaclass=_KindOfUfunc):
         return f"<pullback.numpy.ufunc {self.__name__!r}>"
 
     def __eq__(self, other: object) -> bool:
-        return self is other
+        if not isinstance(other, ufunc) or type(other) is not type(self):
+            return NotImplemented
+        return self is other or (self._made_of, self.identity) == (other._made_of, other.identity)
 
     def __hash__(self) -> int:
-        return object.__hash__(self)
+        return hash(self._made_of)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
