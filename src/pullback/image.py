@@ -247,7 +247,7 @@ def _weights(
     """
     inverse = 1 / scale
     places = xp.arange(n, dtype=dtype)[:, None]
-    middle = (xp.arange(m, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5
+    middle = ((xp.arange(m, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5)[None]
     if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
         return _four_taps(xp, n, middle, dtype)
     if method is ResizeMethod.AREA:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import grad, jit, numpy_dtype_promotion, numpy_rank_promotion, vmap
+from pullback import grad, jit, numpy_dtype_promotion, numpy_rank_promotion, scipy, vmap
 from pullback.errors import ShapeError, TypePromotionError
 
 VECTOR, MATRIX = pnp.ones(3), pnp.ones((2, 3))
@@ -27,8 +29,6 @@ FUNCTIONS = {
     "maximum": pnp.maximum,
     "hypot": pnp.hypot,
     "logical_and": pnp.logical_and,
-    "where": lambda x, y: pnp.where(True, x, y),
-    "where, condition": lambda x, y: pnp.where(x > 0, y, 1.0),
     "isclose": pnp.isclose,
     "clip": pnp.clip,
     "select": lambda x, y: pnp.select([x > 0], [y]),
@@ -52,6 +52,54 @@ def test_operands_of_different_ranks_are_refused(name, how):
         apply(MATRIX, MATRIX)
         apply(1.0 if how != "grad" else MATRIX, MATRIX)
     apply(VECTOR, MATRIX)
+
+
+def test_a_choice_between_operands_of_different_ranks_is_not_refused():
+    """As in JAX."""
+    with numpy_rank_promotion("raise"):
+        for f in (lambda x, y: pnp.where(True, x, y), lambda x, y: pnp.where(x > 0, y, 1.0), pnp.array_equiv):
+            for wrap in (lambda f: f, jit):
+                wrap(f)(VECTOR, MATRIX)
+
+
+@functools.cache
+def names_in_the_catalogue():
+    """What the calls of ``under_switches.txt`` use: arrays of several ranks and dtypes, and modules."""
+    rng = np.random.default_rng(0)
+    v, m, t = (pnp.asarray(rng.random(shape), "float32") for shape in ((16,), (4, 16), (2, 4, 16)))
+    iv, i8 = pnp.arange(16, dtype="int32"), pnp.arange(16, dtype="int8")
+    sq, im = m[:, :4] + 4 * pnp.eye(4, dtype="float32"), iv.reshape(4, 4) % 5
+    modules = {
+        "jnp": pnp, "jax": pullback, "lax": pullback.lax, "nn": pullback.nn, "random": pullback.random,
+        "sig": scipy.signal, "st": scipy.stats, "sl": scipy.linalg, "sp": scipy.special, "ndi": scipy.ndimage,
+        "si": scipy.interpolate, "sint": scipy.integrate, "sfft": scipy.fft, "vq": scipy.cluster.vq,
+    }  # fmt: skip
+    arrays = {
+        "v": v, "m": m, "t": t, "iv": iv, "i8": i8, "u8": i8.astype("uint8"), "sq": sq, "im": im, "w4": v[:4],
+        "bv": v > 0.5, "cv": v + 1j * v, "f16": v.astype("float16"), "key": pullback.random.key(0),
+    }  # fmt: skip
+    return modules | arrays
+
+
+@pytest.mark.parametrize("switch", ["strict", "rank"])
+def test_functions_of_ours_do_not_trip_over_the_switches(switch):
+    """Each line of ``under_switches.txt`` is a call, and the switches under which JAX refuses it too."""
+    names, wrong = dict(names_in_the_catalogue()), []
+    override = {"strict": numpy_dtype_promotion("strict"), "rank": numpy_rank_promotion("raise")}[switch]
+    lines = (Path(__file__).parent / "under_switches.txt").read_text().splitlines()
+    assert len(lines) > 2000
+    with override, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call, refused in (line.partition(" | ")[::2] for line in lines):
+            try:
+                eval(call, names)
+            except (ShapeError, TypePromotionError) as error:
+                if switch not in refused.split():
+                    wrong.append(f"{call}: {error}")
+            else:
+                if switch in refused.split():
+                    wrong.append(f"{call}: is refused by JAX")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_warning_at_the_users_line():

@@ -316,3 +316,47 @@ def test_equal_functions_of_elements() -> None:
     assert add == pnp.frompyfunc(operator.add, 2, 1)
     assert hash(add) == hash(pnp.frompyfunc(operator.add, 2, 1))
     assert add not in {pnp.frompyfunc(operator.add, 2, 1, identity=0), pnp.frompyfunc(operator.mul, 2, 1), pnp.add}
+
+
+# Products in another dtype -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["standard", "strict"])
+def test_products_of_floats_of_eight_bits(mode: str) -> None:
+    a = pnp.array([1.0, 2.0, -3.5]).astype("float8_e4m3fn")
+    b = pnp.array([0.5, 4.0, 1.0]).astype("float8_e5m2")
+    cases: list[tuple[Any, Any, Any]] = [
+        (lambda a, b, p: lax.dot(a, a, preferred_element_type=p), 17.25, a),
+        (lambda a, b, p: lax.dot(a, b, preferred_element_type=p), 5.0, a),
+        (lambda a, b, p: pnp.matmul(a, b, preferred_element_type=p), 5.0, a),
+        (lambda a, b, p: pnp.einsum("i,i", a, b, preferred_element_type=p), 5.0, a),
+        (lambda a, b, p: lax.dot(a, pnp.ones(3), preferred_element_type=p), -0.5, a),
+        (
+            lambda a, b, p: lax.dot_general(a[None], b[:, None], (((1,), (0,)), ((), ())), preferred_element_type=p),
+            5.0,
+            a,
+        ),
+    ]
+    with pullback.numpy_dtype_promotion(mode):
+        for f, want, x in cases:
+            for preferred in ("float32", "bfloat16"):
+                for got in both(lambda a, b: f(a, b, preferred), x, b):  # noqa: B023
+                    assert got.dtype == preferred
+                    assert got.ravel() == want
+        slope = pullback.grad(lambda a: lax.dot(a, b, preferred_element_type="float32"))(a)
+        assert slope.dtype == a.dtype
+        assert slope.tolist() == [0.5, 4.0, 1.0]
+    with pytest.raises(pullback.errors.TypePromotionError):
+        lax.dot(a, b)
+
+
+def test_products_of_several_dtypes_under_strict_promotion() -> None:
+    x, y = np.array([1, 2, 3], np.int8), pnp.array([1.0, 2.0, 3.0], "bfloat16")
+    with pullback.numpy_dtype_promotion("strict"):
+        assert lax.dot(x, x, preferred_element_type="int32").dtype == np.int32
+        assert lax.dot(y, y.astype("float32"), preferred_element_type="float32") == 14
+        slopes = pullback.grad(lambda y: lax.dot(y, y, preferred_element_type="float32"))(y)
+        assert slopes.tolist() == [2, 4, 6]
+        kernel = y.reshape(1, 1, 3)
+        out = lax.conv_general_dilated(kernel, kernel, (1,), "SAME", preferred_element_type="float32")
+        assert out.dtype == np.float32

@@ -181,7 +181,8 @@ def _in_a_disk(key: Any, shape: Any, dtype: Any, square: Callable[[Any], Any]) -
     radii, turns = random.split(key)
     real = dtypes.to_real(dtype)
     angle = 2 * math.pi * random.uniform(turns, shape, real)
-    return pnp.sqrt(square(random.uniform(radii, shape, real))) * lax.complex(pnp.cos(angle), pnp.sin(angle))
+    modulus = pnp.sqrt(square(random.uniform(radii, shape, real)))
+    return lax.complex(modulus * pnp.cos(angle), modulus * pnp.sin(angle))
 
 
 _DISTRIBUTIONS = {"truncated_normal": _truncated, "normal": _normal, "uniform": _uniform}

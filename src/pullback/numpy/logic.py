@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.annotations import HasShapeAndDtype
 from pullback.core.array import SCALARS, Array, ArrayLike
-from pullback.core.config import config
+from pullback.core.config import config, numpy_dtype_promotion, numpy_rank_promotion
 from pullback.core.errors import ArgumentError, DtypeError, DtypeValueError, ShapeError
 from pullback.core.trace import Primitive, recorders
 from pullback.numpy import declare, promotion
@@ -392,9 +392,7 @@ def where(
     if x is None or y is None:
         raise ShapeError("where takes both or neither of x and y")
     which = _truth("where", condition)
-    if recorders and config.numpy_rank_promotion != "allow":
-        promotion.check_ranks("where", which, x, y)
-    a, b = promote("where", x, y)
+    a, b = promote("where", x, y, ranks=False)
     try:
         return ops.select_n(which, b, a)
     except (OverflowError, DtypeError) as error:
@@ -596,7 +594,8 @@ def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) ->
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         return shapes.full((), False, _bool)
-    return _every(equal(x, y))
+    with numpy_dtype_promotion("standard"), numpy_rank_promotion("allow"):  # to broadcast is what is asked for
+        return _every(equal(x, y))
 
 
 def _of_numbers(x: Any, y: Any) -> Any:

@@ -109,9 +109,10 @@ def check_ranks(name: str, *operands: Any) -> None:
     warn(message, UserWarning)
 
 
-def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands in their common dtype; at most one of the results is a Python number."""
-    if recorders and config.numpy_rank_promotion != "allow":
+def promote(name: str, x: Any, y: Any, *, ranks: bool = True) -> tuple[Any, Any]:
+    """Two operands in their common dtype; at most one of the results is a Python number. ``ranks`` says whether their
+    numbers of axes count, as ``config.numpy_rank_promotion`` has it."""
+    if ranks and recorders and config.numpy_rank_promotion != "allow":
         check_ranks(name, x, y)
     if isinstance(x, Array):
         if isinstance(y, Array):

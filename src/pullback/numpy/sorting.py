@@ -502,6 +502,8 @@ def isin(
     if method not in ("auto", "compare_all", "binary_search", "sort"):
         raise ArgumentError(f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}")
     x, tests = operand("isin", element), operand("isin", test_elements)
+    if tests.weak_type and dtypes.is_inexact(x.dtype) and not dtypes.is_inexact(tests.dtype):
+        tests = ops.convert_element_type(tests, x.dtype)
     flat = shapes.reshape(x, (x.size,))
     member = _is_member(flat, prims.sort([shapes.reshape(tests, (tests.size,))], 0)[0])
     return shapes.reshape(ops.not_p.bind(member) if invert else member, x.shape)

@@ -190,7 +190,14 @@ def _transforms(x: Any, parts: _Parts, trend: Any, onesided: bool) -> Any:
     elif trend:
         cut = _without_trend(cut, trend, (0, parts.size))
     transform = pnp.fft.rfft if onesided else pnp.fft.fft
-    return transform(pnp.multiply(cut, parts.window), parts.nfft)
+    return transform(_along_last(ops.mul, cut, parts.window), parts.nfft)
+
+
+def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> Any:
+    """An operation of an array and a vector along its last axis, whatever promotion the user allows."""
+    dtype = dtypes.common_dtype(x, vector)
+    row = shapes.reshape(vector, (*(1,) * (len(x.shape) - 1), *vector.shape))
+    return operation(ops.convert_element_type(x, dtype), ops.convert_element_type(row, dtype))
 
 
 def _check_trend(name: str, trend: Any) -> Any:
@@ -445,7 +452,7 @@ def istft(
     z = pnp.moveaxis(z, (when, which), (-2, -1))
     xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, parts.nfft)
     xs = slicing.slice_in_dim(xs, 0, parts.size, rank - 1)
-    weighted = pnp.multiply(xs, ops.mul(parts.window, pnp.sum(parts.window)))
+    weighted = _along_last(ops.mul, xs, ops.mul(parts.window, pnp.sum(parts.window)))
     squares = shapes.broadcast_to(ops.square(parts.window), (z.shape[-2], parts.size))
     x, norm = _put_together(weighted, parts.step), _put_together(squares, parts.step)
     cut = parts.size // 2 if boundary else 0
@@ -457,7 +464,7 @@ def istft(
             "istft: the signal is not determined where the windows of all parts are zero; take larger overlaps",
             UserWarning,
         )
-    x = pnp.divide(x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
+    x = _along_last(ops.div, x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
     times = _times(np.arange(x.shape[-1], dtype=np.float64), fs)
     return times, pnp.moveaxis(x, -1, when - (which < when))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pullback.numpy as pnp
+from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
+from pullback.numpy.promotion import operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlogy_p
-from pullback.scipy.special.operands import real_operands
+from pullback.scipy.special.operands import real_operand, real_operands
 
 
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
@@ -35,6 +38,8 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     >>> print(f"{logpmf(pnp.array([1, 2, 1]), 4, pnp.array([0.2, 0.5, 0.3])):.4f}")
     -1.7148
     """
+    p = real_operand("multinomial.logpmf", p)
+    x, n = (_counts(v, p.dtype) for v in (x, n))
     x, n, p = real_operands("multinomial.logpmf", x, n, p)
     counts = (x >= 0) & (pnp.floor(x) == x) & (x < math.inf)
     safe = pnp.where(counts, x, 0)
@@ -43,6 +48,12 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     value = ops.lgamma_p.bind(pnp.where(inside, n, 1) + 1) + pnp.sum(terms, -1)
     valid = pnp.all((p >= 0) & (p <= 1), -1)
     return pnp.where(valid, pnp.where(inside, value, -math.inf), math.nan)
+
+
+def _counts(x: ArrayLike, dtype: Any) -> Array:
+    """Counts, which may be integers whatever promotion the user allows, beside probabilities of a dtype."""
+    x = operand("multinomial.logpmf", x)
+    return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtype)
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:

@@ -92,7 +92,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     if missing is not None:
         same = same | (pnp.isnan(ordered[..., 1:]) & pnp.isnan(ordered[..., :-1]))
     first = pnp.concatenate([pnp.ones((*ordered.shape[:-1], 1), bool), ~same], -1)
-    places = pnp.arange(ordered.shape[-1])
+    places = pnp.broadcast_to(pnp.arange(ordered.shape[-1]), ordered.shape)
     starts = pnp.maximum.accumulate(pnp.where(first, places, 0), axis=-1)
     lengths = places - starts + 1
     if missing is not None and nan_policy == "omit":
