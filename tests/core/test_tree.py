@@ -15,6 +15,7 @@ import numpy as np
 import optree
 import pytest
 
+import pullback
 import pullback.tree
 import pullback.tree_util
 from pullback.core import tree, tree_nodes
@@ -579,3 +580,46 @@ def test_without_the_native_function_the_public_one_serves(monkeypatch):
     monkeypatch.setattr(tree_nodes, "_module", Public)
     flatten = tree_nodes.native_flatten()
     assert flatten((1, {"a": 2}), None, False, tree_nodes.NAMESPACE)[0] == [1, 2]
+
+
+class _Name(str):
+    __slots__ = ()
+
+
+def _orders(x):
+    """The keys of all dictionaries of a tree, in their orders."""
+    if isinstance(x, dict):
+        return [list(x), *[_orders(child) for child in x.values()]]
+    return [_orders(child) for child in x] if isinstance(x, (tuple, list)) else None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"b": 1.0, "a": 2.0}, {"a": 2.0, "b": 1.0}),
+        ({"b": 1.0, "a": {2: 0.5, 1: 0.25}}, {"a": {1: 0.25, 2: 0.5}, "b": 1.0}),
+        ([({"b": 1.0, "a": 2.0},), 3.0], [({"a": 2.0, "b": 1.0},), 3.0]),
+        (collections.defaultdict(int, b=1.0, a=2.0), collections.defaultdict(int, a=2.0, b=1.0)),
+        (collections.OrderedDict(b=1.0, a=2.0), collections.OrderedDict(b=1.0, a=2.0)),
+    ],
+)
+def test_dictionaries_are_built_in_the_order_of_their_keys(given, expected):
+    same = lambda x: x
+    for found in (
+        tree.tree_map(same, given),
+        tree.unflatten(tree.structure(given), tree.leaves(given)),
+        pullback.tree.map(lambda x, _: x, given, given),
+        pullback.grad(lambda t: sum(tree.leaves(t)))(given),
+        pullback.jit(same)(given),
+        pickle.loads(pickle.dumps(tree.structure(given))).unflatten(tree.leaves(given)),
+    ):
+        assert _orders(found) == _orders(expected)
+        assert type(found) is type(given)
+    assert tree.structure(given) == tree.structure(expected)
+    assert hash(tree.structure(given)) == hash(tree.structure(expected))
+
+
+def test_keys_that_are_equal_stay_what_they_are():
+    for first, second in (({"b": 1, "a": 2}, {_Name("b"): 1, _Name("a"): 2}), ({2: 1, 1: 2}, {2.0: 1, True: 2})):
+        assert list(map(type, tree.tree_map(lambda x: x, first))) == list(map(type, sorted(first)))
+        assert list(map(type, tree.tree_map(lambda x: x, second))) == list(map(type, sorted(second)))

@@ -2,8 +2,8 @@
 
 Tuples, lists, dictionaries (in the order of their keys), named tuples, ``OrderedDict``, ``defaultdict``,
 ``deque`` and None (an empty tree) are nodes, and so are the classes registered with
-:mod:`pullback.core.tree_nodes`; all else is a leaf. Trees of one leaf, and flat tuples and lists, are handled
-here, and all others by ``optree``.
+:mod:`pullback.core.tree_nodes`; all else is a leaf. Dictionaries are also built in the order of their keys. Trees of
+one leaf, flat tuples and lists, and flat dictionaries by names are handled here, and all others by ``optree``.
 """
 
 from __future__ import annotations
@@ -79,6 +79,13 @@ _tuple_treedefs = _Treedefs(lambda length: (0,) * length)
 _list_treedefs = _Treedefs(lambda length: [0] * length)
 
 
+@functools.lru_cache(1024)
+def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
+    """The keys of a flat dictionary in the order of its leaves, and its structure."""
+    keys, treedef = _flatten(dict(zip(names, names)), None, False, NAMESPACE)
+    return keys, _sorted(treedef)
+
+
 def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeDef]:
     """The leaves of a tree and its structure.
 
@@ -103,8 +110,39 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
             else:
                 treedefs = _tuple_treedefs if kind is tuple else _list_treedefs
                 return list(tree), treedefs[len(tree)]
-    flat: tuple[list[Any], PyTreeDef] = _flatten(tree, is_leaf, False, NAMESPACE)
-    return flat
+        elif kind is dict:
+            for key, child in tree.items():
+                if type(key) is not str or type(child) not in leaf_types:
+                    break
+            else:
+                keys, treedef = _of_names(tuple(tree))
+                return [tree[key] for key in keys], treedef
+    flat, treedef = _flatten(tree, is_leaf, False, NAMESPACE)
+    return flat, _sorted(treedef)
+
+
+def _sorted(treedef: PyTreeDef) -> PyTreeDef:
+    """An equal structure that builds dictionaries in the order of their leaves.
+
+    optree remembers in which order the keys were inserted, and builds dictionaries in that order. What a function returns
+    would then depend on it unless the function is compiled, whose results the runtime builds.
+    """
+    state = treedef.__getstate__()
+    ordered: list[Any] | None = None
+    for i, node in enumerate(state[0]):
+        inserted = node[7]
+        if inserted is not None:
+            data = node[2]
+            keys = data[1] if type(data) is tuple else data  # a defaultdict has its factory besides
+            if [*inserted] != keys:
+                if ordered is None:
+                    ordered = [*state[0]]
+                ordered[i] = (*node[:7], type(inserted)(dict.fromkeys(keys)))
+    if ordered is None:
+        return treedef
+    made: PyTreeDef = type(treedef).__new__(type(treedef))
+    made.__setstate__((tuple(ordered), *state[1:]))
+    return made
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
