@@ -12,6 +12,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import (
+    checkpoint,
     custom_jvp,
     custom_vjp,
     debug,
@@ -556,3 +557,21 @@ def test_a_body_with_a_rule_that_is_written_anew_shares_what_was_made_of_the_fir
     before = count
     assert gradient(0.5) == first
     assert count == before
+
+
+@pytest.mark.parametrize("length", [1, 1000])
+@pytest.mark.parametrize("zero", [np.zeros((), float0), jnp.zeros((), float0)], ids=["numpy", "ours"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jit, checkpoint], ids=["eager", "jit", "checkpoint"])
+def test_integers_through_rules_have_tangents_of_type_float0(length, zero, wrap):
+    f = custom_jvp(lambda x, n: (jnp.sin(x), n))
+    f.defjvp(lambda primals, tangents: (f(*primals), (1.001 * tangents[0], jnp.zeros((), float0))))
+    looped = wrap(lambda x, n: lax.scan(lambda c, _: (f(*c), c[1]), (x, n), None, length=length))
+    for pushed in (
+        lambda t: jvp(looped, (2.0, 3), (t, zero))[1],
+        jit(lambda t: jvp(looped, (2.0, 3), (t, zero))[1]),
+        lambda t: linearize(looped, 2.0, 3)[1](t, zero),
+    ):
+        (t, of_n), of_ns = pushed(1.0)
+        np.testing.assert_allclose(t, 1.001**length, rtol=1e-4)
+        assert (of_n.dtype, of_n.shape, of_ns.dtype, of_ns.shape) == (float0, (), float0, (length,))
+        assert np.asarray(of_n).dtype == float0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pullback.dtypes
+import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.config import enable_x64, override
 from pullback.core.errors import DtypeError, OperandError, TypePromotionError
@@ -479,3 +480,13 @@ def test_the_face_has_its_names():
     assert pullback.dtypes.bfloat16 is ml_dtypes.bfloat16
     with pytest.raises(AttributeError, match="no attribute 'foo'"):
         pullback.dtypes.foo  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["bool_", "int8", "int32", "uint16", "bfloat16", "float16", "float32", "complex64"])
+def test_a_scalar_type_hashes_as_the_type_of_numpy_that_it_equals(name):
+    ours, theirs = getattr(pnp, name), np.dtype(getattr(pnp, name)).type
+    assert ours == theirs
+    assert theirs == ours
+    assert {theirs: 1}[ours] == {ours: 1}[theirs] == 1
+    assert ours == np.dtype(theirs)
+    assert ours != name  # a name has another hash, and is not equal to NumPy's types either

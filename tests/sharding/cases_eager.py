@@ -399,6 +399,49 @@ def test_refused(case):
     assert isinstance(caught.value, pullback.errors.PullbackError)
 
 
+@pytest.mark.parametrize("place", [ROWS, BLOCKS, DEVICES[3]], ids=["rows", "blocks", "device"])
+def test_arrays_like_another_are_where_it_is(place):
+    x = pullback.device_put(VALUE, place)
+    described = pullback.ShapeDtypeStruct((8, 4), "float32", sharding=x.sharding)
+    made = {
+        "zeros_like": lambda x, **options: jnp.zeros_like(x, **options),
+        "ones_like": lambda x, **options: jnp.ones_like(x, **options),
+        "empty_like": lambda x, **options: jnp.empty_like(x, **options),
+        "full_like": lambda x, **options: jnp.full_like(x, 3, **options),
+        "lax.full_like": lambda x, **options: lax.full_like(x, 3, **options),
+    }
+    for name, make in made.items():
+        for model in (x, described):
+            out = make(model)
+            assert out.sharding == x.sharding, name
+            assert make(model, dtype="int32").sharding == x.sharding, name
+            assert make(model, shape=(8, 4)).sharding == x.sharding, name
+            assert make(model, shape=(8,)).sharding == SingleDeviceSharding(DEVICES[0]), name
+        assert out.dtype == x.dtype
+        np.testing.assert_array_equal(out, np.full_like(VALUE, {"ones_like": 1}.get(name, 3 if "full" in name else 0)))
+    assert jnp.zeros_like(x, device=DEVICES[5]).device is DEVICES[5]
+    state = pullback.tree.map(jnp.zeros_like, {"w": x})
+    assert jit(lambda s: s["w"] + 1)(state).sharding == x.sharding
+
+
+def test_of_a_tree_only_what_is_donated_is_gone():
+    def deleted(donate, **options):
+        x = {"a": jnp.ones(3), "b": (jnp.ones(4), jnp.ones(5))}
+        kept = pullback.tree.leaves(x)
+        moved = pullback.device_put(x, DEVICES[1], donate=donate, **options)
+        assert [y.sum() for y in pullback.tree.leaves(moved)] == [3, 4, 5]
+        return [leaf.is_deleted() for leaf in kept]
+
+    assert deleted(True) == [True] * 3
+    assert deleted({"a": False, "b": True}) == [False, True, True]
+    assert deleted({"a": True, "b": (False, True)}, may_alias={"a": None, "b": False}) == [True, False, True]
+    assert deleted({"a": False, "b": (False, False)}) == [False] * 3
+    with pytest.raises(ValueError, match=r"donate must be a boolean, or a tree of booleans that is a prefix of x"):
+        deleted({"a": True})
+    with pytest.raises(TypeError, match=r"donate must be a boolean, or a tree of booleans, got 'yes' in it"):
+        deleted("yes")
+
+
 def test_arrays_made_in_a_place():
     made = [
         *[f((8, 4), device=ROWS) for f in (jnp.zeros, jnp.ones, jnp.empty)],

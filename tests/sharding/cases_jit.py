@@ -24,6 +24,20 @@ def rows():
     return pullback.device_put(VALUE, ROWS)
 
 
+def test_an_argument_that_is_returned_goes_where_in_shardings_says():
+    for x in (VALUE, jnp.array(VALUE), rows()):
+        f = jit(lambda x: (x, x + 1, x), in_shardings=COLUMNS)
+        for _ in range(2):
+            assert [y.sharding for y in f(x)] == [COLUMNS] * 3
+            np.testing.assert_array_equal(f(x)[0], VALUE)
+        assert jit(lambda x: x, in_shardings=COLUMNS, out_shardings=WHOLE)(x).sharding == WHOLE
+        assert jit(lambda x, y: (y, x), in_shardings=(COLUMNS, None))(x, 1.0)[1].sharding == COLUMNS
+    assert jit(lambda x: x, in_shardings=SingleDeviceSharding(DEVICES[3]))(VALUE).device is DEVICES[3]
+    x = rows()
+    assert jit(lambda x: x, in_shardings=ROWS)(x).sharding == ROWS
+    assert jit(lambda x: x)(x).sharding == ROWS
+
+
 def test_inputs_decide():
     f = jit(lambda x: (x @ x.T, x.sum(), x + 1))
     product, total, more = f(rows())

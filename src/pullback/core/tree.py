@@ -124,8 +124,8 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
 def _sorted(treedef: PyTreeDef) -> PyTreeDef:
     """An equal structure that builds dictionaries in the order of their leaves.
 
-    optree remembers in which order the keys were inserted, and builds dictionaries in that order. What a function returns
-    would then depend on it unless the function is compiled, whose results the runtime builds.
+    optree remembers in which order the keys were inserted, and builds dictionaries in that order. What a function
+    returns would then depend on it unless the function is compiled, whose results the runtime builds.
     """
     state = treedef.__getstate__()
     ordered: list[Any] | None = None

@@ -15,7 +15,9 @@ from pullback.core.types import ZERO, ShapedArray
 def zeros_of(aval: ShapedArray) -> ArrayImpl:
     """Zeros of a shape and dtype."""
     if aval.shape == ():
-        return scalar_array(aval.dtype.type(0), aval.weak_type)
+        dtype = aval.dtype
+        zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # the type of float0 is void's
+        return scalar_array(zero, aval.weak_type)
     return ArrayImpl(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval.weak_type)
 
 

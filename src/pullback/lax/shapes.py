@@ -25,7 +25,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import array_operand, bind, operands
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import constrained, placed_like
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
@@ -468,11 +468,12 @@ def full_like(
     aval: Any = array_operand("full_like", x) if plain else x
     sizes = aval.shape if shape is None else shape
     if dtype is not None:
-        return full(sizes, fill_value, dtype, sharding=sharding)
-    value = ops.convert_element_type(
-        array_operand("full_like", fill_value), aval.dtype, getattr(aval, "weak_type", False)
-    )
-    return full(sizes, value, sharding=sharding)
+        out = full(sizes, fill_value, dtype, sharding=sharding)
+    else:
+        weak = getattr(aval, "weak_type", False)
+        value = ops.convert_element_type(array_operand("full_like", fill_value), aval.dtype, weak)
+        out = full(sizes, value, sharding=sharding)
+    return out if sharding is not None or type(x) is ArrayImpl else placed_like(out, x)
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutSharding = None) -> Array:

@@ -51,7 +51,7 @@ from pullback.numpy.promotion import (
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
-from pullback.transforms.programs.placement import constrained
+from pullback.transforms.programs.placement import constrained, placed_like
 from pullback.transforms.programs.transfer import device_put
 
 # From values -------------------------------------------------------------------------------------------------------
@@ -531,7 +531,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
         return shapes.broadcast_to(convert_element_type_p.bind(value, new_dtype=target, weak_type=weak), sizes)
     out = _filled(name, sizes, target, value)
     out.weak_type = weak
-    return out
+    return out if type(a) is ArrayImpl else placed_like(out, a)
 
 
 def zeros_like(
@@ -642,7 +642,8 @@ def full_like(
     target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
     out = full(aval.shape if shape is None else shape, fill_value, target)
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
-    return convert_element_type(out, target, weak) if weak else out
+    out = convert_element_type(out, target, weak) if weak else out
+    return out if type(a) is ArrayImpl or np.ndim(fill_value) else placed_like(out, a)
 
 
 def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Array:

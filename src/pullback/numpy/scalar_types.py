@@ -54,10 +54,12 @@ class _ScalarType(type):
     def __eq__(cls, other: object) -> builtins.bool:
         if cls is other or other is None or isinstance(other, _ScalarType):  # NumPy takes None for float64
             return cls is other
-        return builtins.bool(cls.dtype == other)
+        return False if isinstance(other, str) else builtins.bool(cls.dtype == other)
 
     def __hash__(cls) -> builtins.int:
-        return hash(cls.dtype)
+        return hash(
+            cls.dtype.type
+        )  # NumPy's scalar type is equal; its dtype too, though with another hash, as in NumPy
 
     def __repr__(cls) -> str:
         return f"pullback.numpy.{cls.__name__}"

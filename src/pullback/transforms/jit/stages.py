@@ -141,8 +141,9 @@ class Lowered:
         results = out_places(call, traced)
         if results:
             results += [None] * (len(traced.jaxpr.out_avals) - len(results))
-        results = list(map(_with_devices, results))
-        places = list(map(_with_devices, _asked_or_given(in_places(call, traced), self.given_places)))
+        asked = in_places(call, traced)
+        places = list(map(_with_devices, _asked_or_given(asked, self.given_places)))
+        results = _where_inputs_go(traced.jaxpr.jaxpr, list(map(_with_devices, results)), places, self.given_places)
         device, asked_for = _device(call, places, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
@@ -474,6 +475,15 @@ def _device(call: Call, places: Sequence[Any], results: Sequence[Any], consts: S
             what = f"the arguments, or shardings, of {call.fun_name}"
             found = place.runs_on if found is None else devices.joined(found, place.runs_on, what)
     return (devices.default_device(), False) if found is None else (found, True)
+
+
+def _where_inputs_go(jaxpr: Jaxpr, results: list[Any], places: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """The places of the results, of which those that are inputs go where ``in_shardings`` asks for these."""
+    moved = {v: to for v, to, here in zip(jaxpr.invars, places, given, strict=True) if to != here}
+    if moved and not moved.keys().isdisjoint(jaxpr.outvars):
+        results = results or [None] * len(jaxpr.outvars)
+        results = [moved.get(v) if to is None else to for v, to in zip(jaxpr.outvars, results, strict=True)]
+    return results
 
 
 def _of_the_program(out_places: Sequence[Any], out_index: list[int] | None) -> list[Any]:

@@ -14,7 +14,7 @@ from pullback.backends.shardings import NamedSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of
-from pullback.core.errors import OperandError, ShardingError
+from pullback.core.errors import ArgumentError, OperandError, ShardingError
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
 
@@ -66,7 +66,7 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
 
 @api_boundary
 def device_put(
-    x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: bool = False, may_alias: bool | None = None
+    x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: PyTree = False, may_alias: PyTree = None
 ) -> PyTree:
     """A tree of arrays on a device, or over several, where programs that are given them will run, and operations too.
 
@@ -76,9 +76,9 @@ def device_put(
         ``set_mesh`` has set, the name of a platform, or a tree of such that is a prefix of ``x``; None for where the
         arrays are, or else the default device, with no say in where programs run.
       src: ignored; an array knows where it is.
-      donate: whether the memory of ``x`` may be given up.
+      donate: whether the memory of ``x`` may be given up; or a tree of booleans that is a prefix of ``x``.
       may_alias: False for results that are other arrays than those of ``x``, which donating or deleting these leaves
-        alone. Memory is shared all the same while nobody takes it.
+        alone; or such a tree. Memory is shared all the same while nobody takes it.
 
     Returns:
       A tree like ``x``. It is differentiated as the identity; cotangents go back to where the arrays were.
@@ -88,6 +88,8 @@ def device_put(
       ShardingError: the sharding does not fit an array (a ValueError).
       MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
       OperandError: a leaf is not an array (a TypeError).
+      ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix of ``x`` with such (a TypeError and
+        ValueError).
 
     >>> import pullback
     >>> device_put([1.0, 2], pullback.devices()[0])
@@ -95,8 +97,25 @@ def device_put(
     """
     leaves, treedef = tree.flatten(x)
     places = [device] * len(leaves) if is_place(device) else tree.broadcast_prefix(device, x, is_leaf=is_place)
-    outs = [_put_leaf(leaf, _destination(p), donate, may_alias) for leaf, p in zip(leaves, places, strict=True)]
-    return tree.unflatten(treedef, outs)
+    given_up, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
+    destinations = map(_destination, places)
+    return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, given_up, aliases)))
+
+
+def _flags(name: str, given: Any, x: Any, count: int) -> list[Any]:
+    """An option of ``device_put`` for each leaf of ``x``: one boolean for all, or a tree of them; None where it may."""
+    if given is None or type(given) is bool:
+        return [given] * count
+    try:
+        found = tree.broadcast_prefix(given, x, is_leaf=lambda flag: flag is None)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"device_put: {name} must be a boolean, or a tree of booleans that is a prefix of x: {error}"
+        ) from None
+    for flag in found:
+        if not (flag is None or isinstance(flag, (bool, np.bool_))):
+            raise ArgumentError(f"device_put: {name} must be a boolean, or a tree of booleans, got {flag!r} in it")
+    return found
 
 
 def device_get(x: PyTree) -> PyTree:
