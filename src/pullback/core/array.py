@@ -14,7 +14,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -699,27 +698,6 @@ def from_scalar(x: Any) -> ArrayImpl:
         ) from None
 
 
-class _Conversion(threading.local):
-    """How this thread makes arrays of NumPy's: by a function of the array and of the usual way, if there is one."""
-
-    by: Callable[[Any, Callable[[Any], ArrayImpl]], ArrayImpl] | None = None
-
-
-_conversion = _Conversion()
-
-
-@contextmanager
-def converting(by: Callable[[Any, Callable[[Any], ArrayImpl]], ArrayImpl]) -> Iterator[None]:
-    """A block in which arrays are made of NumPy's by a function, which is given what would make them otherwise."""
-    outer = _conversion.by
-    usual = _copied if outer is None else lambda x: outer(x, _copied)
-    _conversion.by = lambda x, _: by(x, usual)
-    try:
-        yield
-    finally:
-        _conversion.by = outer
-
-
 def from_numpy(x: Any) -> ArrayImpl:
     """A snapshot of a NumPy array or scalar, narrowed to the widths in use.
 
@@ -728,11 +706,6 @@ def from_numpy(x: Any) -> ArrayImpl:
     Raises:
       MaskedArrayError: the array has a mask (a ValueError and a TypeError).
     """
-    by = _conversion.by
-    return _copied(x) if by is None or type(x) is not np.ndarray else by(x, _copied)
-
-
-def _copied(x: Any) -> ArrayImpl:
     refuse_masked(x)
     dtype = dtypes.canonicalize_dtype(x.dtype)
     try:

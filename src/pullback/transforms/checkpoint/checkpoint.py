@@ -1,8 +1,8 @@
 """``checkpoint``: functions of which the backward pass keeps little, and computes the rest again.
 
-Eager, a checkpointed function is ordinary Python: its values are computed, its arguments are kept, and in the
-backward pass it is called again, to be linearised there. What it closes over is found by running it. Where it is staged
-or mapped, or a policy says what else is kept, it is an equation that holds its program.
+Eager, a checkpointed function is ordinary Python: it is called once, on values. Its arguments are kept, and what it did
+is noted, to be done again in the backward pass and linearised there. Where it is staged or mapped, or a policy says
+what else is kept, it is an equation that holds its program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.refs import RunsAgain, take_refs
 from pullback.core.trace import Tracer, state
-from pullback.transforms.checkpoint.as_it_was import AsItWas
 from pullback.transforms.checkpoint.checkpoint_policies import (
     Policy,
     check_policy,
@@ -25,6 +24,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
 )
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
+from pullback.transforms.checkpoint.recording import Recorded, recording
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import argument_name, check_argnums, check_callable, name_of, to_arrays
@@ -79,9 +79,10 @@ def checkpoint(
     """A function whose derivatives in reverse mode keep less memory, and compute more.
 
     Reverse mode keeps what the backward pass needs of each operation. Of a checkpointed function it keeps the arguments
-    alone, or what a policy says, and runs the function again when the backward pass comes to it. Values and derivatives
-    are the same, to any order. Eager and without a policy the function stays ordinary Python: it may branch on
-    values, print, and be stepped through, in the backward pass too. Effects are done as often as it is run.
+    alone, or what a policy says, and computes the operations again when the backward pass comes to them. Values and
+    derivatives are the same, to any order. Eager and without a policy the function stays ordinary Python: it may branch
+    on values, print, and be stepped through. It is called once; the backward pass repeats its operations (with their
+    effects, such as those of callbacks), on the branches that it took.
 
     Args:
       fun: takes and returns trees of arrays. Without it, the result is a decorator.
@@ -168,10 +169,12 @@ def _outs(
     uses_refs = False
     if not is_traced_ahead(state.trace):
         try:
-            if keeps_nothing:
-                return eager_remat(call.fun, AsItWas(call) if keeps(state.trace) else call, arrays)
-            if policy is everything_saveable or not keeps(state.trace):
+            if not keeps(state.trace):
+                return recording(state.trace, options, lambda: call(*arrays))
+            if policy is everything_saveable:
                 return call(*arrays)
+            if keeps_nothing:
+                return eager_remat(call.fun, Recorded(call.fun, call, arrays), arrays)
         except RunsAgain:  # it uses references, which must not change once more in the backward pass
             uses_refs = True
     scope = Scope()
@@ -190,7 +193,8 @@ def _outs(
             )
             better.trace = error.trace
             raise better from None
-        return eager_remat(call.fun, AsItWas(call), arrays)  # under vmap the values that are not mapped are known
+        # Under vmap the values that are not mapped are known.
+        return eager_remat(call.fun, Recorded(call.fun, call, arrays), arrays)
     operands = [*arrays, *contents(scope.read), *contents(scope.written), *captured]
     outs: list[Any] = checkpoint_p.bind(*operands, jaxpr=closed, **options)
     count = len(outs) - len(scope.written)

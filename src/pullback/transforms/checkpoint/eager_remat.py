@@ -1,4 +1,4 @@
-"""Running a function again: what reverse mode keeps of a checkpointed call is its operands.
+"""Computing a function again: what reverse mode keeps of a checkpointed call is its operands.
 
 Each trace has a way of its own to take part, until there is none left that keeps anything:
 
@@ -7,9 +7,10 @@ Each trace has a way of its own to take part, until there is none left that keep
 | reverse mode | the values, computed below it, and one operation on the tape, whose transpose runs the function again |
 | forward mode, ``vmap`` | a call below it, of the function of values and tangents, or of the mapped function |
 
-The function is ordinary Python, and may close over values of all these traces, which have ended when it is run again.
-Then a trace at work puts others in the place of their tracers, as operands of each operation: nothing of an ended trace
-is changed, so that several threads may run the function at once.
+The function is Python or a program of its operations (:mod:`pullback.transforms.checkpoint.recording`). It may close
+over values of all these traces, which have ended when it is run again. Then a trace at work puts others in the place of
+their tracers, as operands of each operation: nothing of an ended trace is changed, so that several threads may run the
+function at once.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
       operands: arrays.
     """
     trace = state.trace
-    if type(trace) is _StandInTrace:
+    if type(trace) is StandInTrace:
         return _replaced(trace, function, run, operands)
     if isinstance(trace, LinearizeTrace):
         return _linearized(trace, function, run, operands)
@@ -62,7 +63,7 @@ def keeps(trace: Trace) -> bool:
     return False
 
 
-class _StandInTrace(Trace):
+class StandInTrace(Trace):
     """Puts others in the place of the tracers of a trace, which may have ended.
 
     Attributes:
@@ -100,17 +101,17 @@ class _StandInTrace(Trace):
             self.live = False
 
 
-class _ValueTrace(_StandInTrace):
+class _ValueTrace(StandInTrace):
     """Computes values, of which reverse mode keeps nothing: the values of tracers stand in for them."""
 
     __slots__ = ()
 
 
-def _replaced(trace: _StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
+def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """The results where tracers are replaced: what is run again replaces them by the same."""
 
     def again(*values: Any) -> list[Any]:
-        return _StandInTrace(state.trace, trace.replaced, trace.seen).run(run, values)
+        return StandInTrace(state.trace, trace.replaced, trace.seen).run(run, values)
 
     seen = [trace.seen(x) for x in operands]
     return _below(trace, trace.parent, lambda: eager_remat(function, again, seen))
@@ -155,7 +156,7 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
         inner, given = split_list(values, len(own))
         ts = spread(own, given, ZERO)
         args = [x if t is ZERO else JVPTracer(again, x, t, None) for x, t in zip(inner, ts, strict=True)]
-        stand_ins = _StandInTrace(again, trace, lambda x: JVPTracer(again, x.primal, x.tangent, x.made_at))
+        stand_ins = StandInTrace(again, trace, lambda x: JVPTracer(again, x.primal, x.tangent, x.made_at))
         try:
             results = stand_ins.run(run, args)
         finally:
@@ -240,7 +241,7 @@ class RematLinearMap(LinearMap):
         if count == self.count:
             return self.run(*operands)
         stand_ins = {id(x): y for x, y in zip(self.captured, operands[count:], strict=True)}
-        trace = _StandInTrace(state.trace, self.captured[0]._trace, lambda x: stand_ins.get(id(x), x))
+        trace = StandInTrace(state.trace, self.captured[0]._trace, lambda x: stand_ins.get(id(x), x))
         return trace.run(self.run, operands[:count])
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:

@@ -116,7 +116,7 @@ class StageTrace(Trace):
             invars.append(atom)
             avals.append(atom.aval)
         if scalars:
-            _settle_literals(invars, args)
+            settle_literals(invars, args)
             avals = [a.aval for a in invars]
         aval = infer(primitive, avals, params)
         made_at = state.source_loc or source.here()
@@ -151,7 +151,7 @@ class StageTrace(Trace):
         return var
 
 
-def _settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
+def settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
     """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
     integer = dtypes.is_integer(dtype)
