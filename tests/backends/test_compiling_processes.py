@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import chosen
@@ -143,7 +145,7 @@ def test_it_does_not_wait_for_the_compiler() -> None:
     "other",
     [
         "ending._PAUSE.clear()",  # another processor
-        "ending.open = lambda *args, **kwargs: os.stat('/nowhere')",  # no /proc
+        "ending.os = type('os', (), {**vars(os), 'open': lambda *args: os.stat('/nowhere')})",  # no /proc
         "ending.ctypes.CDLL = lambda name: None",  # another C library
     ],
 )
@@ -203,3 +205,77 @@ while not hasattr(entry(), "program"):
     is_right(g(x))
 """
     assert run(code, size, i) == (0, "")
+
+
+def test_no_file_is_left_open() -> None:
+    """Warnings are on: Python would warn of a file that is deleted and was not closed."""
+    code = "warnings.simplefilter('always')\nos.dup2(1, 2)\n"
+    assert run(code, 200, 0) == (0, "")
+
+
+# What is compiled by default, and at the end --------------------------------------------------------------------------
+
+PROGRAM = """
+import logging, os, signal, threading
+import pullback as pb, pullback.numpy as jnp
+from pullback.backends import compile_progress, compile_times
+
+def main():
+    def f(x):
+        for i in range(SIZE):
+            x = jnp.sin(x) @ jnp.cos(x) + i
+        return x.sum()
+    g = pb.jit(pb.grad(f))
+    g(jnp.ones((4, 4)) / 8)
+    print(*[type(entry).__name__ for entry in g._compiled.values()])
+"""
+
+
+def run_program(code: str, size: int, cache: Any, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process whose switches are those of a user's, with a cache of its own."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("PULLBACK_")}
+    environment = {**others, "PULLBACK_COMPILATION_CACHE_DIR": str(cache), **environment}
+    source = PROGRAM.replace("SIZE", str(size)) + code
+    return subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=100, env=environment)
+
+
+def test_by_default_the_clock_decides_nothing(tmp_path: Path) -> None:
+    """However long the compiler is expected to take, the first call is already that of the program."""
+    done = run_program("compile_times.expected = lambda table: 60.0\nmain()", SMALL, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Compiled\n", "")
+
+
+def test_the_end_may_wait_for_the_compiler(tmp_path: Path) -> None:
+    """Also for what nobody refers to any more; the next process finds it on disk."""
+    code = "compile_progress._somebody_looks = lambda: True\nmain()"
+    waits = {"PULLBACK_TIERED": "on", "PULLBACK_COMPILE_AT_EXIT": "wait"}
+    left = run_program(code, LARGE, tmp_path, PULLBACK_TIERED="on")
+    assert (left.returncode, left.stdout, left.stderr) == (0, "Tiered\n", "")
+    assert not list(tmp_path.iterdir())
+    waited = run_program(code, LARGE, tmp_path, **waits)
+    assert (waited.returncode, waited.stdout) == (0, "Tiered\n")
+    assert "pullback: the end of the process waits for the compiler (compile_at_exit)" in waited.stderr
+    assert len(list(tmp_path.iterdir())) == 1
+    code = "pb.config.update('log_compiles', True)\nlogging.basicConfig()\nmain()"
+    again = run_program(code, LARGE, tmp_path, PULLBACK_TIERED="auto")
+    assert (again.returncode, again.stdout) == (0, "Compiled\n")
+    assert "loaded jit_f in" in again.stderr
+
+
+def test_ctrl_c_ends_the_wait(tmp_path: Path) -> None:
+    code = """
+timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+timer.daemon = True
+main()
+timer.start()
+"""
+    waits = {"PULLBACK_TIERED": "on", "PULLBACK_COMPILE_AT_EXIT": "wait"}
+    done = run_program(code, 300, tmp_path, **waits)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Tiered\n", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_choice_that_there_is_not_is_refused_in_the_environment_too(tmp_path: Path) -> None:
+    done = run_program("", SMALL, tmp_path, PULLBACK_COMPILE_AT_EXIT="yes")
+    assert done.returncode == 1
+    assert "PULLBACK_COMPILE_AT_EXIT must be one of ('leave', 'wait'), got 'yes'" in done.stderr

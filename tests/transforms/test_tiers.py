@@ -612,6 +612,7 @@ def test_a_compilation_that_takes_long_is_told_of(
 
     monkeypatch.setattr(client, "compile_text", slow)
     monkeypatch.setattr(compile_progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(compile_progress, "_advised", False)
     monkeypatch.setattr(compile_progress.sys, "stderr", stream)
     with override("enable_compilation_cache", False), pullback.compile_progress(switch):
 
@@ -625,7 +626,25 @@ def test_a_compilation_that_takes_long_is_told_of(
         return
     assert len(lines) == 2
     assert lines[0].startswith("pullback: compiling jit(some_function), about ")
+    assert lines[0].endswith("answers calls meanwhile, rounded otherwise (docs/compile_time.md)")
+    assert 'config.update("tiered", "auto")' in lines[0]
+        'config.update("tiered", "auto") answers calls meanwhile, rounded otherwise (docs/compile_time.md)'
+    )
     assert lines[1].startswith("pullback: compiled jit(some_function), in 0.")
+    assert compile_progress._advice() == ""  # once a process
+
+
+def test_where_nobody_looks_it_is_in_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(compile_progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(compile_progress.sys, "stderr", Terminal(False))
+    monkeypatch.setattr(compile_progress, "_advised", False)
+    with override("enable_compilation_cache", False), caplog.at_level(logging.INFO, "pullback"):
+        jit(lambda x: x * 0.125 + 21)(1.0)
+        with pullback.tiered("auto"):
+            jit(lambda x: x * 0.125 + 22)(1.0)
+    first, second = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r'compiled jit\(<lambda>\), in 0.\d s; config.update\("tiered", "auto"\) .*', first)
+    assert re.fullmatch(r"compiled jit\(<lambda>\), in 0.\d s", second)
 
 
 def test_a_compilation_that_takes_no_time_is_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """Work that goes on in other threads while the caller does something else: programs that are compiled.
 
 As many threads as there are processors take what is waiting, in order, and end when nothing is. They are daemons, since
-a compiler at work cannot be stopped, and the process has to be able to end: see :mod:`pullback.backends.ending`.
+a compiler at work cannot be stopped, and the process has to be able to end: see :mod:`pullback.backends.ending`. Under
+``compile_at_exit="wait"`` the end of the process waits for all that was asked for, so that the next process finds the
+programs on disk.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from pullback.backends import ending, forks
+from pullback.backends import compile_progress, ending, forks
 from pullback.backends.parts import cores
 from pullback.core.config import config
 from pullback.core.locks import renewed
@@ -52,7 +54,7 @@ class Job(Generic[T]):
 
 
 _guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
-_waiting: deque[weakref.ref[Job[Any]]] = deque()
+_waiting: deque[Callable[[], Job[Any] | None]] = deque()
 _threads: set[threading.Thread] = set()
 _closing = False
 for _name, _make in (("_guard", threading.RLock), ("_waiting", deque), ("_threads", set)):
@@ -62,6 +64,8 @@ for _name, _make in (("_guard", threading.RLock), ("_waiting", deque), ("_thread
 def submit(job: Job[Any]) -> bool:
     """Have a job done by another thread, unless nobody refers to it any more when its turn comes.
 
+    Under ``compile_at_exit="wait"`` it is done in any case: the next process will ask for it.
+
     Returns:
       Whether it will be: not while the process ends, nor where no thread can be started.
     """
@@ -69,7 +73,7 @@ def submit(job: Job[Any]) -> bool:
     with _guard:
         if _closing or forks.in_child:
             return False
-        _waiting.append(weakref.ref(job))
+        _waiting.append((lambda: job) if config.compile_at_exit == "wait" else weakref.ref(job))
         if len(_threads) >= cores():
             return True
         thread = threading.Thread(target=_take_turns, name="pullback-compiler", daemon=True)
@@ -105,7 +109,24 @@ def _take_turns() -> None:
 def _close() -> list[threading.Thread]:
     """Take no more work; the threads that are at work."""
     global _closing
+    if config.compile_at_exit == "wait":
+        with suppress(KeyboardInterrupt):  # who does not want to wait any longer
+            _finish()
     with _guard:
         _closing = True
         _waiting.clear()
         return list(_threads)
+
+
+def _finish() -> None:
+    """Wait until nothing is left to do."""
+    told = False
+    while True:
+        with _guard:
+            working = list(_threads)
+        if not working:
+            return
+        if not told:
+            told = True
+            compile_progress.tell("the end of the process waits for the compiler (compile_at_exit); Ctrl-C ends it now")
+        working[0].join()

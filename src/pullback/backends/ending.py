@@ -147,21 +147,19 @@ class _Asleep:
     """
 
     def __init__(self, threads: list[threading.Thread]) -> None:
-        self._awake: list[Any] = []
+        self._awake: list[int] = []  # descriptors: Python would warn of files that are never closed
         self._pause = _PAUSE[os.uname().machine]
         for thread in threads:
-            self._awake.append(open(f"/proc/self/task/{thread.native_id}/syscall", "rb", buffering=0))  # noqa: SIM115
+            self._awake.append(os.open(f"/proc/self/task/{thread.native_id}/syscall", os.O_RDONLY | os.O_CLOEXEC))
 
-    def __del__(self, now: Any = time.monotonic, sleep: Any = time.sleep) -> None:  # other names of the module are gone
-        end = now() + 1
+    def __del__(self, now: Any = time.monotonic, sleep: Any = time.sleep, read: Any = os.pread) -> None:
+        end = now() + 1  # other names of the module are gone by now
         while self._awake and now() < end:
-            file = self._awake[-1]
             try:
-                file.seek(0)
-                sleeps = file.read().startswith(self._pause)
+                sleeps = read(self._awake[-1], 100, 0).startswith(self._pause)
             except OSError:  # the thread has ended
                 sleeps = True
             if sleeps:
-                self._awake.pop().close()
+                self._awake.pop()  # the descriptor ends with the process
             else:
                 sleep(0.001)

@@ -28,6 +28,8 @@ _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "tr
 _LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 TIERS = ("off", "on", "auto")
 """Whether calls of compiled functions are answered eagerly until they are compiled."""
+AT_EXIT = ("leave", "wait")
+"""What the end of the process does with programs that other threads are compiling for later calls."""
 PRECISIONS = {
     "default": "DEFAULT", "bfloat16": "DEFAULT", "high": "HIGH", "bfloat16_3x": "HIGH", "tensorfloat32": "HIGH",
     "highest": "HIGHEST", "float32": "HIGHEST",
@@ -41,6 +43,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "numpy_rank_promotion": ("allow", "warn", "raise"),
     "numpy_dtype_promotion": ("standard", "strict"),
     "tiered": TIERS,
+    "compile_at_exit": AT_EXIT,
     "logging_level": ("NOTSET", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "FATAL", "CRITICAL"),
 }
 
@@ -51,6 +54,8 @@ def _from_environment(name: str, default: Any) -> Any:
         return default
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "on", "yes")
+    if name in _CHOICES and text not in _CHOICES[name]:
+        raise ArgumentError(f"PULLBACK_{name.upper()} must be one of {_CHOICES[name]}, got {text!r}")
     return type(default)(text) if isinstance(default, (int, float)) else text
 
 
@@ -94,7 +99,8 @@ class Config(threading.local):
     disable_jit: bool = False
     compile_large_operations: bool = True
     equal_parts: bool = True
-    tiered: str = "auto"
+    tiered: str = "off"
+    compile_at_exit: str = "leave"
     debug_nans: bool = False
     debug_infs: bool = False
     check_custom_rules: bool = False
@@ -591,9 +597,10 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
     """A block in which first calls of compiled functions are answered eagerly, or wait for the compiler.
 
     Args:
-      new_val: ``"auto"``: eagerly, while another thread compiles, where the compiler is expected to take more than a
-        second and such a call less; ``"on"``: wherever it is possible; ``"off"``: all calls wait, and run the program.
-        Results of both ways agree to rounding (``docs/compile_time.md``).
+      new_val: ``"off"``, the default: all calls wait, and run the program; ``"auto"``: eagerly, while another thread
+        compiles, where the compiler is expected to take more than a second and such a call less; ``"on"``: wherever
+        it is possible. Results of both ways agree to rounding. Which calls are eager depends on the clock, so that
+        two runs of a program may differ by rounding unless this is ``"off"`` (``docs/compile_time.md``).
 
     Raises:
       ArgumentError: another value (a ValueError).

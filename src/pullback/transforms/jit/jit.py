@@ -385,7 +385,7 @@ def jit(
       out_shardings: the same for the results, a prefix of their tree; None leaves the choice to the compiler.
       tiered: whether calls are answered operation by operation while another thread compiles: ``"off"``, ``"on"``, or
         ``"auto"``, where the compiler is expected to take more than a second and such a call less. Both round, each in
-        its way. By default as the switch ``tiered`` says, which is ``"auto"``.
+        its way. By default as the switch ``tiered`` says, which is ``"off"``.
 
     Returns:
       A function of the same arguments, with the methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
