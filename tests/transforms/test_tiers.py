@@ -628,8 +628,6 @@ def test_a_compilation_that_takes_long_is_told_of(
     assert lines[0].startswith("pullback: compiling jit(some_function), about ")
     assert lines[0].endswith("answers calls meanwhile, rounded otherwise (docs/compile_time.md)")
     assert 'config.update("tiered", "auto")' in lines[0]
-        'config.update("tiered", "auto") answers calls meanwhile, rounded otherwise (docs/compile_time.md)'
-    )
     assert lines[1].startswith("pullback: compiled jit(some_function), in 0.")
     assert compile_progress._advice() == ""  # once a process
 
