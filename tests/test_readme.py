@@ -8,6 +8,14 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import pullback.numpy as jnp
+from pullback import random
+from pullback.core.config import override
+from pullback.core.errors import DtypeTruncationWarning
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -28,6 +36,24 @@ def test_the_examples_run() -> None:
     figures = [float(x) for line in beyond for x in line.split()]
     expected = [0.5 / math.sqrt(2), -0.25 * 2**-1.5, 1.0, math.exp(1) / (1 + math.exp(1)) ** 2]
     assert all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(figures, expected, strict=True))
+
+
+def test_the_line_on_random_numbers_is_true() -> None:
+    """It stands beside the first use of ``random``; the numbers are those that JAX 0.10.2 returns."""
+    line = next(line for line in README.splitlines() if "`pullback.random`" in line)
+    assert 'config.update("jax_threefry_partitionable", True)' in line
+    assert "bit for bit" not in README
+    with override("jax_threefry_partitionable", True):
+        numbers = random.normal(random.key(0), (3,))
+    assert numbers.round(3).tolist() == np.float32([1.623, 2.025, -0.434]).tolist()
+
+
+def test_what_it_says_of_64_bits_is_true() -> None:
+    assert jnp.zeros(3).dtype == "float32"
+    with override("explicit_x64_dtypes", "allow"):
+        assert (jnp.zeros(3, "float64") + jnp.ones(3)).dtype == "float64"
+    with pytest.warns(DtypeTruncationWarning):
+        assert jnp.zeros(3, "float64").dtype == "float32"
 
 
 def test_the_page_on_other_libraries_runs() -> None:

@@ -7,6 +7,11 @@ another. Functions run on NumPy; ``pullback.numpy`` has the operations.
 >>> from pullback import grad
 >>> print(f"{grad(lambda x: pnp.sin(x) * x)(2.0):.4f}")
 0.0770
+
+Numbers have 32 bits: ``config.update("enable_x64", True)``, or ``PULLBACK_ENABLE_X64=1`` in the environment, makes 64
+bits the default, and ``config.update("explicit_x64_dtypes", "allow")`` keeps them where a dtype asks for them. A seed
+returns the random numbers of JAX's documents: ``config.update("jax_threefry_partitionable", True)`` returns those of
+JAX today.
 """
 
 from __future__ import annotations
@@ -48,6 +53,7 @@ from pullback.core.config import enable_checks as enable_checks
 from pullback.core.config import enable_custom_prng as enable_custom_prng
 from pullback.core.config import enable_x64 as enable_x64
 from pullback.core.config import explain_cache_misses as explain_cache_misses
+from pullback.core.config import explicit_x64_dtypes as explicit_x64_dtypes
 from pullback.core.config import log_compiles as log_compiles
 from pullback.core.config import masked_zeros as masked_zeros
 from pullback.core.config import no_tracing as no_tracing

@@ -19,9 +19,9 @@ from pullback.core.errors import ArgumentError, UnsupportedSwitchError
 from pullback.core.switches import REFUSED, WITHOUT_EFFECT
 
 _MEANING = (
-    "enable_x64", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion", "default_device",
-    "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision", "enable_custom_prng",
-    "context_mesh", "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
+    "enable_x64", "explicit_x64_dtypes", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion",
+    "default_device", "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
+    "enable_custom_prng", "context_mesh", "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -36,6 +36,7 @@ PRECISIONS = {
 }  # fmt: skip
 """How exactly matrices are multiplied, by the names of the switch, as the compiler calls it."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
+    "explicit_x64_dtypes": ("warn", "error", "allow"),
     "default_matmul_precision": tuple(PRECISIONS),
     "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
     **dict.fromkeys(_GUARDS, _LEVELS),
@@ -88,6 +89,7 @@ class Config(threading.local):
     """
 
     enable_x64: bool = False
+    explicit_x64_dtypes: str = "warn"
     threefry_partitionable: bool = False
     enable_checks: bool = False
     traceback_filtering: str = "auto"
@@ -316,6 +318,25 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     dtype('float64')
     """
     return override("enable_x64", bool(new_val))
+
+
+def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
+    """A block that says what a request for a 64-bit type means where ``enable_x64`` is off.
+
+    Args:
+      new_val: ``"warn"``, the default: 32 bits, and a ``DtypeTruncationWarning``; ``"error"``: a ``DtypeError``;
+        ``"allow"``: 64 bits, while all that nobody asked for stays at 32: what is made without a dtype, Python's
+        numbers and NumPy's arrays. What is computed with a 64-bit array has 64 bits.
+
+    Raises:
+      ArgumentError: another value (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> with explicit_x64_dtypes("allow"):
+    ...     print(pnp.zeros(2, "float64").dtype, pnp.zeros(2).dtype, (pnp.zeros(2, "float64") + pnp.ones(2)).dtype)
+    float64 float32 float64
+    """
+    return override("explicit_x64_dtypes", new_val)
 
 
 def disable_x64() -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ use, since a process that does not use them should not wait for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from typing import Any, Generic, Literal, TypeGuard, TypeVar, cast, overload
 
@@ -18,7 +19,14 @@ import numpy as np
 
 from pullback.core.annotations import DTypeLike
 from pullback.core.config import config
-from pullback.core.errors import ArgumentError, DtypeError, KeyPromotionError, OperandError, TypePromotionError
+from pullback.core.errors import (
+    ArgumentError,
+    DtypeError,
+    DtypeTruncationWarning,
+    KeyPromotionError,
+    OperandError,
+    TypePromotionError,
+)
 from pullback.core.interrupts import imported
 from pullback.core.naming import quoted
 
@@ -275,6 +283,7 @@ def dtype_name(dtype: DType) -> str:
 _NARROWED = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _narrow: dict[Any, DType] = {}
 _wide: dict[Any, DType] = {}
+_granted: dict[Any, DType] = {}
 _ABSTRACT = frozenset((
     np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating,
     np.complexfloating, np.flexible, np.character, extended, prng_key,
@@ -354,6 +363,71 @@ def canonicalize_dtype(dtype: Any) -> DType:
         return canonical
     except TypeError:
         return _canonicalize(dtype, table is _wide)
+
+
+def exact_dtype(dtype: Any) -> DType:
+    """The dtype that is meant, of 64 bits too: that of elements in a file or a buffer, say.
+
+    Raises:
+      DtypeError: there is no such dtype, or it is not one of numbers.
+    """
+    return _canonicalize(dtype, True)
+
+
+def requested_dtype(dtype: Any, function: str) -> DType:
+    """The dtype that values have for which a user asked for ``dtype``, as :func:`canonicalize_dtype` says.
+
+    Of 64 bits that become 32 the user hears at the line that asks, as the switch ``explicit_x64_dtypes`` says. Python's
+    types ask for no width: ``float`` is the default float.
+
+    Args:
+      dtype: as of :func:`canonicalize_dtype`.
+      function: the public function that was asked, for the message.
+
+    Raises:
+      DtypeError: there is no such dtype, or one of 64 bits is an error.
+    """
+    try:
+        return (_wide if config.enable_x64 else _granted)[dtype]
+    except (KeyError, TypeError):
+        return _grant(dtype, function)
+
+
+def _grant(dtype: Any, function: str) -> DType:
+    canonical = canonicalize_dtype(dtype)
+    if config.enable_x64:
+        return canonical
+    asked = canonical if isinstance(dtype, type) and dtype in python_scalar_kind else _canonicalize(dtype, True)
+    if asked == canonical:
+        with suppress(TypeError):  # it cannot be hashed
+            _granted[dtype] = canonical
+        return canonical
+    if config.explicit_x64_dtypes == "allow":
+        return asked
+    text = _TRUNCATED.format(asked=asked.name, function=function, canonical=canonical.name)
+    if config.explicit_x64_dtypes == "error":
+        raise DtypeError(text)
+    from pullback.core.source import warn
+
+    warn(text, DtypeTruncationWarning)
+    return canonical
+
+
+_TRUNCATED = (
+    "Explicitly requested dtype {asked} requested in {function} is not available, and will be truncated to dtype "
+    "{canonical}: 32 bits are the default. `pullback.config.update('enable_x64', True)` or PULLBACK_ENABLE_X64=1 in "
+    "the environment makes 64 bits the default, `pullback.config.update('explicit_x64_dtypes', 'allow')` keeps those "
+    "that are asked for."
+)
+"""Begins with JAX's words, by which programs filter the warning."""
+
+
+def kept_dtype(value: Any) -> DType:
+    """The dtype of something that is to be like a value: narrowed, but where 64 bits are allowed that of an array."""
+    if config.explicit_x64_dtypes == "allow" and getattr(value, "weak_type", None) is not None:
+        dtype: DType = value.dtype
+        return dtype
+    return canonicalize_dtype(value.dtype)
 
 
 def default_float() -> DType:
@@ -489,8 +563,16 @@ def _join(names: frozenset[str], strict: bool) -> str:
     raise TypePromotionError(f"{listed} have no common dtype: {reason}; convert the operands with astype")
 
 
+def _has_wide() -> bool | None:
+    """Whether there are types of 64 bits in promotion; None: if an operand has one."""
+    return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
+
+
 @lru_cache(maxsize=4096)
-def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool, mode: str) -> tuple[DType, bool]:
+def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool | None, mode: str) -> tuple[DType, bool]:
+    default = bool(x64)
+    if x64 is None:
+        x64 = any(dtype.name in _NARROWED for dtype, _ in operands)
     operands = tuple((_canonicalize(dtype, x64), weak and dtype.kind != "b") for dtype, weak in operands)
     if len(set(operands)) == 1:
         return operands[0]
@@ -503,7 +585,7 @@ def _promote(operands: tuple[tuple[DType, bool], ...], x64: bool, mode: str) -> 
     names = frozenset(_kind(dtype) + "*" if weak and not all_weak else dtype.name for dtype, weak in operands)
     joined = _join(names, mode == "strict" and not all_weak)
     if joined in _WEAK_TYPES:
-        return _canonicalize(_WEAK_TYPES[joined], x64), True
+        return _canonicalize(_WEAK_TYPES[joined], default), True
     return _canonicalize(joined, x64), all_weak
 
 
@@ -531,7 +613,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     >>> promote_types("int8", "uint8"), promote_types("bfloat16", "float16"), promote_types("float16", float)
     (dtype('int16'), dtype('float32'), dtype('float16'))
     """
-    return _promote((_as_operand(a), _as_operand(b)), config.enable_x64, config.numpy_dtype_promotion)[0]
+    return _promote((_as_operand(a), _as_operand(b)), _has_wide(), config.numpy_dtype_promotion)[0]
 
 
 @overload
@@ -555,7 +637,7 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
     if not args:
         raise ValueError("result_type needs at least one value or dtype, got none")
     operands = tuple([_as_operand(argument) for argument in args])
-    dtype, weak = _promote(operands, config.enable_x64, config.numpy_dtype_promotion)
+    dtype, weak = _promote(operands, _has_wide(), config.numpy_dtype_promotion)
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
@@ -570,7 +652,7 @@ def common_dtype(*args: Any) -> DType:
     >>> common_dtype("float16", "float32")
     dtype('float32')
     """
-    return _promote(tuple([_as_operand(argument) for argument in args]), config.enable_x64, "standard")[0]
+    return _promote(tuple([_as_operand(argument) for argument in args]), _has_wide(), "standard")[0]
 
 
 @_by_dtype
@@ -610,7 +692,7 @@ def to_inexact(dtype: DType) -> DType:
         return dtype
     if kind not in ("b", "i", "u"):
         raise DtypeError(f"expected a dtype of numbers, got {short_name(dtype)}")
-    return canonicalize_dtype("float64" if dtype.itemsize == 8 else "float32")
+    return np.dtype(np.float64 if dtype.itemsize == 8 and _has_wide() is not False else np.float32)
 
 
 def to_complex(dtype: DType) -> DType:

@@ -403,6 +403,10 @@ class DonationWarning(UserWarning):
     """An argument was donated, but its memory cannot be used again."""
 
 
+class DtypeTruncationWarning(UserWarning):
+    """A dtype of 64 bits was asked for, and the result has 32, since ``enable_x64`` is off."""
+
+
 class CompilationCacheWarning(RuntimeWarning):
     """The persistent cache of compiled programs is of no use, or a program in it was damaged."""
 

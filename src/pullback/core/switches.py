@@ -124,7 +124,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "error_checking_behavior_divide": ("ignore", _CHECKS),
     "error_checking_behavior_nan": ("ignore", _CHECKS),
     "error_checking_behavior_oob": ("ignore", _CHECKS),
-    "explicit_x64_dtypes": ("warn", "would let 64-bit types be without `enable_x64`"),
     "high_dynamic_range_gumbel": (False, "would change the numbers of `random.gumbel`, which has the argument `mode`"),
     "no_execution": (False, "would forbid to run programs"),
 }

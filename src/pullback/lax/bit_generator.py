@@ -60,7 +60,7 @@ def rng_bit_generator(
         rng_bit_generator_p,
         array_operand("rng_bit_generator", key),
         shape=ints(shape),
-        dtype=dtypes.canonicalize_dtype(dtype),
+        dtype=dtypes.requested_dtype(dtype, "rng_bit_generator"),
         algorithm=chosen,
     )
     return new, constrained(bits, out_sharding, "lax.rng_bit_generator")

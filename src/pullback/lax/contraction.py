@@ -65,7 +65,7 @@ def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_
     if preferred_element_type is None:
         result = dtypes.promote_types(x.dtype, y.dtype)
     else:
-        result = dtypes.canonicalize_dtype(preferred_element_type)
+        result = dtypes.requested_dtype(preferred_element_type, "dot_general")
     if algorithm is not None:
         return ops.convert_element_type(precisions.apply("dot_general", algorithm, contract, x, y), result)
     if preferred_element_type is None:
@@ -179,7 +179,9 @@ def scaled_dot(
         batch = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (batch, batch))
     (xc, yc), _ = dimension_numbers
-    total = dtypes.canonicalize_dtype("bfloat16" if preferred_element_type is None else preferred_element_type)
+    total = dtypes.requested_dtype(
+        "bfloat16" if preferred_element_type is None else preferred_element_type, "scaled_dot"
+    )
     wide = dtypes.promote_types(total, "float32")
     x = _scaled("lhs", x, lhs_scale, ints(xc), wide)
     y = _scaled("rhs", y, rhs_scale, ints(yc), wide)

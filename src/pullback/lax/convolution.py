@@ -137,7 +137,7 @@ def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any
         )
     if preferred is None:
         return x, y, None
-    dtype = dtypes.canonicalize_dtype(preferred)
+    dtype = dtypes.requested_dtype(preferred, name)
     wide = dtypes.accumulator(dtype, x.dtype)
     if dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(x.dtype) or (
         dtypes.is_inexact(x.dtype) and wide != dtype
@@ -471,7 +471,7 @@ def conv_general_dilated_patches(
     geometry = _geometry(name, x.shape, window, window_strides, padding, lhs_dilation, rhs_dilation, specs)
     if preferred_element_type is not None:
         x = _converted(name, x, x, preferred_element_type)[0]
-        x = ops.convert_element_type(x, dtypes.canonicalize_dtype(preferred_element_type))
+        x = ops.convert_element_type(x, dtypes.requested_dtype(preferred_element_type, name))
     x = shapes.transpose(x, specs.lhs_spec)
     config = [(low, high, base - 1) for (low, high), base in zip(geometry.padding, geometry.lhs_dilation)]
     patches = slicing.pad(x, 0, [(0, 0, 0)] * 2 + config)

@@ -342,7 +342,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     if new_dtype is None:
         raise DtypeError("lax.convert_element_type: a dtype must be given, got None")
-    return converted("convert_element_type", operand, dtypes.canonicalize_dtype(new_dtype))
+    return converted("convert_element_type", operand, dtypes.requested_dtype(new_dtype, "convert_element_type"))
 
 
 def converted(name: str, x: Any, dtype: np.dtype[Any]) -> Array:
@@ -372,7 +372,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> print(lax.bitcast_convert_type(1.0, "int32"))
     1065353216
     """
-    x, dtype = array_operand("bitcast_convert_type", operand), dtypes.canonicalize_dtype(new_dtype)
+    x, dtype = array_operand("bitcast_convert_type", operand), dtypes.requested_dtype(new_dtype, "bitcast_convert_type")
     if x.dtype == dtype:
         return x
     for one in (x.dtype, dtype):

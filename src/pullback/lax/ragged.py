@@ -153,7 +153,7 @@ def ragged_dot_general(
     if preferred_element_type is None:
         total = dtypes.promote_types(x.dtype, y.dtype)
     else:
-        total = dtypes.canonicalize_dtype(preferred_element_type)
+        total = dtypes.requested_dtype(preferred_element_type, "ragged_dot")
     contract = lambda x, y: (_each_row if free else _each_group)(x, y, sizes, numbers)
     algorithm = precisions.algorithm_of("ragged_dot", precision)
     if algorithm is not None:

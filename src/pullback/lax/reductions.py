@@ -87,7 +87,7 @@ def _position(primitive: Primitive, what: str) -> Position:
     def function(operand: Any, axis: int, index_dtype: Any) -> Any:
         x = array_operand(name, operand)
         axes = (axis_position(name, axis, len(x.shape)),)
-        return bind(primitive, x, axes=axes, index_dtype=dtypes.canonicalize_dtype(index_dtype))
+        return bind(primitive, x, axes=axes, index_dtype=dtypes.requested_dtype(index_dtype, name))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (

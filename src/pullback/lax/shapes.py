@@ -409,7 +409,10 @@ def broadcasted_iota(
      [1 1 1]]
     """
     out = bind(
-        slicing.iota_p, dtype=dtypes.canonicalize_dtype(dtype), shape=ints(shape), dimension=operator.index(dimension)
+        slicing.iota_p,
+        dtype=dtypes.requested_dtype(dtype, "broadcasted_iota"),
+        shape=ints(shape),
+        dimension=operator.index(dimension),
     )
     return constrained(out, out_sharding, "lax.broadcasted_iota")
 
@@ -432,7 +435,7 @@ def full(
     if dtype is None:
         value: Any = array_operand("full", fill_value)
     else:
-        value = converted("full", fill_value, dtypes.canonicalize_dtype(dtype))
+        value = converted("full", fill_value, dtypes.requested_dtype(dtype, "full"))
     if value.shape:
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
     sizes = ints(shape)

@@ -139,7 +139,7 @@ def truncated_normal(
 
 
 def _dtype(dtype: Any) -> Any:
-    return dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    return dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "an initializer")
 
 
 # Scaled to the shape of the weights --------------------------------------------------------------------------------

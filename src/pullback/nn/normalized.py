@@ -330,7 +330,7 @@ def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike 
     place = axis_index(axis, len(indices.shape) + 1, "one_hot")
     shape = tuple(count if i == place else 1 for i in range(len(indices.shape) + 1))
     hit = ops.eq(shapes.expand_dims(indices, (place,)), slicing.iota(indices.dtype, shape, place))
-    wanted = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
     return ops.convert_element_type(hit, wanted)
 
 

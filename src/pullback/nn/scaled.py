@@ -114,7 +114,7 @@ def scaled_matmul(
         )
     wide = np.dtype(np.float64) if _is_wide(x, y) else _FLOAT
     out = _batched(_times(x, p, wide), _times(y, q, wide))
-    return ops.convert_element_type(out, dtypes.canonicalize_dtype(preferred_element_type))
+    return ops.convert_element_type(out, dtypes.requested_dtype(preferred_element_type, "scaled_matmul"))
 
 
 def _is_wide(*xs: Any) -> bool:
@@ -171,7 +171,7 @@ def scaled_dot_general(
     for name, v in (("lhs", x), ("rhs", y)):
         if not dtypes.is_float(v.dtype):
             raise DtypeError(f"scaled_dot_general takes floats, got {dtypes.short_name(v.dtype)} for {name}")
-    wanted = dtypes.canonicalize_dtype(preferred_element_type)
+    wanted = dtypes.requested_dtype(preferred_element_type, "scaled_dot_general")
     wide = np.dtype(np.float64) if configs is None and _is_wide(x, y) else _FLOAT
     x, y = ops.convert_element_type(x, wide), ops.convert_element_type(y, wide)
     if configs is None:

@@ -112,7 +112,7 @@ def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, 
         if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
             a, b = promote_all(name, (a, b))
         return a, b, None
-    a, b, result = operand(name, a), operand(name, b), dtypes.canonicalize_dtype(preferred)
+    a, b, result = operand(name, a), operand(name, b), dtypes.requested_dtype(preferred, name)
     wide = dtypes.accumulator(result, a.dtype, b.dtype)
     return convert_element_type(a, wide), convert_element_type(b, wide), result
 
@@ -472,7 +472,7 @@ def trace(
         raise ShapeError(f"trace: axis1 and axis2 must be different axes, got {axis1} and {axis2}")
     total = reduce_sum
     if dtype is not None:
-        x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+        x = convert_element_type(x, dtypes.requested_dtype(dtype, "trace"))
         total = reduce_or if dtypes.is_bool(x.dtype) else reduce_sum
     elif x.dtype.itemsize < dtypes.default_int().itemsize and (dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
         x = convert_element_type(x, np.dtype(f"{'u' if x.dtype.kind == 'u' else 'i'}{dtypes.default_int().itemsize}"))

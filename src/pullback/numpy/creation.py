@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.exceptions import ComplexWarning
 
 from pullback.backends import exchange, host
 from pullback.backends.shardings import DeviceLike, OutSharding
@@ -36,6 +37,7 @@ from pullback.core.errors import (
     PullbackError,
     ShapeError,
 )
+from pullback.core.source import warn
 from pullback.core.trace import state
 from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import (
@@ -91,7 +93,7 @@ def array(
     """
     if device is not None or out_sharding is not None:
         return _put(array(object, dtype, copy, order, ndmin), device, out_sharding, "array")
-    wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
+    wanted = None if dtype is None else dtypes.requested_dtype(dtype, "array")
     if isinstance(object, _NESTED):
         out = _from_nested(object, wanted)
     else:
@@ -271,9 +273,12 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
     if device is not None:
         return device_put(astype(x, dtype, copy=copy), device)
     x = operand("astype", x)
-    target = dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    target = dtypes.requested_dtype(float if dtype is None else dtype, "astype")
     if target.kind == "b" and x.dtype.kind != "b":
         return ops.ne_p.bind(x, 0)
+    if x.dtype.kind == "c" and target.kind != "c":
+        text = f"astype: {target} has no imaginary part, which is lost; take jnp.real(x) or jnp.imag(x) to say which"
+        warn(text, ComplexWarning)
     out = convert_element_type(x, target)
     return _copied(out) if copy and out is x else out
 
@@ -348,7 +353,7 @@ def frombuffer(
 
     Args:
       buffer: bytes, or what has the buffer protocol.
-      dtype: the dtype of an element.
+      dtype: the dtype of an element of the buffer; where arrays have 32 bits, those of 64 bits are rounded to them.
       count: how many elements to read; all by default.
       offset: the number of bytes before the first element.
 
@@ -356,7 +361,7 @@ def frombuffer(
     >>> print(pnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
     """
-    return from_numpy(np.array(np.frombuffer(buffer, dtypes.canonicalize_dtype(dtype), count, offset)))
+    return from_numpy(np.array(np.frombuffer(buffer, dtypes.exact_dtype(dtype), count, offset)))
 
 
 def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
@@ -371,7 +376,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     >>> print(pnp.fromiter(range(3), float))
     [0. 1. 2.]
     """
-    target = dtypes.canonicalize_dtype(dtype)
+    target = dtypes.requested_dtype(dtype, "fromiter")
     try:
         return ArrayImpl(np.fromiter(iter, target, count))
     except (TypeError, ValueError) as error:
@@ -423,7 +428,7 @@ def zeros(
     """
     if device is not None or out_sharding is not None:
         return _put(zeros(shape, dtype), device, out_sharding, "zeros")
-    return _filled("zeros", shape, dtypes.canonicalize_dtype(dtype or float), 0)
+    return _filled("zeros", shape, dtypes.requested_dtype(dtype or float, "zeros"), 0)
 
 
 def ones(
@@ -446,7 +451,7 @@ def ones(
     """
     if device is not None or out_sharding is not None:
         return _put(ones(shape, dtype), device, out_sharding, "ones")
-    return _filled("ones", shape, dtypes.canonicalize_dtype(dtype or float), 1)
+    return _filled("ones", shape, dtypes.requested_dtype(dtype or float, "ones"), 1)
 
 
 def empty(
@@ -466,7 +471,7 @@ def empty(
     """
     if device is not None or out_sharding is not None:
         return _put(empty(shape, dtype), device, out_sharding, "empty")
-    return _filled("empty", shape, dtypes.canonicalize_dtype(dtype or float), 0)
+    return _filled("empty", shape, dtypes.requested_dtype(dtype or float, "empty"), 0)
 
 
 @named
@@ -495,9 +500,10 @@ def full(
         return _put(full(shape, fill_value, dtype), device, out_sharding, "full")
     if isinstance(fill_value, (list, tuple)):
         fill_value = array(fill_value)
-    value = array(fill_value, dtype) if type(fill_value) is int and dtype is not None else operand("full", fill_value)
+    wanted = None if dtype is None else dtypes.requested_dtype(dtype, "full")
+    value = array(fill_value, wanted) if type(fill_value) is int and wanted is not None else operand("full", fill_value)
     weak = dtype is None and value.weak_type
-    target = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
+    target = value.dtype if wanted is None else wanted
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
     if is_at_home(value) and value._value.shape == () and not any_symbolic(sizes):
@@ -522,9 +528,13 @@ def type_of(name: str, a: Any) -> Any:
     return a if _has_type(a) else listed(name, a)
 
 
+def _dtype_like(name: str, aval: Any, dtype: Any) -> Any:
+    return dtypes.kept_dtype(aval) if dtype is None else dtypes.requested_dtype(dtype, name)
+
+
 def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     aval = _type_of(name, a)
-    target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
+    target = _dtype_like(name, aval, dtype)
     sizes = aval.shape if shape is None else shape
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     if isinstance(sizes, tuple) and any_symbolic(sizes):
@@ -639,7 +649,7 @@ def full_like(
     if device is not None or out_sharding is not None:
         return _put(full_like(a, fill_value, dtype, shape), device, out_sharding, "full_like")
     aval = _type_of("full_like", a)
-    target = dtypes.canonicalize_dtype(aval.dtype if dtype is None else dtype)
+    target = _dtype_like("full_like", aval, dtype)
     out = full(aval.shape if shape is None else shape, fill_value, target)
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     out = convert_element_type(out, target, weak) if weak else out
@@ -701,7 +711,7 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
 def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
     """The matrix with ones on a diagonal ("eye"), or on and below it ("tri"); ``k`` may be traced."""
     rows, columns = shape_tuple((N, N if M is None else M), name)
-    target = dtypes.canonicalize_dtype(dtype or float)
+    target = dtypes.requested_dtype(dtype or float, name)
     if target == dtypes.float0:
         return _filled(name, (rows, columns), target, 0)
     if dtypes.is_key(target):
@@ -751,7 +761,7 @@ def arange(
         raise OperandError("arange: expected at least one bound, got None")
     if any(x.shape != () for x in bounds):
         raise ShapeError(f"arange takes scalars, got shapes {', '.join(str(x.shape) for x in bounds)}")
-    target = dtypes.result_type(*bounds) if dtype is None else dtypes.canonicalize_dtype(dtype)
+    target = dtypes.result_type(*bounds) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     unordered = [x.dtype for x in bounds if dtypes.is_complex(x.dtype)] or [target] * dtypes.is_bool(target)
     if unordered:
         raise DtypeValueError(f"arange takes real numbers, got {unordered[0]}")
@@ -869,7 +879,7 @@ def linspace(
     a, b = (shapes.expand_dims(shapes.broadcast_to(x, shape), (position,)) for x in (first, last))
     out = ops.add(ops.mul(s, a), ops.mul(t, b))
     if dtype is not None:
-        out = _rounded_down(out, dtypes.canonicalize_dtype(dtype))
+        out = _rounded_down(out, dtypes.requested_dtype(dtype, "linspace"))
     out = convert_element_type(out, out.dtype)
     if not retstep:
         return out
@@ -995,7 +1005,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     (2, 2, 3)
     """
     shape = shape_tuple(tuple(dimensions), "indices")
-    target = dtypes.canonicalize_dtype(dtype or int)
+    target = dtypes.requested_dtype(dtype or int, "indices")
     if sparse:
         return tuple(ArrayImpl(x) for x in np.indices(shape, target, sparse=True))
     return ArrayImpl(np.indices(shape, target))
@@ -1016,7 +1026,7 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
      [1. 2.]]
     """
     sizes = shape_tuple(shape, "fromfunction")
-    target = dtypes.canonicalize_dtype(dtype)
+    target = dtypes.requested_dtype(dtype, "fromfunction")
     return function(*(ArrayImpl(x) for x in np.indices(sizes, target)), **kwargs)
 
 

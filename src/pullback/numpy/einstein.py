@@ -115,7 +115,7 @@ def einsum(
     if preferred_element_type is None:
         result, arrays = None, _of_one_dtype(values)
     else:
-        result = dtypes.canonicalize_dtype(preferred_element_type)
+        result = dtypes.requested_dtype(preferred_element_type, "einsum")
         arrays = [operand("einsum", x) for x in values]
         wide = dtypes.accumulator(result, *[x.dtype for x in arrays])
         arrays = [convert_element_type(x, wide) for x in arrays]

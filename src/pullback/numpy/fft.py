@@ -606,7 +606,7 @@ def _frequencies(name: str, indices: Any, count: int, d: Any, dtype: Any, device
     wide = dtypes.canonicalize_dtype(float) if spacing.weak_type else spacing.dtype
     step = ops.mul(ops.convert_element_type(spacing, wide), count)
     out = ops.div(ops.convert_element_type(indices, wide), step)
-    out = out if dtype is None else ops.convert_element_type(out, dtypes.canonicalize_dtype(dtype))
+    out = out if dtype is None else ops.convert_element_type(out, dtypes.requested_dtype(dtype, name))
     return out if device is None else device_put(out, device)
 
 

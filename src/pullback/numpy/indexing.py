@@ -711,7 +711,7 @@ def ravel_multi_index(
         raise ArgumentError(f"ravel_multi_index: mode must be 'raise', 'clip', 'wrap' or 'ignore', got {mode!r}")
     positions = promote_all("ravel_multi_index", [positions_operand("ravel_multi_index", i) for i in multi_index])
     if dtype is not None:
-        wanted = dtypes.canonicalize_dtype(dtype)
+        wanted = dtypes.requested_dtype(dtype, "ravel_multi_index")
         if not dtypes.is_integer(wanted):
             raise DtypeError(f"ravel_multi_index: dtype must be one of integers, got {dtypes.short_name(wanted)}")
         positions = [ops.convert_element_type(p, wanted) for p in positions]

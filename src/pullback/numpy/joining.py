@@ -57,7 +57,7 @@ def _at_once(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) ->
 def _promoted(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
     if dtype is None:
         return promote_all(name, arrays)
-    dtype = dtypes.canonicalize_dtype(dtype)
+    dtype = dtypes.requested_dtype(dtype, name)
     return [convert_element_type(operand(name, x), dtype) for x in arrays]
 
 

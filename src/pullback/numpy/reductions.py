@@ -169,7 +169,7 @@ def _total(
     refuse_out(name, out)
     x = number_operand(name, a)
     if dtype is not None:
-        x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+        x = convert_element_type(x, dtypes.requested_dtype(dtype, name))
         if dtypes.is_bool(x.dtype):
             primitive, combine, identity = _OF_BOOLEANS[primitive], _OF_BOOLEANS[combine], bool(identity)
     elif promote_integers or dtypes.is_bool(x.dtype):
@@ -403,7 +403,7 @@ def mean(
         if keepdims:
             result = shapes.expand_dims(result, axes)
         return strong(result)
-    wanted = x.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
+    wanted = x.dtype if dtype is None else dtypes.requested_dtype(dtype, "mean")
     result = _mean(convert_element_type(x, _computed(x.dtype, wanted)), axes, where, keepdims)
     return convert_element_type(result, wanted)
 
@@ -467,7 +467,7 @@ def _var(
     x = inexact_operand(name, a)
     wanted = dtypes.to_real(x.dtype)
     if dtype is not None:
-        wanted = dtypes.to_inexact(dtypes.canonicalize_dtype(dtype))
+        wanted = dtypes.to_inexact(dtypes.requested_dtype(dtype, name))
         if dtypes.is_complex(x.dtype) and not dtypes.is_complex(wanted):
             raise ArgumentError(f"{name} of complex numbers in a real dtype is not defined, got dtype={dtype!r}")
     axes = all_axes(axis, len(x.shape), name)
@@ -550,7 +550,7 @@ def _cumulate(
         x = shapes.reshape(x, (x.size,))
     position = axis_index(0 if axis is None else axis, len(x.shape), name)
     if dtype is not None:
-        x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+        x = convert_element_type(x, dtypes.requested_dtype(dtype, name))
     elif dtypes.is_bool(x.dtype):
         x = convert_element_type(x, dtypes.default_int())
     return strong(_cumulated(function, x, position))
@@ -609,7 +609,7 @@ def _cumulate_from(
     if rank == 0 or (axis is None and rank > 1):
         raise ShapeError(f"{name} takes an array of one axis, or of more with axis given; got shape {x.shape}")
     position = axis_index(0 if axis is None else axis, rank, name)
-    x = convert_element_type(x, _summed_dtype(x.dtype) if dtype is None else dtypes.canonicalize_dtype(dtype))
+    x = convert_element_type(x, _summed_dtype(x.dtype) if dtype is None else dtypes.requested_dtype(dtype, name))
     result = strong(_cumulated(function, x, position))
     if not include_initial:
         return result

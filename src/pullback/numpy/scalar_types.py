@@ -104,9 +104,10 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
     >>> can_cast("int32", "int8")
     False
     """
-    source, target = (cast(Any, getattr(given, "dtype", given)) for given in (from_, to))
+    owns = (getattr(given, "dtype", None) for given in (from_, to))
+    source, target = (own if dtypes.is_dtype(own) else given for own, given in zip(owns, (from_, to), strict=True))
     try:
-        return np.can_cast(np.dtype(source), np.dtype(target), cast(Any, casting))
+        return np.can_cast(np.dtype(cast(Any, source)), np.dtype(cast(Any, target)), cast(Any, casting))
     except (TypeError, ValueError) as error:
         raise DtypeError(f"can_cast: expected two dtypes, got {from_!r} and {to!r} ({error})") from None
 

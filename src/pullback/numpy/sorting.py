@@ -92,7 +92,7 @@ def argsort(
     """
     _refuse("argsort", kind, order)
     x, axis = _along("argsort", a, axis)
-    index_dtype = dtypes.default_int() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    index_dtype = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "argsort")
     if not descending:
         return prims.argsort([x], axis, index_dtype)[-1]
     backwards = prims.argsort([rev(x, (axis,))], axis, index_dtype)[-1]

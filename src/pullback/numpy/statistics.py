@@ -414,7 +414,7 @@ def cov(
     """
     parts = inexact_operands("cov", m) if y is None else inexact_operands("cov", m, y)
     if dtype is not None:
-        wanted = dtypes.canonicalize_dtype(dtype)
+        wanted = dtypes.requested_dtype(dtype, "cov")
         if not dtypes.is_inexact(wanted):
             raise ArgumentError(f"cov: dtype must be one of floats or complex numbers, got {dtypes.dtype_name(wanted)}")
         parts = [convert_element_type(p, wanted) for p in parts]

@@ -65,7 +65,7 @@ class Ufunc:
         from pullback.transforms.derivatives.tracing import eval_shape
 
         if dtype is not None:
-            return convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+            return convert_element_type(x, dtypes.requested_dtype(dtype, self.name))
         one = shapes.full((), 0, x.dtype)
         return convert_element_type(x, eval_shape(self.call, one, one).dtype)
 
@@ -108,7 +108,7 @@ class Ufunc:
         if known not in (None, "all", "any"):
             options = {} if known in ("max", "min") else {"dtype": dtype}
             if dtype is not None and not options:
-                x = convert_element_type(x, dtypes.canonicalize_dtype(dtype))
+                x = convert_element_type(x, dtypes.requested_dtype(dtype, self.name))
             return _numpy(known)(x, axis=axis, keepdims=keepdims, initial=initial, where=where, **options)
         return self._reduced(x, axis, dtype, keepdims, initial, where)
 

@@ -34,7 +34,7 @@ def view(x: Array, dtype: Any) -> Array:
     """
     if dtype is None:
         return x
-    new, old = dtypes.canonicalize_dtype(dtype), x.dtype
+    new, old = dtypes.requested_dtype(dtype, "view"), x.dtype
     if new == old:
         return x
     for d in (old, new):

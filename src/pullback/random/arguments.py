@@ -20,7 +20,7 @@ def float_dtype(name: str, dtype: Any) -> DType:
     """The floating-point dtype that is asked for; None asks for the default."""
     if dtype is None:
         return dtypes.default_float()
-    found = dtypes.canonicalize_dtype(dtype)
+    found = dtypes.requested_dtype(dtype, f"random.{name}")
     if not dtypes.is_float(found):
         raise ArgumentError(f"{name} returns floats: its dtype must be floating-point, got {dtypes.short_name(found)}")
     return found
@@ -30,7 +30,7 @@ def integer_dtype(name: str, dtype: Any) -> DType:
     """The integer dtype that is asked for; None asks for the default."""
     if dtype is None:
         return dtypes.default_int()
-    found = dtypes.canonicalize_dtype(dtype)
+    found = dtypes.requested_dtype(dtype, f"random.{name}")
     if not dtypes.is_integer(found):
         raise ArgumentError(f"{name} returns integers: its dtype must be one of them, got {dtypes.short_name(found)}")
     return found

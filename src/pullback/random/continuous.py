@@ -48,7 +48,7 @@ def bits(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_s
     Array([89,  1], dtype=uint8)
     """
     words = words_of("bits", key)
-    found = dtypes.canonicalize_dtype("uint64" if dtype is None else dtype)
+    found = dtypes.canonicalize_dtype("uint64") if dtype is None else dtypes.requested_dtype(dtype, "random.bits")
     if found.kind != "u":
         raise ArgumentError(
             f"bits returns unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}"
@@ -137,7 +137,7 @@ def normal(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out
     """
     words = words_of("normal", key)
     size = shape_tuple(shape, "normal")
-    found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    found = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "random.normal")
     if dtypes.is_complex(found):
         real, imag = (normal_of_key(k, size, dtypes.to_real(found)) for k in subkeys(words, 2))
         return constrained(ops.mul(ops.complex(real, imag), math.sqrt(0.5)), out_sharding, "random.normal")

@@ -143,7 +143,7 @@ def multinomial(
     [ 4.  4. 12.]
     """
     words = words_of("multinomial", key)
-    asked = float_dtype("multinomial", None) if dtype is None else dtypes.canonicalize_dtype(dtype)
+    asked = float_dtype("multinomial", None) if dtype is None else dtypes.requested_dtype(dtype, "random.multinomial")
     found = asked if dtypes.is_float(asked) else dtypes.default_float()
     n, p = parameter("multinomial", "n", n, found), parameter("multinomial", "p", p, found)
     if not p.shape:

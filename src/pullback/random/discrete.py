@@ -212,7 +212,7 @@ def rademacher(
     Array([-1,  1, -1], dtype=int32)
     """
     words = words_of("rademacher", key)
-    found = dtypes.default_int() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    found = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "random.rademacher")
     positive = ops.lt(unit(words, shape_tuple(shape, "rademacher"), dtypes.default_float()), 0.5)
     return constrained(
         ops.sub(ops.mul(ops.convert_element_type(positive, found), 2), 1), out_sharding, "random.rademacher"

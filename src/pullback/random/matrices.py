@@ -143,7 +143,7 @@ def orthogonal(
     columns = rows if m is None else size_of("orthogonal", "m", m)
     words_of("orthogonal", key, use=False)
     size = shape_tuple(shape, "orthogonal")
-    found = dtypes.default_float() if dtype is None else dtypes.canonicalize_dtype(dtype)
+    found = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "random.orthogonal")
     if not dtypes.is_inexact(found):
         raise ArgumentError(f"orthogonal: dtype must be inexact, got {dtypes.short_name(found)}")
     entries = normal(key, (*size, max(rows, columns), min(rows, columns)), found)

@@ -202,7 +202,7 @@ def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = No
     mat = to_bcoo(x)
     axes = axes_tuple(axis, mat.ndim, "sum")
     if dtype is not None:
-        mat = cast(mat, dtypes.canonicalize_dtype(dtype))
+        mat = cast(mat, dtypes.requested_dtype(dtype, "sum"))
     elif dtypes.is_bool(mat.dtype):
         mat = cast(unique(mat), dtypes.canonicalize_dtype(np.int64))
     out = bcoo_reduce_sum(mat, axes=axes)

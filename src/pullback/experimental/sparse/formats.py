@@ -515,4 +515,4 @@ class CSC(_Compressed):
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of new elements; by default the default float."""
-    return dtypes.canonicalize_dtype(np.float64 if dtype is None else dtype)
+    return dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "a sparse array")

@@ -223,7 +223,7 @@ def known_nse(name: str, nse: Any) -> int:
 
 def index_type(name: str, dtype: Any) -> Any:
     """A dtype for indices."""
-    found = dtypes.canonicalize_dtype(dtype)
+    found = dtypes.requested_dtype(dtype, name)
     if not dtypes.is_integer(found):
         raise DtypeError(f"{name}: index_dtype must be a dtype of integers, got {quote(dtype)}")
     return found

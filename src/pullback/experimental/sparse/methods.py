@@ -103,7 +103,7 @@ def _reshape(self: Any, *shape: Any) -> Any:
 def _astype(self: Any, dtype: Any) -> Any:
     """The array with elements of another dtype."""
     mat = compressed.to_bcoo(self)
-    target = dtypes.canonicalize_dtype(dtype)
+    target = dtypes.requested_dtype(dtype, "astype")
     return (
         cast(mat, target)
         if dtypes.promote_types(mat.dtype, target) == target

@@ -315,7 +315,11 @@ def bcoo_dot_general(
         n = len(xb)
         order = (*range(n), *range(n + other, out.ndim), *range(n, n + other))
         out = pnp.transpose(out, order) if free and other else out
-    return out if preferred_element_type is None else cast(out, dtypes.canonicalize_dtype(preferred_element_type))
+    return (
+        out
+        if preferred_element_type is None
+        else cast(out, dtypes.requested_dtype(preferred_element_type, "a sparse product"))
+    )
 
 
 def cast(x: Any, dtype: Any) -> Any:

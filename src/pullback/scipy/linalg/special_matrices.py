@@ -326,7 +326,7 @@ def _of_host(name: str, dtype: Any, *args: Any, **options: Any) -> Any:
     """A matrix by SciPy's function of the name."""
     out = getattr(imported("scipy.linalg"), name)(*args, **options)
     with np.errstate(all="ignore"):
-        return creation.array(np.asarray(out).astype(dtypes.canonicalize_dtype(dtype)))
+        return creation.array(np.asarray(out).astype(dtypes.requested_dtype(dtype, name)))
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
@@ -351,7 +351,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
     n = _size("dft", n)
     if scale not in (None, "sqrtn", "n"):
         raise ArgumentError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
-    dtype = dtypes.canonicalize_dtype(complex if dtype is None else dtype)
+    dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
     if not dtypes.is_complex(dtype):
         raise DtypeError(f"dft: dtype must be complex, got {dtypes.short_name(dtype)}")
     if n == 0:
