@@ -37,6 +37,8 @@ from pullback.backends.shardings import NamedSharding as NamedSharding
 from pullback.backends.shardings import PartitionSpec as P
 from pullback.core.array import Array as Array
 from pullback.core.config import check_custom_rules as check_custom_rules
+from pullback.core.config import check_indices as check_indices
+from pullback.core.config import check_static_indices as check_static_indices
 from pullback.core.config import check_tracer_leaks as check_tracer_leaks
 from pullback.core.config import checking_leaks as checking_leaks
 from pullback.core.config import compile_progress as compile_progress
@@ -70,6 +72,7 @@ from pullback.core.dtypes import float0 as float0
 from pullback.primitives import compositions as _compositions  # which fills the tables of lowering rules
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map
+from pullback.transforms.checks import indices as _indices  # which looks for those out of range, where a switch asks
 from pullback.transforms.debugging.named_scope import named_call as named_call
 from pullback.transforms.debugging.named_scope import named_scope as named_scope
 from pullback.transforms.derivatives.grad import grad as grad

@@ -19,6 +19,10 @@ z = jnp.ones(3, "complex64")
 wide = np.ones(3)
 key = random.key(0)
 
+SCOPE = {
+    "grad": grad, "jit": jit, "jnp": jnp, "key": key, "lax": lax, "nn": nn, "np": np, "pullback": pullback,
+    "random": random, "vmap": vmap, "wide": wide, "x": x, "z": z,
+}  # fmt: skip
 # As JAX 0.10.2 does, each of them.
 WARNS = """
 jnp.zeros(2, "float64")
@@ -132,7 +136,7 @@ x.astype(np.float32)
 def caught(text: str) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        eval(compile(text, "<the user's>", "eval"))
+        eval(compile(text, "<the user's>", "eval"), SCOPE)
     return found
 
 
@@ -145,14 +149,14 @@ def test_what_yields_32_bits_warns_at_the_users_line(text: str) -> None:
     with enable_x64():
         assert not caught(text)
     with explicit_x64_dtypes("error"), pytest.raises(DtypeError, match="Explicitly requested dtype"):
-        eval(text)
+        eval(text, SCOPE)
 
 
 @pytest.mark.parametrize("text", SILENT)
 def test_what_asks_for_no_width_does_not(text: str) -> None:
     assert not caught(text)
     with explicit_x64_dtypes("error"):
-        eval(text)
+        eval(text, SCOPE)
 
 
 def test_the_warning_says_all() -> None:
@@ -226,7 +230,7 @@ ALLOWED: dict[str, str] = {
 def test_64_bits_where_they_are_asked_for(text: str) -> None:
     """As JAX 0.10.2 with ``jax_explicit_x64_dtypes`` of "allow"; drawing, where JAX fails, included."""
     with explicit_x64_dtypes("allow"):
-        scope = {**globals(), "a": jnp.arange(3, dtype="float64"), "i": jnp.arange(3, dtype="int64")}
+        scope = {**SCOPE, "a": jnp.arange(3, dtype="float64"), "i": jnp.arange(3, dtype="int64")}
         assert eval(text, scope).dtype == ALLOWED[text]
 
 

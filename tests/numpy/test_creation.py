@@ -14,6 +14,7 @@ from pullback.core.errors import (
     AllocationError,
     ConcretizationTypeError,
     DtypeError,
+    DtypeTruncationWarning,
     OperandError,
     ShapeError,
 )
@@ -119,7 +120,8 @@ def test_constant_arrays(name: str) -> None:
         np.testing.assert_array_equal(make(shape), getattr(np, name if name != "empty" else "zeros")(shape))
         assert make(shape).dtype == np.float32
     assert make(2, "bfloat16").dtype == pnp.bfloat16
-    assert make(2, np.float64).dtype == np.float32
+    with pytest.warns(DtypeTruncationWarning):
+        assert make(2, np.float64).dtype == np.float32
     np.testing.assert_array_equal(like(pnp.arange(3)), np.full(3, FILLED[name]))
     assert like(pnp.arange(3)).dtype == np.int32
     assert kind(like(1.0)) == "float32*"
@@ -233,7 +235,8 @@ def test_scalar_types_make_arrays_and_stand_for_dtypes() -> None:
     x: Any = pnp.float32([1, 2])
     assert kind(x) == "float32"
     assert (pnp.float32(1).dtype, pnp.int8(5).dtype, pnp.bool_(2).dtype) == (np.float32, np.int8, np.bool_)
-    assert pnp.float64(1).dtype == np.float32
+    with pytest.warns(DtypeTruncationWarning):
+        assert pnp.float64(1).dtype == np.float32
     assert np.dtype(pnp.float32) == pnp.float32 == np.dtype("float32")
     assert hash(pnp.float32) == hash(np.float32)
     assert pnp.float32 != pnp.float64

@@ -17,12 +17,14 @@ class Failure(NamedTuple):
       failed: booleans of any shape: where it failed.
       message: a template for ``str.format``, which takes ``payload``.
       payload: values that say more, each of the shape of ``failed`` or of no axes.
+      meant: whether the user said what is to become of it, by the mode of an index.
     """
 
     category: type[CheckError]
     failed: Any
     message: str
     payload: Sequence[Any] = ()
+    meant: bool = False
 
 
 checks = RuleKind("checks")

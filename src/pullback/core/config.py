@@ -21,7 +21,8 @@ from pullback.core.switches import REFUSED, WITHOUT_EFFECT
 _MEANING = (
     "enable_x64", "explicit_x64_dtypes", "threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion",
     "default_device", "platforms", "disable_jit", "debug_nans", "debug_infs", "default_matmul_precision",
-    "enable_custom_prng", "context_mesh", "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
+    "check_indices", "check_static_indices", "error_checking_behavior_oob", "enable_custom_prng", "context_mesh",
+    "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
 )  # fmt: skip
 """The switches on which it depends what a compiled program does."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
@@ -37,6 +38,7 @@ PRECISIONS = {
 """How exactly matrices are multiplied, by the names of the switch, as the compiler calls it."""
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "explicit_x64_dtypes": ("warn", "error", "allow"),
+    "error_checking_behavior_oob": ("ignore", "raise"),
     "default_matmul_precision": tuple(PRECISIONS),
     "default_prng_impl": ("threefry2x32", "rbg", "unsafe_rbg"),
     **dict.fromkeys(_GUARDS, _LEVELS),
@@ -105,6 +107,9 @@ class Config(threading.local):
     compile_at_exit: str = "leave"
     debug_nans: bool = False
     debug_infs: bool = False
+    check_indices: bool = False
+    check_static_indices: bool = False
+    error_checking_behavior_oob: str = "ignore"
     check_custom_rules: bool = False
     check_tracer_leaks: bool = False
     debug_key_reuse: bool = False
@@ -162,6 +167,11 @@ class Config(threading.local):
     def values(self) -> dict[str, Any]:
         """All switches with their values in this thread."""
         return {name: getattr(self, name) for name in _DEFAULTS}
+
+    @property
+    def indices_are_checked(self) -> bool:
+        """Whether an index that is out of range is an error: see :func:`check_indices`."""
+        return self.check_indices or self.error_checking_behavior_oob == "raise"
 
     @property
     def x64_enabled(self) -> bool:
@@ -413,6 +423,31 @@ def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which an operation that returns an infinity raises ``FloatingPointError``, naming it and the line."""
     return override("debug_infs", bool(new_val))
+
+
+def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
+    """A block in which an index that is out of range is an error, which says which, where, and how large the axis is.
+
+    It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
+    ``mode``, which would say what is meant, and slices at computed places (``lax.dynamic_slice``, ...), which are moved
+    inside otherwise. Eager and compiled, in loops, derivatives and mapped functions; not in what was compiled ahead of
+    time. Slices in Python's notation end at the end of the axis, as in Python. A compiled program is another one, which
+    also returns whether an index was out of range, and is waited for. JAX's ``jax_error_checking_behavior_oob`` of
+    ``"raise"`` is the same; its ``jax_check_static_indices`` is about indices that are known in Python.
+
+    >>> import pullback.numpy as pnp
+    >>> with check_indices():
+    ...     pnp.arange(4)[7]
+    Traceback (most recent call last):
+        ...
+    pullback.core.errors.OutOfBoundsError: index 7 is out of bounds for axis 0 with size 4, in x[7] ...
+    """
+    return override("check_indices", bool(new_val))
+
+
+def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
+    """A block in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
+    return override("check_static_indices", bool(new_val))
 
 
 def masked_zeros(new_val: bool = True) -> Any:

@@ -75,6 +75,7 @@ PullbackError
 │   ├── NanCheckError                        an operation that returned a NaN
 │   ├── DivisionCheckError                   a division by zero
 │   └── IndexCheckError                      an index out of bounds
+│       └── OutOfBoundsError (IndexError)    the same, where check_indices looks for that
 ├── UnhandledCheckError (ValueError)         a check in a traced function that checkify does not see
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
@@ -461,6 +462,10 @@ class DivisionCheckError(CheckError):
 
 class IndexCheckError(CheckError):
     """An operation was given an index that is out of bounds."""
+
+
+class OutOfBoundsError(IndexCheckError, IndexingError):
+    """An index is out of range, where ``check_indices`` or ``check_static_indices`` looks for that."""
 
 
 class UnhandledCheckError(PullbackError, ValueError):

@@ -120,10 +120,8 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
 
 _CHECKS = "would add checks to compiled programs; `debug_nans`, and `lax` in eager code, have some"
 REFUSED: dict[str, tuple[Any, str]] = {
-    "check_static_indices": (False, "would make indices that are out of range errors; they are clamped or dropped"),
     "error_checking_behavior_divide": ("ignore", _CHECKS),
     "error_checking_behavior_nan": ("ignore", _CHECKS),
-    "error_checking_behavior_oob": ("ignore", _CHECKS),
     "high_dynamic_range_gumbel": (False, "would change the numbers of `random.gumbel`, which has the argument `mode`"),
     "no_execution": (False, "would forbid to run programs"),
 }

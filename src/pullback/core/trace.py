@@ -719,9 +719,19 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     switches = {**vars(Config), **own}
     quickest = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
     found = _checked if switches["debug_nans"] or switches["debug_infs"] else quickest
-    if not switches["debug_key_reuse"]:
-        return found
-    return WATCHED if _watch_keys is None else _watching_keys.setdefault(found, _watch_keys(found))
+    if switches["check_indices"] or switches["error_checking_behavior_oob"] == "raise":
+        found = _wrapped(found, _watch_indices)
+    return _wrapped(found, _watch_keys) if switches["debug_key_reuse"] else found
+
+
+def _wrapped(inner: EvalTrace, make: Callable[[EvalTrace], EvalTrace] | None) -> EvalTrace:
+    """The trace that ``make`` makes of another one; ``WATCHED`` before the floor that has it is there."""
+    if make is None:
+        return WATCHED
+    found = _wrappers.get((inner, make))
+    if found is None:
+        found = _wrappers[inner, make] = make(inner)
+    return found
 
 
 class SwitchedThread:
@@ -782,12 +792,23 @@ def watch_keys_by(make: Callable[[EvalTrace], EvalTrace]) -> None:
     _obey_all(True)
 
 
+def watch_indices_by(make: Callable[[EvalTrace], EvalTrace]) -> None:
+    """Set what makes the trace that looks for indices that are out of range, of one that evaluates."""
+    global _watch_indices
+    _watch_indices = make
+    _obey_all(True)
+
+
 _watch_keys: Callable[[EvalTrace], EvalTrace] | None = None
-_watching_keys: dict[EvalTrace, EvalTrace] = {}
+_watch_indices: Callable[[EvalTrace], EvalTrace] | None = None
+_wrappers: dict[tuple[EvalTrace, Callable[[EvalTrace], EvalTrace]], EvalTrace] = {}
 _lock = threading.Lock()
 renewed(globals(), "_lock", threading.Lock)
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
 array.is_recording = lambda: not state.trace.eager
-for _name in ("debug_nans", "debug_infs", "debug_key_reuse", "numpy_rank_promotion"):
+for _name in (
+    "debug_nans", "debug_infs", "debug_key_reuse", "check_indices", "error_checking_behavior_oob",
+    "numpy_rank_promotion",
+):  # fmt: skip
     observe(_name, _obey_all)

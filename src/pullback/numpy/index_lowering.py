@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dtypes, source
 from pullback.core.array import Array, ArrayImpl, PlacedArray, is_at_home, refuse_masked
+from pullback.core.config import config
 from pullback.core.errors import (
     IndexingError,
     IndexKindError,
     NonConcreteBooleanIndexError,
     OperandError,
+    OutOfBoundsError,
     ShapeError,
     TracerIntegerConversionError,
 )
-from pullback.core.trace import Tracer
+from pullback.core.trace import Tracer, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import listed
 from pullback.primitives import elementwise as ops
@@ -187,6 +189,36 @@ def _mask_entries(mask: Any, shape: Shape, index: Any) -> Sequence[Any]:
             f"of shape {shape} in x[{quote(index)}]"
         )
     return mask.nonzero()
+
+
+def require_in_range(index: Any, shape: Shape, wrap: bool = True) -> None:
+    """Refuse positions that are known and out of range, where a switch asks for that.
+
+    Raises:
+      OutOfBoundsError: one is (an IndexError and a ValueError).
+    """
+    if not (config.indices_are_checked or config.check_static_indices):
+        return
+    entries, sizes = parse(index, shape)
+    for axis, (e, n) in enumerate(zip(_of_axes(entries), sizes, strict=True)):
+        if type(e) is int or isinstance(e, np.ndarray):
+            require_positions(e, n, axis, f"x[{quote(index)}] of an array of shape {shape}", wrap)
+
+
+def require_positions(positions: Any, size: int, axis: int, where: str, wrap: bool = True) -> None:
+    """Refuse positions along an axis, an int or an array of NumPy's, of which one is out of range."""
+    values = np.asarray(positions)
+    outside = values[(values >= size) | (values < (-size if wrap else 0))]
+    if outside.size:
+        raise OutOfBoundsError(
+            f"index {outside.flat[0]} is out of bounds for axis {axis} with size {size}, in {where}, at "
+            f"{source.describe(state.source_loc or source.here())}"
+        )
+
+
+def unless_checked(mode: Any) -> Any:
+    """The mode of an index for which the user gave one, or None: where indices are checked, there is a promise."""
+    return GatherScatterMode.PROMISE_IN_BOUNDS if mode is None and config.indices_are_checked else mode
 
 
 # Basic indices -----------------------------------------------------------------------------------------------------
@@ -437,6 +469,8 @@ def read(
       unique: a promise that nothing is selected twice.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
+    if mode is None or mode is GatherScatterMode.PROMISE_IN_BOUNDS:
+        require_in_range(index, x.shape, wrap)
     if is_at_home(index) and mode is None and wrap:
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
@@ -512,6 +546,9 @@ def write(
       unique: a promise that nothing is selected twice.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
+    if mode is None:
+        require_in_range(index, x.shape, wrap)
+        mode = unless_checked(mode)
     low, sizes = lowered(index, x.shape, wrap)
     check_fits(value.shape, low.full_shape, index)
     if 0 in low.shape:

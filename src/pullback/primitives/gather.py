@@ -213,4 +213,4 @@ def _gather_checks(
     if mode is GatherScatterMode.CLIP:
         return []
     axes = dimension_numbers.start_index_map
-    return out_of_bounds(x.shape, indices, axes, [slice_sizes[a] for a in axes])
+    return out_of_bounds(x.shape, indices, axes, [slice_sizes[a] for a in axes], mode)

@@ -111,7 +111,7 @@ def _checks(
     if mode is GatherScatterMode.CLIP:
         return []
     axes, sizes = dimension_numbers.scatter_dims_to_operand_dims, _sizes(x.shape, updates.shape, dimension_numbers)
-    return out_of_bounds(x.shape, indices, axes, [sizes[a] for a in axes])
+    return out_of_bounds(x.shape, indices, axes, [sizes[a] for a in axes], mode)
 
 
 @functools.lru_cache(maxsize=4096)

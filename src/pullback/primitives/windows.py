@@ -161,7 +161,9 @@ def check_indices(name: str, indices: Any) -> None:
         raise DtypeError(f"{name} takes integers as indices, got {got}")
 
 
-def out_of_bounds(shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int]) -> list[Failure]:
+def out_of_bounds(
+    shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int], mode: GatherScatterMode | None = None
+) -> list[Failure]:
     """What checks find of windows: where the first is that is not inside an array.
 
     Args:
@@ -169,6 +171,7 @@ def out_of_bounds(shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequen
       indices: index vectors along the last axis.
       axes: the axis of the array that each component indexes.
       sizes: the size of the window along each of these.
+      mode: of the gather or scatter.
     """
     if not axes:
         return []
@@ -184,7 +187,7 @@ def out_of_bounds(shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequen
         f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis {{}} with size {{}}."
     )
     numbers = of_vectors(axes, np.int32), of_vectors([min(shape[a], 2**31 - 1) for a in axes], np.int32)
-    return [Failure(IndexCheckError, failed, message, (indices, *numbers))]
+    return [Failure(IndexCheckError, failed, message, (indices, *numbers), mode is GatherScatterMode.FILL_OR_DROP)]
 
 
 def host_indices(name: str, indices: Any) -> Any:

@@ -18,7 +18,14 @@ import numpy as np
 from pullback.core import dtypes, source, tree
 from pullback.core.array import host_value, scalar_array, typeof
 from pullback.core.check_rules import Failure, checked_program, checks
-from pullback.core.errors import CheckError, FailedCheckError, MissingRuleError, NanCheckError
+from pullback.core.errors import (
+    CheckError,
+    FailedCheckError,
+    IndexCheckError,
+    MissingRuleError,
+    NanCheckError,
+    OutOfBoundsError,
+)
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.linear import LinearTracer
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, recorders, state
@@ -152,6 +159,8 @@ class CheckTrace(Trace):
             for failure in rule(results, *args, **params):
                 if failure.category in self.errors:
                     self._fail(failure)
+                elif OutOfBoundsError in self.errors and failure.category is IndexCheckError and not failure.meant:
+                    self._fail(failure._replace(category=OutOfBoundsError))
         if NanCheckError not in self.errors or primitive.name in PASSES_NAN:
             return
         for x in results if primitive.multiple_results else (results,):

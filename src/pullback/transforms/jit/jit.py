@@ -124,7 +124,8 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        if state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]:
+        whole = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]
+        if whole and not config.indices_are_checked:
             if self._plain and not kwargs:
                 self._nested = call.nested
             kinds = list(map(signature_of, leaves))
@@ -140,7 +141,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 closed = self._trace(call, list(map(aval_of, kinds))).jaxpr
                 return state.bottom.run_program(closed, leaves, lambda: entry.run(leaves))
             return entry.run(leaves, list(call.refs.values())) if call.refs else entry.run(leaves)
-        if self._options.compiler_options:
+        if self._options.compiler_options and not whole:
             raise ArgumentError(
                 f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
                 "function that is compiled by itself, but it was called within a transformation "

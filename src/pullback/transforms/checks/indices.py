@@ -1,0 +1,80 @@
+"""Indices that are out of range, as the switch ``check_indices`` looks for them.
+
+What NumPy indexes it checks itself. What is left gets to the bottom of the traces: gathers, scatters and slices at
+computed places, and programs that hold some. There a thread with the switch on has a trace that looks at these by
+``checkify``'s rules, and raises what they find: a compiled program returns its failure beside its results. It is as
+``quick`` as what evaluates without it, so that other operations cost what they did.
+
+Where indices are known in Python, ``numpy/index_lowering`` has looked before, and quotes them as they were written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.array import host_value
+from pullback.core.check_rules import checked_program, checks
+from pullback.core.errors import OutOfBoundsError
+from pullback.core.trace import EvalTrace, Primitive, state, watch_indices_by
+from pullback.transforms.checks.report import Failures
+from pullback.transforms.checks.trace import CheckTrace, Errors
+
+_WANTED: Errors = frozenset({OutOfBoundsError})
+
+
+class IndexTrace(EvalTrace):
+    """Evaluates, and raises an error for an index that is out of range.
+
+    Attributes:
+      inner: the trace that evaluates.
+    """
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: EvalTrace) -> None:
+        super().__init__(None)
+        self.quick = inner.quick
+        self.inner = inner
+
+    @property
+    def looks(self) -> bool:  # type: ignore[override]
+        return self.inner.looks
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if checks.of(primitive) is None and checked_program.of(primitive) is None:
+            return self.inner.process(primitive, args, params)
+        before = state.trace, state.bottom
+        state.trace = state.bottom = self.inner
+        try:
+            trace = CheckTrace(self.inner, primitive, _WANTED, False)
+            results = trace.run(trace.process, primitive, args, params)
+            found = trace.total()
+            if found is not None:
+                _raise(found)
+            return results
+        finally:
+            state.trace, state.bottom = before
+
+
+def _raise(found: Failures) -> None:
+    code = int(host_value(found.code))
+    if not code:
+        return
+    check = found.checks[code - 1]
+    values = [found.payload[i] for i in check.slots]
+    index, _, size = (int(np.asarray(host_value(x))) for x in values)
+    text = str(check.error(values))
+    if index < 0:
+        text += f"\nA position that counts from the end is shown from the start: {index - size} as it was written."
+    raise OutOfBoundsError(text)
+
+
+def _watching(inner: EvalTrace) -> EvalTrace:
+    from pullback.transforms.checks import programs  # noqa: F401  (the rules of programs, which most processes never need)
+
+    return IndexTrace(inner)
+
+
+watch_indices_by(_watching)
