@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +21,7 @@ from pullback import (
     hessian,
     jacfwd,
     jacrev,
+    jit,
     jvp,
     linear_transpose,
     linearize,
@@ -27,6 +32,7 @@ from pullback import (
 )
 from pullback.core import source
 from pullback.core.config import override
+from pullback.core.errors import ShapeError
 from pullback.core.trace import EVAL, state
 
 x3 = jnp.asarray([1.0, 2.0, 3.0])
@@ -189,3 +195,83 @@ def test_names_and_signatures_are_those_of_the_function() -> None:
         assert inspect.signature(function) == inspect.signature(named)
     assert (vjp.__name__, vjp.__module__) == ("vjp", "pullback.transforms.derivatives.grad")
     assert vjp.__globals__["__name__"] == "pullback.transforms.derivatives.grad"
+
+
+# Of operations, which have no boundary -------------------------------------------------------------------------------
+
+MISTAKES = {
+    "jnp.ones(3) @ jnp.ones(4)": "ShapeError: matmul requires contracting dimensions to have the same shape",
+    "jnp.ones(3).reshape(2, 2)": "ShapeError: cannot reshape an array of shape (3,)",
+    "jnp.einsum('ij,jk', jnp.ones((2, 3)), jnp.ones((2, 3)))": "ShapeError: einsum: the sizes of the index 'j'",
+    "jnp.ones(3) + jnp.ones(4)": "ShapeError: add got incompatible shapes",
+    "pullback.tree.map(lambda x: 1 / 0, [1])": "ZeroDivisionError: division by zero",
+    "[1, 2] @ jnp.ones(2)": "OperandError: unsupported operand for @",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_what_ends_a_program_is_shown_without_our_frames(text: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"import pullback, pullback.numpy as jnp\n\ndef main():\n    {text}\n\nmain()\n")
+    for switch, hidden in (("auto", True), ("off", False)):
+        environment = {**os.environ, "PULLBACK_TRACEBACK_FILTERING": switch}
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, env=environment)
+        assert done.returncode == 1
+        assert MISTAKES[text] in done.stderr.splitlines()[-1]
+        assert (f"{os.sep}pullback{os.sep}" not in done.stderr.replace(str(tmp_path), "")) is hidden
+        if hidden:
+            assert "During handling of the above exception" not in done.stderr
+            assert done.stderr.count("File ") <= 3  # the module, main, and a function within it
+
+
+def test_an_error_of_the_users_is_still_told_of_as_the_context() -> None:
+    def f() -> None:
+        try:
+            raise KeyError("the user's")
+        except KeyError:
+            jnp.ones(3) + jnp.ones(4)
+
+    with pytest.raises(ShapeError) as caught:
+        f()
+    assert isinstance(caught.value.__context__, KeyError)
+    with pytest.raises(ShapeError) as caught:
+        jnp.ones(3) + jnp.ones(4)
+    assert caught.value.__context__ is None
+
+
+def test_another_hook_is_called_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "excepthook", lambda *args: seen.append(args))
+    source.hide_when_uncaught()
+    with pytest.raises(ShapeError) as caught:
+        jnp.reshape(jnp.ones(3), (2, 2))
+    error = caught.value
+    assert len(list(traceback.walk_tb(error.__traceback__))) > 1
+    sys.excepthook(type(error), error, error.__traceback__)
+    ((kind, value, tb),) = seen
+    assert (kind, value, len(list(traceback.walk_tb(tb)))) == (ShapeError, error, 1)
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert seen[1][0] is KeyboardInterrupt
+
+
+def test_ipython_shows_errors_without_our_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks the error for its lines, and hides nothing by itself."""
+
+    class Shell:
+        class InteractiveTB:
+            @staticmethod
+            def structured_traceback(kind: Any, error: Any, tb: Any) -> list[str]:
+                return [kind.__name__, *[frame.f_code.co_name for frame, _ in traceback.walk_tb(tb)]]
+
+    monkeypatch.setitem(sys.modules, "IPython", type("IPython", (), {"get_ipython": staticmethod(lambda: Shell)}))
+    with pytest.raises(ShapeError) as caught:
+        jnp.reshape(jnp.ones(3), (2, 2))
+    here = "test_ipython_shows_errors_without_our_frames"
+    assert caught.value._render_traceback_() == ["ShapeError", here]
+
+
+def test_a_product_in_a_program_is_called_what_the_user_wrote() -> None:
+    for f, name in ((lambda a, b: a @ b, "matmul"), (jnp.dot, "dot"), (jnp.matmul, "matmul")):
+        for g in (f, jit(f), grad(lambda a, b, f=f: f(a, b).sum())):
+            with pytest.raises(ShapeError, match=f"^{name} requires"):
+                g(jnp.ones(3), jnp.ones(4))

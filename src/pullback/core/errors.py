@@ -104,6 +104,16 @@ class PullbackError(Exception):
 
     trace: object = None
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of the error: its traceback, without Pullback's own frames."""
+        from IPython import get_ipython
+
+        from pullback.core.source import hide_internal_frames
+
+        hide_internal_frames(self)
+        shown: list[str] = get_ipython().InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
+        return shown
+
 
 class ConcretizationTypeError(PullbackError, TypeError):
     """A traced value was used where a concrete value is needed."""

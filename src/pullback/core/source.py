@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import inspect
@@ -238,7 +239,37 @@ def hide_internal_frames(error: Exception) -> None:
     keeps all.
     """
     if config.traceback_filtering != "off":
-        error.__traceback__ = _without_internal_frames(error.__traceback__, isinstance(error, PullbackError))
+        ours = isinstance(error, PullbackError)
+        error.__traceback__ = _without_internal_frames(error.__traceback__, ours)
+        while ours and error.__context__ is not None and _is_all_internal(error.__context__.__traceback__):
+            error.__context__ = error.__context__.__context__  # what NumPy said, which our error says better
+
+
+def _is_all_internal(tb: TracebackType | None) -> bool:
+    while tb is not None:
+        if not is_hidden(tb.tb_frame.f_code.co_filename):
+            return False
+        tb = tb.tb_next
+    return True
+
+
+def hide_when_uncaught() -> None:
+    """Have what ends a program shown without Pullback's own frames, wherever it was raised.
+
+    At the boundary of a transformation they are taken out when the error passes it. Operations have no such boundary,
+    which would cost each call some time.
+    """
+    show = sys.excepthook
+
+    @functools.wraps(show)
+    def hook(kind: type[BaseException], error: BaseException, tb: TracebackType | None) -> None:
+        if isinstance(error, Exception) and tb is error.__traceback__:
+            with contextlib.suppress(Exception):  # the error is to be shown in any case
+                hide_internal_frames(error)
+                tb = error.__traceback__
+        show(kind, error, tb)
+
+    sys.excepthook = hook
 
 
 def _without_internal_frames(tb: TracebackType | None, even_the_last: bool) -> TracebackType | None:

@@ -83,7 +83,10 @@ def dot(
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
             numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
             if numbers is not None:
-                return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
+                try:
+                    return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
+                except ShapeError as error:
+                    raise _said_of("dot", error) from None
     a, b, dtype = _operands("dot", a, b, preferred_element_type)
     return _as(_dot(a, b, max(len(b.shape) - 2, 0)), dtype)
 
@@ -99,11 +102,19 @@ def _at_once(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
         return None
 
 
+def _said_of(name: str, error: ShapeError) -> ShapeError:
+    """An error of ``dot_general``, which the user did not write, as one of the function that calls it."""
+    return ShapeError(str(error).replace("dot_general", name, 1))
+
+
 def _dot(a: Any, b: Any, axis: int) -> Any:
     """The contraction of the last axis of ``a`` with one of ``b``, or the product with a scalar."""
     if not a.shape or not b.shape:
         return ops.mul(a, b)
-    return dot_general_p.bind(a, b, dimension_numbers=(((len(a.shape) - 1,), (axis,)), ((), ())))
+    try:
+        return dot_general_p.bind(a, b, dimension_numbers=(((len(a.shape) - 1,), (axis,)), ((), ())))
+    except ShapeError as error:
+        raise _said_of("dot", error) from None
 
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
@@ -157,7 +168,10 @@ def matmul(
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
             numbers = _PRODUCTS.get((len(a.shape), len(b.shape)))
             if numbers is not None:
-                return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
+                try:
+                    return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
+                except ShapeError as error:
+                    raise _said_of("matmul", error) from None
     a, b, dtype = _operands("matmul", a, b, preferred_element_type)
     formula = _matmul_formula(a.shape, b.shape)
     return _as(contract(formula, (a, b)), dtype)

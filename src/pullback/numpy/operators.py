@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import source
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
@@ -43,17 +44,21 @@ def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = Fa
     other_half = _REFLECTED.get(name, name)
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) not in SCALARS and not isinstance(other, _PLAIN):
-            kind = type(other)
-            if hasattr(kind, "__jax_array__"):
-                return method(self, other.__jax_array__())
-            if kind.__module__ != "builtins":
-                if hasattr(kind, other_half) or not hasattr(kind, "__array__"):
+        try:
+            if type(other) not in SCALARS and not isinstance(other, _PLAIN):
+                kind = type(other)
+                if hasattr(kind, "__jax_array__"):
+                    return method(self, other.__jax_array__())
+                if kind.__module__ != "builtins":
+                    if hasattr(kind, other_half) or not hasattr(kind, "__array__"):
+                        return NotImplemented
+                elif name in ("__eq__", "__ne__") and not isinstance(other, (list, tuple, dict, set)):
                     return NotImplemented
-            elif name in ("__eq__", "__ne__") and not isinstance(other, (list, tuple, dict, set)):
-                return NotImplemented
-            raise _refusal(symbol, self, other)
-        return function(other, self) if reflected else function(self, other)
+                raise _refusal(symbol, self, other)
+            return function(other, self) if reflected else function(self, other)
+        except Exception as error:
+            source.hide_internal_frames(error)
+            raise
 
     return _named(method, name)
 
