@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import operator
 import pickle
+import pydoc
+import subprocess
+import sys
 import threading
 import warnings
 from typing import Any
@@ -13,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pullback
 import pullback.numpy as pnp
 from pullback import enable_x64, grad, jit, lax, make_jaxpr, random, vmap
 from pullback.core.array import Array
@@ -25,6 +30,7 @@ from pullback.core.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from pullback.numpy import methods
 
 BINARY = {
     function.__name__: function
@@ -308,3 +314,26 @@ def test_copies_and_protocols() -> None:
     assert x.block_until_ready() is x
     np.testing.assert_array_equal(pnp.float32(1).view("int32"), np.float32(1).view(np.int32))
     assert not np.asarray(x).flags.writeable
+
+
+# What help says of methods -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", methods._SAME)
+def test_a_method_has_the_signature_and_docstring_of_its_function(name: str) -> None:
+    """A notebook asks the object for them."""
+    function, method = getattr(pnp, name), getattr(pnp.ones(3), name)
+    parameters = list(inspect.signature(function).parameters.values())
+    assert list(inspect.signature(method).parameters.values()) == parameters[1:]
+    assert next(iter(inspect.signature(getattr(pullback.Array, name)).parameters)) == "self"
+    assert (inspect.getdoc(method) or "").endswith(inspect.getdoc(function) or "?")
+    assert "Args:" in pydoc.render_doc(method) or "Args:" not in (inspect.getdoc(function) or "")
+
+
+def test_asking_is_what_imports_the_functions() -> None:
+    code = (
+        "import pullback.numpy as pnp, sys, inspect; x = pnp.ones(3); name = 'pullback.numpy.reductions'; "
+        "before = name in sys.modules; s = str(inspect.signature(x.sum)); print(before, name in sys.modules, s)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("False True (axis: ")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -438,6 +439,50 @@ def _scalar(value: Any, what: str) -> Any:
     return value
 
 
+def _function(name: str) -> Any:
+    return getattr(importlib.import_module("pullback.numpy"), name)
+
+
+class _Signature(inspect.Signature):
+    """The parameters of a function of ``pullback.numpy`` as those of a method, found out when somebody asks."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _found(self) -> inspect.Signature:
+        found = inspect.signature(_function(self._name))
+        first, *others = found.parameters.values()
+        return found.replace(parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *others])
+
+    @property
+    def parameters(self) -> Any:
+        return self._found().parameters
+
+    @property
+    def return_annotation(self) -> Any:
+        return self._found().return_annotation
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        return self._found().replace(**changes)
+
+    def __reduce__(self) -> Any:
+        return _Signature, (self._name,)
+
+
+class _Docstring(str):
+    """A sentence, and what ``inspect.getdoc`` makes of it: the docstring of the function, found out when it asks."""
+
+    __slots__ = ("_name",)
+
+    def __new__(cls, name: str) -> _Docstring:
+        self = super().__new__(cls, f"As :func:`pullback.numpy.{name}`, of this array.")
+        self._name = name
+        return self
+
+    def expandtabs(self, tabsize: SupportsIndex = 8) -> str:  # by which ``inspect.cleandoc`` begins
+        return f"{self}\n\n{inspect.getdoc(_function(self._name))}"
+
+
 def attach() -> None:
     """Give ``Array`` its methods, properties and operators."""
     operators.attach()
@@ -445,7 +490,8 @@ def attach() -> None:
         method: Any = _numpy(name)
         method.__name__ = name
         method.__qualname__ = f"Array.{name}"
-        method.__doc__ = f"As :func:`pullback.numpy.{name}`, of this array."
+        method.__doc__ = _Docstring(name)
+        method.__signature__ = _Signature(name)
         setattr(Array, name, method)
     for source, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
         for name, attribute in vars(source).items():
