@@ -717,6 +717,10 @@ def from_numpy(x: Any) -> ArrayImpl:
         raise AllocationError(f"no memory for an array of shape {x.shape} and dtype {dtype}: {error}") from None
 
 
+operand_types: dict[type, Callable[[Any], Any]] = {}
+"""How values of users' own types become arrays, where they do not say so themselves (``jax.core`` registers some)."""
+
+
 def as_array(x: Any) -> Array:
     """An operand as an array: arrays as they are, Python numbers weakly typed, NumPy's values by a snapshot.
 
@@ -741,6 +745,8 @@ def as_array(x: Any) -> Array:
         return as_array(x.__jax_array__())
     if not isinstance(x, type) and _has_memory(x):
         return from_numpy(np.asarray(x))
+    if type(x) in operand_types:
+        return as_array(operand_types[type(x)](x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
     hint = " ref[...] reads what a reference holds." if isinstance(x, RefCell) else hint
     raise OperandError(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")

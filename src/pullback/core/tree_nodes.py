@@ -6,6 +6,7 @@ needs it, since importing it takes longer than all of a small gradient.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import operator
 import threading
@@ -177,10 +178,35 @@ def _load() -> None:
     with _loading:  # a signal handler of the user's may come here while the module is loaded
         if _module is not None:
             return
-        module = imported("optree")
+        module = _imported_to_stay()
         for cls in _nodes:
             _register_in(module, cls)
         _module = module
+
+
+def _imported_to_stay() -> Any:
+    """The module ``optree``, which does not forget lists, tuples and dictionaries at the end of the process.
+
+    It would do so before the user's functions at exit that were registered earlier, whose trees would have one leaf.
+    What it forgets is memory of its own, which the end of the process frees too. Where somebody else has imported it
+    before, its function cannot be found any more.
+    """
+    registered: list[Any] = []
+    register = atexit.register
+
+    def noting(function: Any, *args: Any, **kwargs: Any) -> Any:
+        registered.append(function)
+        return register(function, *args, **kwargs)
+
+    atexit.register = noting
+    try:
+        module = imported("optree")
+    finally:
+        atexit.register = register
+    for function in registered:
+        if type(getattr(function, "__self__", None)).__module__ == "pybind11_builtins":
+            atexit.unregister(function)
+    return module
 
 
 def native_flatten() -> Callable[..., Any]:

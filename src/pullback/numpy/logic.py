@@ -11,7 +11,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.annotations import HasShapeAndDtype
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype
 from pullback.core.array import SCALARS, Array, ArrayLike
 from pullback.core.config import config, numpy_dtype_promotion, numpy_rank_promotion
 from pullback.core.errors import ArgumentError, DtypeError, DtypeValueError, ShapeError
@@ -311,8 +311,8 @@ def iscomplex(x: ArrayLike) -> Array:
 
 
 @named
-def isrealobj(x: ArrayLike | HasShapeAndDtype) -> bool:
-    """Whether the dtype of an array, of nested lists, or of what has a shape and a dtype, is not complex.
+def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
+    """Whether a dtype, or that of an array, of nested lists, or of what has a shape and a dtype, is not complex.
 
     >>> import pullback.numpy as pnp
     >>> pnp.isrealobj(1 + 0j)
@@ -321,9 +321,8 @@ def isrealobj(x: ArrayLike | HasShapeAndDtype) -> bool:
     return not iscomplexobj(x)
 
 
-def iscomplexobj(x: ArrayLike | HasShapeAndDtype) -> bool:
-    """Whether the dtype of an array, of nested lists, or of what has a dtype, is complex; one of ours, such as
-    ``jnp.complex64``, counts as what has it.
+def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
+    """Whether a dtype, or that of an array, of nested lists, or of what has a shape and a dtype, is complex.
 
     >>> import pullback.numpy as pnp
     >>> pnp.iscomplexobj(1 + 0j)
@@ -331,10 +330,14 @@ def iscomplexobj(x: ArrayLike | HasShapeAndDtype) -> bool:
     """
     from pullback.numpy.creation import type_of
 
-    if x is None or isinstance(x, str):
+    if x is None:
         return False
-    known = x if callable(x) and isinstance(getattr(x, "dtype", None), np.dtype) else type_of("iscomplexobj", x)
-    return dtypes.is_complex(known.dtype)
+    own = getattr(x, "dtype", None)
+    if dtypes.is_dtype(own):
+        return dtypes.is_complex(own)
+    if isinstance(x, type) or dtypes.is_dtype(x):
+        return dtypes.is_complex(dtypes.exact_dtype(x))
+    return dtypes.is_complex(type_of("iscomplexobj", x).dtype)
 
 
 def _all(x: Any, value: bool) -> Any:

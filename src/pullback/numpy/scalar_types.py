@@ -22,7 +22,7 @@ from numpy import (  # the kinds of dtypes, for issubdtype
 )
 from numpy.exceptions import ComplexWarning
 
-from pullback.core import dtypes
+from pullback.core import dtypes, source
 from pullback.core.annotations import Axes, DTypeLike, HasShapeAndDtype
 from pullback.core.array import Array, ArrayLike
 from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
@@ -148,7 +148,8 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
     """The shape of an operand: an array, nested lists, or what has a shape and a dtype, as ``ShapeDtypeStruct`` has."""
     if isinstance(a, Array):
         return a.shape
-    if a is None:  # a scalar, as in NumPy, whose array of None has no axes
+    if a is None:  # as JAX, to which TensorFlow Probability leaves it
+        source.warn(f"{name} takes an array or a number, got None: an error in a future release", DeprecationWarning)
         return ()
     from pullback.numpy.creation import type_of
 

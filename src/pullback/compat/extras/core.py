@@ -1,9 +1,12 @@
 """``jax.core``: the names of it that are of higher floors here than ``pullback.core``."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from pullback.core.array import ArrayImpl, operand_types, typeof
 from pullback.core.dims import largest, smallest
 from pullback.core.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from pullback.core.trace import state
@@ -11,6 +14,28 @@ from pullback.transforms.debugging.compile_time import ensure_compile_time_eval 
 
 ParamDict = dict[str, Any]
 Value = Any
+
+
+class Handlers(dict[type, Callable[..., Any]]):
+    """What JAX does with operands of a type, for libraries that enter types of their own.
+
+    Args:
+      handler: what it does with NumPy's and Python's, and with arrays.
+      convert: makes arrays of values of types that are entered; None if what is entered with them does.
+    """
+
+    def __init__(self, handler: Callable[..., Any], convert: Callable[[Any], Any] | None = None) -> None:
+        numbers = [np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"]
+        super().__init__(dict.fromkeys((bool, int, float, complex, np.ndarray, *numbers, ArrayImpl), handler))
+        self._convert = convert
+
+    def __setitem__(self, kind: type, handler: Callable[..., Any]) -> None:
+        super().__setitem__(kind, handler)
+        operand_types.setdefault(kind, handler if self._convert is None else self._convert)
+
+
+pytype_aval_mappings = Handlers(typeof, np.asarray)
+"""For each type of operands what returns their abstract value. TensorFlow Probability enters its variables."""
 
 
 @contextmanager
@@ -63,4 +88,5 @@ __all__ = [
     "eval_context",
     "max_dim",
     "min_dim",
+    "pytype_aval_mappings",
 ]

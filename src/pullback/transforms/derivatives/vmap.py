@@ -153,6 +153,19 @@ def _is_axis(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
+of_their_own: set[type] = set()
+"""Classes whose objects are to be mapped in a way of their own, which there is not: see ``compat``."""
+
+
+def _refuse_those_of_their_own(fun: Any, args: PyTree) -> None:
+    for x in tree.leaves(args, is_leaf=lambda x: type(x) in of_their_own):
+        if type(x) in of_their_own:
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)}: an object of type {type(x).__name__} is mapped in a way of its own, by "
+                "batching.register_vmappable, which is not supported"
+            )
+
+
 def _arguments(
     fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
@@ -162,6 +175,8 @@ def _arguments(
     Leaves that are not mapped may be anything, functions for example, and stay what they are: where they are no arrays
     of ours, numbers stand for them among the arrays.
     """
+    if of_their_own:
+        _refuse_those_of_their_own(fun, (args, kwargs))
     leaves, in_tree = tree.flatten((args, kwargs))
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
     flat = FlatFunction(fun, in_tree, keywords=True)

@@ -41,3 +41,41 @@ class TypedNdArray(np.ndarray[Any, Any]):
 
 LiteralArray = TypedNdArray
 """The name in earlier releases, which jaxtyping and Equinox ask for first."""
+
+
+class _Typed:
+    """A number of Python's that knows its dtype; Pullback takes it as any other and makes none. Quax asks for them."""
+
+    dtype: np.dtype[Any]
+
+    def __new__(cls, value: Any, dtype: np.dtype[Any]) -> Any:
+        self: Any = cls.__mro__[2].__new__(cls, value)
+        self.dtype = np.dtype(dtype)
+        return self
+
+    @property
+    def aval(self) -> ShapedArray:
+        """Its type."""
+        return ShapedArray((), self.dtype, True)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()}, dtype={self.dtype.name})"
+
+    def __getnewargs__(self) -> tuple[Any, np.dtype[Any]]:
+        return type(self).__mro__[2](self), self.dtype  # type: ignore[call-arg]
+
+
+class TypedInt(_Typed, int):
+    """An integer of a dtype.
+
+    >>> TypedInt(2, np.dtype("int32")), TypedInt(2, np.dtype("int32")).aval
+    (TypedInt(2, dtype=int32), ShapedArray(i32[], weak_type=True))
+    """
+
+
+class TypedFloat(_Typed, float):
+    """A float of a dtype."""
+
+
+class TypedComplex(_Typed, complex):
+    """A complex number of a dtype."""

@@ -1,0 +1,1 @@
+"""``jax._src.numpy``: the way to its modules."""

@@ -1,0 +1,29 @@
+"""``jax.extend.backend``: the runtimes that compile and run programs. JAX MD and MuJoCo's MJX ask for platforms."""
+
+from typing import Any
+
+from pullback.backends import devices as _devices
+from pullback.compat.extras._src.xla_bridge import backends as backends
+from pullback.compat.extras._src.xla_bridge import get_backend as get_backend
+
+
+def get_default_device() -> _devices.Device:
+    """The device on which programs run whose operands are on none.
+
+    >>> get_default_device().platform
+    'cpu'
+    """
+    found: Any = _devices.default_device()
+    return found
+
+
+def backend_xla_version(platform: str | None = None) -> int | None:
+    """The version of XLA in the runtime of a platform, where that says it.
+
+    >>> isinstance(backend_xla_version(), (int, type(None)))
+    True
+    """
+    return getattr(get_backend(platform), "xla_version", None)
+
+
+__all__ = ["backend_xla_version", "backends", "get_backend", "get_default_device"]
