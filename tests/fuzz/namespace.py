@@ -1,0 +1,71 @@
+"""The names that the texts of programs may use: in double precision all inexact dtypes are the widest ones."""
+
+from __future__ import annotations
+
+import types
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+import pullback
+import pullback.image
+import pullback.scipy.linalg
+import pullback.scipy.signal
+import pullback.numpy as jnp
+from pullback import derivatives, image, lax, nn, ops, scipy, tree
+from pullback.custom_batching import custom_vmap
+from pullback.lax import linalg as lax_linalg
+from tests.fuzz import words
+
+DTYPES = {
+    "float32": (jnp.float32, jnp.float64),
+    "float16": (jnp.float16, jnp.float64),
+    "bfloat16": (jnp.bfloat16, jnp.float64),
+    "complex64": (jnp.complex64, jnp.complex128),
+    "int32": (jnp.int32, jnp.int32),
+    "int16": (jnp.int16, jnp.int16),
+    "int8": (jnp.int8, jnp.int8),
+    "uint8": (jnp.uint8, jnp.uint8),
+    "uint32": (jnp.uint32, jnp.uint32),
+    "bool_": (jnp.bool_, jnp.bool_),
+}
+"""In single and in double precision."""
+
+PUBLIC = {
+    "np": np, "jnp": jnp, "lax": lax, "nn": nn, "ops": ops, "image": image, "scipy": scipy, "tree": tree, "pullback": pullback,
+    "import_module": import_module, "iter_modules": iter_modules, "lax_linalg": lax_linalg,
+    "derivatives": derivatives, "custom_vmap": custom_vmap,
+    **{
+        name: getattr(pullback, name)
+        for name in (
+            "P checkpoint custom_jvp custom_vjp fwd_and_bwd grad hessian jacfwd jacrev jit jvp linearize make_mesh"
+            " masked_zeros new_ref shard_map value_and_grad vjp vmap".split()
+        )
+    },
+    **{
+        name: getattr(derivatives, name)
+        for name in (
+            "derivative_tensor forward_laplacian hvp jet jvp_from_vjp laplacian preaccumulate sparse_hessian"
+            " sparse_jacobian taylor vjp_from_jvp".split()
+        )
+    },
+}  # fmt: skip
+"""What texts use of the public API."""
+
+WORDS = {name: f for name, f in vars(words).items() if isinstance(f, types.FunctionType) and f.__module__ == words.__name__}
+
+
+@cache
+def names(double: bool) -> dict[str, Any]:
+    """The namespace of a precision; the words are made anew in it."""
+    space: dict[str, Any] = {**PUBLIC, **{name: both[double] for name, both in DTYPES.items()}}
+    from tests.fuzz import rows
+
+    for name, f in WORDS.items():
+        space[name] = types.FunctionType(f.__code__, space, name, f.__defaults__)
+    space["row"] = rows.function
+    space["primitive"] = lambda name: rows.primitives()[name]  # which looks once
+    return space

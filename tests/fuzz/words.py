@@ -1,0 +1,230 @@
+"""What the texts of programs say besides the public API: a printed program has the sources of those that it uses."""
+
+# ruff: noqa: F821
+# The names of dtypes are those of the precision in which a program is evaluated: ``namespace``.
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+import numpy as np
+
+import pullback.numpy as jnp
+import pullback.primitives
+from pullback import custom_jvp, custom_vjp, jvp, lax, new_ref, tree, vjp, vmap
+from pullback.custom_batching import custom_vmap
+
+
+def array(values, dtype):
+    """An array of numbers, or of pairs where the dtype is complex."""
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        pairs = np.asarray(values, np.float64)
+        values = pairs[..., 0] + 1j * pairs[..., 1]
+    return jnp.array(values, dtype)
+
+
+def spread(x, shape, low, high, dtype):
+    """Numbers between two, of a shape and a dtype, as different as those of x allow."""
+    size = int(np.prod(shape))
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        x = x.astype(float32)
+    if x.shape != shape:
+        x = x.ravel()[np.arange(size) % x.size].reshape(shape)
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        re, im = (x.real, x.imag) if jnp.iscomplexobj(x) else (x, 1 - x)
+        return lax.complex(*(between(part, size, low, high).astype(dtype(0).real.dtype) for part in (re, im)))
+    x = x.real if jnp.iscomplexobj(x) else x
+    if jnp.issubdtype(dtype, jnp.floating):
+        return between(x, size, low, high).astype(dtype)
+    if dtype == jnp.bool_:
+        return jnp.sin(3 * x) > 0
+    low, high = np.floor(3 * low), np.ceil(3 * high)
+    return jnp.floor(between(x, size, max(low, 0) if jnp.issubdtype(dtype, jnp.unsignedinteger) else low, high)).astype(dtype)
+
+
+def between(x, size, low, high):
+    """A smooth function of x, another one for each element, to the numbers between two."""
+    shifts = np.arange(size).reshape(x.shape) * 0.7
+    return (low + high) / 2 + (high - low) / 2.02 * jnp.sin(x + shifts.astype(x.dtype))
+
+
+def like(y, x):
+    """A value of the shape and dtype of x, that is made of y."""
+    y = jnp.asarray(y)
+    if y.shape != x.shape:
+        y = y.ravel()[np.arange(x.size) % y.size].reshape(x.shape)
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        if jnp.iscomplexobj(y):
+            return (y / (1 + abs(y)) if jnp.iscomplexobj(x) else jnp.sin(y.real)).astype(x.dtype)
+        return jnp.sin(y).astype(x.dtype) if jnp.issubdtype(y.dtype, jnp.inexact) else y.astype(x.dtype)
+    if jnp.issubdtype(y.dtype, jnp.inexact):
+        y = jnp.floor(3 * jnp.sin(y.real)).astype(jnp.int32)
+    return (y != 0) if x.dtype == jnp.bool_ else (y % 5 if y.dtype != jnp.bool_ else y).astype(x.dtype)
+
+
+def total(y):
+    """A real number that depends on all of y, and on no part of it linearly."""
+    y = y.real + y.imag * y.real if jnp.iscomplexobj(y) else y
+    return jnp.sum(jnp.sin(y))
+
+
+def sized(x):
+    """The real part of an inexact array."""
+    return x.real if jnp.iscomplexobj(x) else x
+
+
+def strong(x):
+    """The same value, of no weak type."""
+    return lax.convert_element_type(x, x.dtype)
+
+
+def truth(x):
+    """A condition."""
+    return jnp.sum(jnp.cos(2 * sized(x).astype(float32))) > 0
+
+
+def choice(x, count):
+    """An index below a number."""
+    return jnp.floor(7 * abs(jnp.sum(sized(x).astype(float32)))).astype(jnp.int32) % count
+
+
+# Functions with rules of their own, which are those that they have anyway ------------------------------------------------
+
+
+def with_jvp(f):
+    g = custom_jvp(f)
+    g.defjvp(lambda primals, tangents: jvp(f, primals, tangents))
+    return g
+
+
+def with_vjp(f):
+    g = custom_vjp(f)
+    g.defvjp(lambda *xs: (f(*xs), xs), lambda xs, ct: vjp(f, *xs)[1](ct))
+    return g
+
+
+def with_vmap(f):
+    g = custom_vmap(f)
+    g.def_vmap(lambda n, mapped, *xs: (vmap(f, in_axes=[0 if m else None for m in mapped], axis_size=n)(*xs), True))
+    return g
+
+
+def by_reference(f, x, c):
+    """Two steps of x = like(f(x, c), x), in a reference."""
+    r = new_ref(x)
+
+    def step(i, n):
+        r[...] = like(f(r[...], c), x)
+        return n + 1
+
+    lax.fori_loop(0, 2, step, 0)
+    return r[...]
+
+
+# Plain means -----------------------------------------------------------------------------------------------------------
+
+
+def repeated(f, x, times):
+    for k in range(times):
+        x = f(k, x)
+    return x
+
+
+def scanned(f, carry, xs, reverse, which):
+    """What scan returns: the carry for 0, the stacked results for 1."""
+    rows = []
+    for k in range(len(xs))[:: -1 if reverse else 1]:
+        carry, y = f(carry, xs[k])
+        rows.append(y)
+    return jnp.stack(rows[::-1] if reverse else rows) if which else carry
+
+
+def mapped(f, axes, out_axis, *xs):
+    """What vmap returns."""
+    (size,) = {x.shape[a] for x, a in zip(xs, axes) if a is not None}
+    pick = lambda x, a, k: x if a is None else x[(slice(None),) * a + (k,)]
+    return jnp.stack([f(*(pick(x, a, k) for x, a in zip(xs, axes))) for k in range(size)], out_axis)
+
+
+def accumulated(f, xs, axis, reverse):
+    rows = [xs[(slice(None),) * axis + (k,)] for k in range(xs.shape[axis])]
+    rows = rows[::-1] if reverse else rows
+    for k in range(1, len(rows)):
+        rows[k] = f(rows[k - 1], rows[k])
+    return jnp.stack(rows[::-1] if reverse else rows, axis)
+
+
+def basis(x):
+    return list(jnp.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape))
+
+
+def gradient(f, x):
+    """The gradient by forward mode."""
+    return jnp.stack([jvp(f, (x,), (e,))[1] for e in basis(x)]).reshape(x.shape)
+
+
+def jacobian_rows(f, x):
+    """The Jacobian by reverse mode, without vmap."""
+    y, pull = vjp(f, x)
+    return jnp.stack([pull(e)[0] for e in basis(y)]).reshape(y.shape + x.shape)
+
+
+def jacobian_columns(f, x):
+    """The Jacobian by forward mode, without vmap."""
+    columns = jnp.stack([jvp(f, (x,), (e,))[1] for e in basis(x)], -1)
+    return columns.reshape(columns.shape[:-1] + x.shape)
+
+
+def second_derivatives(f, x):
+    """The Hessian by forward mode twice."""
+    return gradient_of_each(lambda x: gradient(f, x), x)
+
+
+def gradient_of_each(f, x):
+    return jacobian_columns(f, x)
+
+
+def diagonal_sum(h, n):
+    """The trace of a Hessian of a function of n numbers."""
+    return jnp.sum(jnp.diagonal(h.reshape(n, n)))
+
+
+def derivative_along(f, x, v, order):
+    """The derivative of an order along a line, by forward mode again and again."""
+    g = lambda t: f(x + t * v)
+    for _ in range(order):
+        g = (lambda f: lambda t: jvp(f, (t,), (jnp.ones_like(t),))[1])(g)
+    return g(jnp.zeros((), x.dtype))
+
+
+def product_by_rows(f, x, v):
+    """J v of the rows of J."""
+    return jnp.tensordot(jacobian_rows(f, x), v, x.ndim)
+
+
+def product_by_columns(f, x, u):
+    """u J of the columns of J."""
+    return jnp.tensordot(u, jacobian_columns(f, x), u.ndim)
+
+
+def together(f, collective, g, x):
+    """g(collective(f(x)), x) for all indices of a named axis; the collective takes the stacked values."""
+    ys = collective(jnp.stack([f(part) for part in x]))
+    return jnp.stack([g(y, part) for y, part in zip(ys, x)])
+
+
+def positive_definite(x):
+    return x @ jnp.conj(jnp.swapaxes(x, -1, -2)) + jnp.eye(x.shape[-1], dtype=x.dtype)
+
+
+def leaf(results, k):
+    """One of the arrays of a tree."""
+    return tree.leaves(results)[k]
+
+
+def primitive(name):
+    """A primitive by its name."""
+    modules = [import_module(m.name) for m in iter_modules(pullback.primitives.__path__, "pullback.primitives.")]
+    return next(x for m in modules for x in vars(m).values() if getattr(x, "name", None) == name and hasattr(x, "bind"))
