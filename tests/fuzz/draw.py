@@ -183,7 +183,12 @@ class Writer:
         if drawn is None:
             return None
         kind, text = drawn
-        return self.add(kind, text, [i, self.any_value()] if "_1" in text else [i])
+        if "_1" not in text:
+            return self.add(kind, text, [i])
+        j = self.any_value()
+        if kind == "two operands" and not _broadcast(self.values[i].shape, self.values[j].shape):
+            text = text.replace("_1", "like(_1, _0)")
+        return self.add(kind, text, [i, j])
 
     def row(self) -> int | None:
         row = self.rng.choice(rows.ROWS)
@@ -205,7 +210,8 @@ class Writer:
             if not fixed:
                 positions.append(self.any_value())
         text = rows.text(row, operands, self.rng.choice(leaves), len(kinds))
-        smooth = {"F": "D", "f": "d", "h": "d", "b": "d"}.get(letter, "") in row.spec.derivative
+        complex_basis = letter in "FD" and any(name in row.name for name in ("svd", "eig", "schur", "qr", "polar", "basis", "hess"))
+        smooth = not complex_basis and {"F": "D", "f": "d", "h": "d", "b": "d"}.get(letter, "") in row.spec.derivative  # whose phases are not determined, if it is complex
         return self.add(row.spec.operation, text, positions, smooth=smooth)
 
     def transformation(self) -> int | None:
@@ -292,6 +298,10 @@ class Writer:
         used = {i for step in self.steps for i in step.operands}
         outputs = [i for i in range(self.inputs, last + 1) if i not in used or i == last]
         return Program(self.inputs, tuple(self.steps), tuple(outputs)).alive()
+
+
+def _broadcast(a: Sequence[int], b: Sequence[int]) -> bool:
+    return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
 
 
 SHAPES = [(), (2,), (3,), (4,), (1,), (2, 3), (3, 2), (3, 1), (2, 2), (2, 1, 3)]

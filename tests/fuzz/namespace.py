@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -58,14 +59,23 @@ PUBLIC = {
 WORDS = {name: f for name, f in vars(words).items() if isinstance(f, types.FunctionType) and f.__module__ == words.__name__}
 
 
+DISTURBED = ("spread", "like", "positive_definite", "sized", "total")
+"""The words whose results suffer random changes where those of operations do."""
+
+
+def _after(f: Callable[..., Any], change: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: change(f(*args), args)
+
+
 @cache
-def names(double: bool) -> dict[str, Any]:
-    """The namespace of a precision; the words are made anew in it."""
+def names(double: bool, change: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """The namespace of a precision, in which the words are made anew; ``change`` is what results of words suffer."""
     space: dict[str, Any] = {**PUBLIC, **{name: both[double] for name, both in DTYPES.items()}}
     from tests.fuzz import rows
 
     for name, f in WORDS.items():
-        space[name] = types.FunctionType(f.__code__, space, name, f.__defaults__)
+        made = types.FunctionType(f.__code__, space, name, f.__defaults__)
+        space[name] = _after(made, change) if change and name in DISTURBED else made
     space["row"] = rows.function
     space["primitive"] = lambda name: rows.primitives()[name]  # which looks once
     return space

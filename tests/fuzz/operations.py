@@ -18,7 +18,7 @@ ONE = [
     "jnp.any(_0 > 0)", "jnp.count_nonzero(_0 > 0)", "_0[None]", "_0[..., None]", "jnp.outer(_0, jnp.cos(_0))",
     "jnp.diag(jnp.ravel(_0)[:3])", "jnp.flip(_0)", "jnp.roll(_0, 1)", "jnp.where(_0 > 0, _0, 0.1 * _0)", "jnp.unwrap(jnp.ravel(_0))",
     "jnp.fft.fft(jnp.ravel(_0))", "jnp.fft.rfft(jnp.ravel(_0))", "lax.stop_gradient(_0)", "lax.cumlogsumexp(jnp.ravel(_0))",
-    "lax.reduce_precision(_0, 8, 23)", "jnp.convolve(jnp.ravel(_0), jnp.array([0.5, -1.0, 0.25], float32))",
+    "jnp.convolve(jnp.ravel(_0), jnp.array([0.5, -1.0, 0.25], float32))",
     "jnp.interp(jnp.ravel(_0), jnp.array([-1.0, 0.2, 1.1], float32), jnp.array([0.3, -0.6, 0.9], float32))",
     "jnp.polyval(jnp.array([0.3, -0.7, 1.1], float32), _0)", "jnp.trapezoid(jnp.ravel(_0))", "jnp.median(_0)",
     "jnp.quantile(_0, 0.3)", "jnp.linalg.det(spread(_0, (3, 3), -1, 1, float32) + 2 * jnp.eye(3, dtype=float32))",
@@ -124,7 +124,8 @@ def filled(rng: Random, shape: Shape) -> str | None:
     n = shape[0]
     where = [rng.randrange(-n, n + 3) for _ in range(rng.randint(1, 3))]
     mode = rng.choice(["fill_value=0.25, mode='fill'", "mode='fill', fill_value=-1.5", "mode='clip'", "mode='wrap'"])
-    return rng.choice([f"_0.at[jnp.array({where})].get({mode})", f"jnp.take(_0, jnp.array({where}), 0, {mode})"])
+    wrapped = f"jnp.take(_0, jnp.array({where}), 0, {mode})"
+    return wrapped if "wrap" in mode else rng.choice([f"_0.at[jnp.array({where})].get({mode})", wrapped])
 
 
 def updated(rng: Random, shape: Shape) -> str | None:
@@ -135,12 +136,12 @@ def updated(rng: Random, shape: Shape) -> str | None:
     n = shape[0]
     if rng.random() < 0.4:
         where = f"jnp.array({[rng.randrange(-n, n + 2) for _ in range(2)]})"
-        option = rng.choice(["", ", mode='drop'", ", mode='clip'", ", mode='wrap'"])
+        option = rng.choice(["", ", mode='drop'", ", mode='clip'"])
     else:
         where, option = _index(rng, shape), ""
     if "None" in where:
         return None
-    value = {"power": "3", "divide": "1.5"}.get(how) or rng.choice(["0.75", "_1", "_1", "like(_1, _0[0])", "jnp.ravel(_1)[0]"])
+    value = {"power": "3", "divide": "1.5"}.get(how) or rng.choice(["0.75", f"like(_1, _0[{where}])", "like(_1, _0[0])", "jnp.ravel(_1)[0]"])
     return f"_0.at[{where}].{how}({value}{option})"
 
 
@@ -193,7 +194,7 @@ def contracted(rng: Random, shape: Shape) -> str | None:
         f"jnp.einsum('...i,ji->j...', _0, spread(_1, ({m}, {n}), -1, 1, float32))",
         "jnp.vdot(_0, like(_1, _0))",
         f"lax.dot_general(_0, spread(_1, {shape!r}, -1, 1, float32).astype(_0.dtype), ((({len(shape) - 1},), ({len(shape) - 1},)), ((), ())))",
-        "jnp.matmul(_0, jnp.swapaxes(_0, -1, 0))" if len(shape) == 2 else "jnp.dot(_0, like(_1, jnp.ravel(_0)[:1]))",
+        "jnp.matmul(_0, _0.T)" if len(shape) == 2 else "jnp.inner(_0, like(_1, _0))",
     ])  # fmt: skip
 
 

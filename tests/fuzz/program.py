@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -9,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import pullback.numpy as jnp
 from tests.fuzz import namespace
 
-OPERANDS = 6
-"""How many operands an instruction may have: ``_0`` to ``_5`` in its text."""
-BODIES = 3
+OPERAND = re.compile(r"(?<![\w.])_(\d)(?!\w)")
+BODY = re.compile(r"(?<![\w.])f(\d)(?!\w)")
+"""The names of operands and bodies in the texts of instructions."""
 
 
 class Type(NamedTuple):
@@ -87,7 +89,8 @@ class Input(NamedTuple):
 
     def array(self, double: bool) -> Any:
         """The argument, in the precision; complex numbers are pairs."""
-        return namespace.names(double)["array"](self.values, namespace.names(double)[self.dtype])
+        names = namespace.names(double)
+        return names["array"](self.values, names[self.dtype])
 
 
 @dataclass(frozen=True)
@@ -123,34 +126,62 @@ class Way:
     plain: bool = False
     noise: float = 0.0
     seed: int = 0
-    _count: int = field(default=0, repr=False)
+    count: int = field(default=0, repr=False)
 
-    def disturbed(self, x: Any) -> Any:
-        """A result, changed a little: elements by factors near 1, and all of them by a part of the largest."""
-        if x.dtype.kind not in "fcV":
+    def disturbed(self, x: Any, operands: Sequence[Any]) -> Any:
+        """A result, changed a little: by factors near 1, and by a function of the operands that is as small.
+
+        So its derivatives by the operands change too, even if they are zero: an operation has roundings of its own.
+        """
+        if x.dtype.kind not in "fc":
             return x
-        self._count += 1
-        rng = np.random.default_rng([self.seed, self._count])
-        return x * (1 + self.noise * rng.uniform(-1, 1, x.shape)).astype(x.dtype)
+        self.count += 1
+        rng = np.random.default_rng([self.seed, self.count])
+        total: Any = 1.0
+        for y in operands:
+            if isinstance(y, jnp.ndarray) and y.dtype.kind in "fc":
+                total = total + jnp.sum(jnp.sin(y.real))
+        factors, summands = self.noise * rng.uniform(-1, 1, (2, *x.shape))
+        return x * (1 + factors) + summands * total
+
+
+_at_work: list[Way] = []
+"""The ways in which programs are being evaluated that disturb results."""
+
+
+def _changed(x: Any, operands: Sequence[Any]) -> Any:
+    return _at_work[-1].disturbed(x, operands)
+
+
+class Function(NamedTuple):
+    """An instruction's text as a function, and which bodies and operands it takes."""
+
+    call: Callable[..., Any]
+    bodies: tuple[int, ...]
+    operands: tuple[int, ...]
 
 
 @cache
-def function_of(text: str, double: bool) -> Callable[..., Any]:
-    """The function of an instruction's text: it takes the bodies' functions and the operands."""
-    bodies = [f"f{k}" for k in range(BODIES) if f"f{k}" in text]
-    operands = [f"_{k}" for k in range(OPERANDS) if f"_{k}" in text]
-    code = f"lambda {', '.join([*bodies, *operands, '*rest'])}: {text}"
-    made: Callable[..., Any] = eval(code, namespace.names(double))
-    return made
+def function_of(text: str, double: bool, disturbed: bool) -> Function:
+    """The function of an instruction's text: it takes the bodies' functions and the operands that the text names."""
+    bodies = tuple(sorted({int(k) for k in BODY.findall(text)}))
+    operands = tuple(sorted({int(k) for k in OPERAND.findall(text)}))
+    names = [*(f"f{k}" for k in bodies), *(f"_{k}" for k in operands)]
+    return Function(eval(f"lambda {', '.join(names)}: {text}", namespace.names(double, _changed if disturbed else None)), bodies, operands)
 
 
 def apply(step: Instruction, operands: Sequence[Any], way: Way) -> Any:
     """The result of one instruction."""
-    text = step.plain if way.plain and step.plain is not None else step.text
-    bodies = [partial(call, body, way) for body in step.bodies]
-    used = [f for k, f in enumerate(bodies) if f"f{k}" in text]
-    result = function_of(text, way.double)(*used, *[x for k, x in enumerate(operands) if f"_{k}" in text])
-    return way.disturbed(result) if way.noise else result
+    function = function_of(step.plain if way.plain and step.plain is not None else step.text, way.double, bool(way.noise))
+    bodies = [partial(call, step.bodies[k], way) for k in function.bodies]
+    used = [operands[k] for k in function.operands]
+    if not way.noise:
+        return function.call(*bodies, *used)
+    _at_work.append(way)
+    try:
+        return way.disturbed(function.call(*bodies, *used), used)
+    finally:
+        _at_work.pop()
 
 
 def run(program: Program, args: Sequence[Any], way: Way) -> list[Any]:

@@ -39,7 +39,8 @@ LEFT_OUT = (
     "random_", "threefry", "philox", "rng_", "adapted", "undetermined", "convert_element_type", "bitcast",
     "nextafter", "numpy.nextafter", "numpy.frexp", "numpy.spacing", "numpy.view", "numpy.astype", "numpy.empty",
     "numpy.finfo", "numpy.isdtype", "numpy.lexsort", "numpy.geomspace", "numpy.issubdtype", "reduce_precision",
-    "lax.reduce_precision", "stop_gradient", "lax.bitcast", "lu_pivots", "eig(", "numpy.linalg.eig(",
+    "lax.reduce_precision", "stop_gradient", "lax.bitcast", "lu_pivots", "eig(", "numpy.linalg.eig(", "schur",
+    "scipy.linalg.schur", "scipy.linalg.rsf2csf",
 )  # fmt: skip
 """What is random, or has results or derivatives that rounding decides, or that no difference shows."""
 
@@ -72,12 +73,12 @@ class _NoText(Exception):
 
 def literal(value: Any) -> str:
     """The text of a parameter."""
+    if isinstance(value, enum.Enum) and hasattr(lax, type(value).__name__):
+        return f"lax.{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, np.dtype):
         return next((NAMES[d] for d, t in LETTERS.items() if t == value and d in "hbfFisuw?"), "") or _fail()
-    if isinstance(value, enum.Enum) and hasattr(lax, type(value).__name__):
-        return f"lax.{type(value).__name__}.{value.name}"
     if hasattr(value, "_fields") or dataclasses.is_dataclass(value):
         return _record(value)
     if isinstance(value, tuple | list):

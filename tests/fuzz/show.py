@@ -9,10 +9,8 @@ from typing import Any
 
 from tests.fuzz import namespace
 from tests.fuzz.laws import Failure, wide
-from tests.fuzz.program import Case, Instruction, Program
+from tests.fuzz.program import BODY, OPERAND, Case, Instruction, Program
 
-_OPERAND = re.compile(r"(?<![\w.])_(\d)(?!\w)")
-_BODY = re.compile(r"(?<![\w.])f(\d)(?!\w)")
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 MODULES = {
     "np": "import numpy as np", "jnp": "import pullback.numpy as jnp", "pullback": "import pullback.primitives",
@@ -49,8 +47,8 @@ class _Printer:
             self.count += 1
             lines += self.function(functions[-1], body, deeper, one=True)
         text = step.plain if self.plain and step.plain is not None else step.text
-        text = _BODY.sub(lambda m: functions[int(m[1])], text)
-        text = _OPERAND.sub(lambda m: names[step.operands[int(m[1])]], text)
+        text = BODY.sub(lambda m: functions[int(m[1])], text)
+        text = OPERAND.sub(lambda m: names[step.operands[int(m[1])]], text)
         return [*lines, f"{names[-1]} = {text}"]
 
 

@@ -118,17 +118,17 @@ FIRST = [
         "grad", "grad(lambda x, c: total(f0(x, c)), argnums=(1, 0))(_0, _1 * 1.0)[1]", f"gradient({TOTAL}, _0)", active=True, cost="n",
         reverse=True,
     ),
-    Entry("jvp", f"jvp({WHOLE}, (_0,), (like(_1, _0),))[1]", f"product_by_rows({WHOLE}, _0, like(_1, _0))", active=True, cost="n", forward=True),
+    Entry("jvp", f"jvp({REAL}, (_0,), (like(_1, _0),))[1]", f"product_by_rows({REAL}, _0, like(_1, _0))", active=True, cost="n", forward=True),
     Entry("linearize", f"linearize({WHOLE}, _0)[1](like(_1, _0))", f"jvp({WHOLE}, (_0,), (like(_1, _0),))[1]", active=True, forward=True),
     Entry(
         "linearize", f"vmap(linearize({WHOLE}, _0)[1])(jnp.stack(basis(_0)))", f"jnp.stack([jvp({WHOLE}, (_0,), (e,))[1] for e in basis(_0)])",
         active=True, cost="n", forward=True,
     ),
     Entry(
-        "vjp", f"vjp({WHOLE}, _0)[1](like(_1, f0(_0, _1)))[0]", f"product_by_columns({WHOLE}, _0, like(_1, f0(_0, _1)))", active=True,
+        "vjp", f"vjp({REAL}, _0)[1](like(_1, sized(f0(_0, _1))))[0]", f"product_by_columns({REAL}, _0, like(_1, sized(f0(_0, _1))))", active=True,
         cost="n", reverse=True,
     ),
-    Entry("jacfwd", f"jacfwd({WHOLE})(_0)", f"jacobian_rows({WHOLE}, _0)", active=True, cost="n", forward=True),
+    Entry("jacfwd", f"jacfwd({REAL})(_0)", f"jacobian_rows({REAL}, _0)", active=True, cost="n", forward=True),
     Entry("jacrev", f"jacrev({REAL})(_0)", f"jacobian_columns({REAL}, _0)", active=True, cost="n", reverse=True),
     Entry(
         "sparse_jacobian", f"sparse_jacobian({REAL})(_0).todense().ravel()", f"jacobian_columns({REAL}, _0).ravel()", active=True, cost="n",
@@ -139,7 +139,7 @@ FIRST = [
 SECOND = [
     Entry("hessian", f"hessian({TOTAL})(_0)", f"second_derivatives({TOTAL}, _0)", active=True, cost="nn", reverse=True, forward=True),
     Entry("jacrev of grad", f"jacrev(grad({TOTAL}))(_0)", f"second_derivatives({TOTAL}, _0)", active=True, cost="nn", reverse=True),
-    Entry("jacfwd twice", f"jacfwd(jacfwd({WHOLE}))(_0)", f"jacobian_columns(lambda x: jacobian_rows({WHOLE}, x), _0)", active=True, cost="nn", forward=True),
+    Entry("jacfwd twice", f"jacfwd(jacfwd({REAL}))(_0)", f"jacobian_columns(lambda x: jacobian_rows({REAL}, x), _0)", active=True, cost="nn", forward=True),
     Entry(
         "hvp", f"hvp({TOTAL}, (_0,), (like(_1, _0),))", f"jvp(lambda x: gradient({TOTAL}, x), (_0,), (like(_1, _0),))[1]", active=True,
         cost="nn", reverse=True, forward=True,
@@ -183,7 +183,7 @@ def _named(collective: str, stacked: str) -> Entry:
 ALL = "jnp.broadcast_to({}, y.shape)"
 COLLECTIVES = [
     ("lax.psum(X, 'i')", ALL.format("jnp.sum(y, 0)")),
-    ("lax.pmean(X * 1.0, 'i')", ALL.format("jnp.mean(y, 0)")),
+    ("lax.pmean(X * 1.0, 'i')", ALL.format("jnp.mean(y * 1.0, 0)")),
     ("lax.pmax(sized(X), 'i')", ALL.format("jnp.max(sized(y), 0)")),
     ("lax.pmin(sized(X), 'i')", ALL.format("jnp.min(sized(y), 0)")),
     ("lax.all_gather(X, 'i')[-1]", ALL.format("y[-1]")),

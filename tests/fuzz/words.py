@@ -46,7 +46,7 @@ def spread(x, shape, low, high, dtype):
 
 def between(x, size, low, high):
     """A smooth function of x, another one for each element, to the numbers between two."""
-    shifts = np.arange(size).reshape(x.shape) * 0.7
+    shifts = (0.7 * np.arange(size) + 0.13 * np.arange(size) ** 2).reshape(x.shape)
     return (low + high) / 2 + (high - low) / 2.02 * jnp.sin(x + shifts.astype(x.dtype))
 
 
@@ -67,12 +67,12 @@ def like(y, x):
 def total(y):
     """A real number that depends on all of y, and on no part of it linearly."""
     y = y.real + y.imag * y.real if jnp.iscomplexobj(y) else y
-    return jnp.sum(jnp.sin(y))
+    return jnp.sum(jnp.sin(y if jnp.issubdtype(y.dtype, jnp.inexact) else y.astype(float32)))
 
 
 def sized(x):
-    """The real part of an inexact array."""
-    return x.real if jnp.iscomplexobj(x) else x
+    """The real part; of what is not inexact, as a float."""
+    return x.real if jnp.iscomplexobj(x) else x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float32)
 
 
 def strong(x):
