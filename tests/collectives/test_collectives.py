@@ -481,3 +481,21 @@ def test_the_checker_knows_the_sizes_of_axes_in_scope():
     vmap(lambda x: check_jaxpr(closed) or x, axis_name="i")(np.zeros(4))
     with pytest.raises(JaxprError, match=r"it is for 4 indices along \('i',\), which have 2 here"):
         vmap(lambda x: check_jaxpr(closed) or x, axis_name="i")(np.zeros(2))
+
+
+@pytest.mark.parametrize("outer, inner", [(2, 1), (1, 2), (3, 2)])
+def test_an_inner_axis_of_the_same_name_leaves_programs_their_own(outer, inner):
+    """What a loop closes over varies along the outer axis, which the inner one hides."""
+
+    def rows(name):
+        def each(row):
+            def of_one(x):
+                smallest = lax.pmin(pnp.arange(2.0) * x, name)
+                return lax.map(lambda y: smallest * y, smallest), lax.cond(x > 1, lambda: smallest, lambda: -smallest)
+
+            mapped = vmap(of_one, axis_name=name)(row)
+            return mapped, lax.psum(mapped[0], "i")
+
+        return vmap(each, axis_name="i")(pnp.arange(1.0, 1 + outer * inner).reshape(outer, inner))
+
+    near(rows("i"), rows("j"), 0)

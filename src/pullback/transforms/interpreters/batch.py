@@ -146,12 +146,14 @@ class BatchTrace(Trace):
         if mapping.has_uniform and not closure:
             uniform = all(d is None or type(d) is Uniform for d in dims)
             dims = [d if d is None else int(d) for d in dims]
-        previous = state.trace
+        previous, axes, name = state.trace, state.axes, self.axis.name
         state.trace = self.parent
+        if name is not None and axes.get(name) is not self.axis:  # an inner axis has the same name
+            state.axes = {**axes, name: self.axis}
         try:
             out, dim = rule(self if closure else self.axis, values, dims, **params)
         finally:
-            state.trace = previous
+            state.trace, state.axes = previous, axes
         made_at = source.here() if previous is self else None
         if uniform:
             same = [d if d is None else Uniform(d) for d in (dim if primitive.multiple_results else (dim,))]
