@@ -17,7 +17,7 @@ from pullback.core.array import SCALARS, Array, as_array, host_value, typeof
 from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, jaxpr_as_fun
 from pullback.core.refs import RefCell
-from pullback.core.trace import Tracer, is_at_work, leaked, state
+from pullback.core.trace import Tracer, is_at_work, leaked
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
@@ -29,7 +29,6 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.equal_programs import INTERPRETED as INTERPRETED
 from pullback.transforms.interpreters.equal_programs import interned as interned
 from pullback.transforms.interpreters.equal_programs import op_count as op_count
-from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.refs import Ref, Scope, check_aliases, contents
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
@@ -76,9 +75,9 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
 
 
 def zero_tangent(aval: ShapedArray) -> Any:
-    """Zeros like the tangent of a value: an operation where operations are recorded."""
+    """Zeros like the tangent of a value."""
     aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
-    return zeros_of(aval) if state.trace.eager else staged_zeros(aval)
+    return zeros_of(aval)
 
 
 # Names of leaves, for error messages ---------------------------------------------------------------------------------

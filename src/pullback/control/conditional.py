@@ -43,6 +43,7 @@ from pullback.core.lists import partition_list, select, spread
 from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
 from pullback.primitives.shapes import front_aligned
@@ -62,7 +63,6 @@ from pullback.transforms.interpreters.jaxprs import (
     grouped,
     jvp_jaxpr,
     kept_of,
-    staged_zeros,
     taylor_jaxpr,
 )
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
@@ -444,7 +444,7 @@ def _with_slots(closed: ClosedJaxpr, results: int, own: dict[int, int], slots: S
 
     def run(*args: Any) -> list[Any]:
         outs = jaxpr_as_fun(closed)(*args)
-        return outs[:results] + [outs[filled[k]] if k in filled else staged_zeros(a) for k, a in enumerate(slots)]
+        return outs[:results] + [outs[filled[k]] if k in filled else zeros_of(a) for k, a in enumerate(slots)]
 
     return stage_flat(closed, run, closed.in_avals)
 

@@ -296,6 +296,10 @@ class Trace:
         """What stands for a tracer of this trace: another one where a function runs again that closes over it."""
         return x
 
+    def adopt(self, x: ArrayImpl) -> Array:
+        """What the user gets for an array that was made while this trace is current: a traced value in a program."""
+        return x if self.is_bottom else self.parent.adopt(x)
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The results of an operation; the parent is current while a user's interpreter works them out."""
         outer, state.trace = state.trace, self.parent
@@ -669,6 +673,11 @@ def _fit_scalars(values: list[Any]) -> None:
         for i, v in enumerate(values):
             if type(v) in SCALARS:
                 values[i] = np.asarray(v, dtype)[()]
+
+
+def made(x: Any) -> Any:
+    """An array that was made for the user, of values that were known: in a program it is a part of that."""
+    return x if state.trace.eager or isinstance(x, Tracer) else state.trace.adopt(x)
 
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:

@@ -7,17 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, scalar_array, typeof
+from pullback.core import array, dtypes
+from pullback.core.array import ArrayImpl, recorders, scalar_array, typeof
 from pullback.core.types import ZERO, ShapedArray
 
 
-def zeros_of(aval: ShapedArray) -> ArrayImpl:
-    """Zeros of a shape and dtype."""
+def spread(aval: ShapedArray) -> Any:
+    """Zeros as an operation of a program; the module of broadcasting puts its own here."""
+    raise NotImplementedError
+
+
+def zeros_of(aval: ShapedArray) -> Any:
+    """Zeros of a shape and dtype: an operation in a program, which computes them, instead of being kept with it."""
     if aval.shape == ():
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # the type of float0 is void's
         return scalar_array(zero, aval.weak_type)
+    if recorders and array.is_recording():
+        return spread(aval)
     return ArrayImpl(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval.weak_type)
 
 

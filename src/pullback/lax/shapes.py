@@ -13,11 +13,11 @@ import numpy as np
 from pullback.backends.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import Array, ArrayImpl, ArrayLike, is_at_home
+from pullback.core.array import Array, ArrayLike, is_at_home
 from pullback.core.dims import as_size
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
-from pullback.core.trace import Tracer
+from pullback.core.trace import Tracer, made
 from pullback.core.types import Shape
 from pullback.lax.arguments import axis_position, ints
 from pullback.lax.elementwise import converted
@@ -440,7 +440,7 @@ def full(
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
     sizes = ints(shape)
     if is_at_home(value):
-        out = ArrayImpl(shapes.full(sizes, value._value, value.dtype)._value, value.weak_type)
+        out = made(shapes.full(sizes, value._value, value.dtype, value.weak_type))
         return constrained(out, sharding, "lax.full")
     return broadcast(value, sizes, out_sharding=sharding)
 

@@ -38,7 +38,7 @@ from pullback.core.errors import (
     ShapeError,
 )
 from pullback.core.source import warn
-from pullback.core.trace import state
+from pullback.core.trace import made, state
 from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import (
     another,
@@ -93,20 +93,22 @@ def array(
     """
     if device is not None or out_sharding is not None:
         return _put(array(object, dtype, copy, order, ndmin), device, out_sharding, "array")
-    wanted = None if dtype is None else dtypes.requested_dtype(dtype, "array")
-    if isinstance(object, _NESTED):
-        out = _from_nested(object, wanted)
-    else:
-        out = _from_value(object, wanted)
-    if copy and out is object:
+    out = _from_object(object, None if dtype is None else dtypes.requested_dtype(dtype, "array"))
+    if out is not object:
+        out = made(out)
+    elif copy:
         out = _copied(out)
     missing = ndmin - len(out.shape)
     return shapes.reshape(out, (1,) * missing + out.shape) if missing > 0 else out
 
 
+def _from_object(x: Any, wanted: Any) -> Any:
+    return _from_nested(x, wanted) if isinstance(x, _NESTED) else _from_value(x, wanted)
+
+
 def _copied(x: Any) -> Any:
     """Another array of the same elements; of a traced value too, which may stand for an array of the user's."""
-    if isinstance(x, ArrayImpl) or not state.trace.eager:
+    if isinstance(x, ArrayImpl) and state.trace.eager:
         return another(x)
     return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=x.weak_type)
 
@@ -123,7 +125,7 @@ def listed(name: str, x: Any) -> Array:
     if not isinstance(x, (list, tuple)):
         return operand(name, x)
     try:
-        return array(x)
+        return _from_object(x, None)  # type: ignore[no-any-return]
     except (OperandError, DtypeError, ShapeError) as error:
         raise type(error)(f"{name}: {error}") from None
 
@@ -361,7 +363,7 @@ def frombuffer(
     >>> print(pnp.frombuffer(b"ab", dtype="uint8"))
     [97 98]
     """
-    return from_numpy(np.array(np.frombuffer(buffer, dtypes.exact_dtype(dtype), count, offset)))
+    return made(from_numpy(np.array(np.frombuffer(buffer, dtypes.exact_dtype(dtype), count, offset))))
 
 
 def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
@@ -378,7 +380,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """
     target = dtypes.requested_dtype(dtype, "fromiter")
     try:
-        return ArrayImpl(np.fromiter(iter, target, count))
+        return made(ArrayImpl(np.fromiter(iter, target, count)))
     except (TypeError, ValueError) as error:
         raise OperandError(
             f"fromiter: expected an iterable of numbers for {target}, got {quote(iter)} of type {type(iter).__name__} "
@@ -389,19 +391,17 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
 # From shapes -------------------------------------------------------------------------------------------------------
 
 
-def _filled(name: str, shape: Any, dtype: Any, value: Any) -> ArrayImpl:
-    """A constant array, in memory of its own."""
+def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = False) -> Any:
+    """An array of one number: in memory of its own, or an operation of a program."""
     sizes = shape_tuple(shape, name)
-    if any_symbolic(sizes):
-        return shapes.full(sizes, value, dtype)  # type: ignore[no-any-return]
+    if not state.trace.eager or not sizes or any_symbolic(sizes):
+        return made(shapes.full(sizes, value, dtype, weak_type))
     try:
-        if not sizes:
-            return shapes.full(sizes, value, dtype)
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:
-            return ArrayImpl(np.zeros(sizes, dtype))
+            return ArrayImpl(np.zeros(sizes, dtype), weak_type)
         out = np.empty(sizes, dtype)
         out[...] = value
-        return ArrayImpl(out)
+        return ArrayImpl(out, weak_type)
     except (MemoryError, ValueError) as error:  # NumPy's ValueError: more bytes than can be counted
         raise AllocationError(
             f"{name}: no memory for an array of shape {sizes} and dtype {dtypes.dtype_name(dtype)}: {error}"
@@ -506,11 +506,9 @@ def full(
     target = value.dtype if wanted is None else wanted
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
-    if is_at_home(value) and value._value.shape == () and not any_symbolic(sizes):
-        out = _filled("full", sizes, target, value._value)
-        out.weak_type = weak
-        return out
-    return shapes.broadcast_to(value, sizes)
+    if is_at_home(value) and value._value.shape == ():
+        return _filled("full", sizes, target, value._value, weak)
+    return made(shapes.broadcast_to(value, sizes))
 
 
 def _has_type(a: Any) -> bool:
@@ -537,10 +535,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     target = _dtype_like(name, aval, dtype)
     sizes = aval.shape if shape is None else shape
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
-    if isinstance(sizes, tuple) and any_symbolic(sizes):
-        return shapes.broadcast_to(convert_element_type_p.bind(value, new_dtype=target, weak_type=weak), sizes)
-    out = _filled(name, sizes, target, value)
-    out.weak_type = weak
+    out = _filled(name, sizes, target, value, weak)
     return out if type(a) is ArrayImpl else placed_like(out, a)
 
 
@@ -718,11 +713,16 @@ def _by_diagonal(name: str, N: Any, M: Any, k: Any, dtype: Any) -> Any:
         raise DtypeError(f"{name} makes numbers, and {dtypes.short_name(target)} holds none")
     k = diagonal_number(name, k)
     if isinstance(k, int):
-        return ArrayImpl((np.eye if name == "eye" else np.tri)(rows, columns, max(-rows, min(k, columns)), target))
-    if k.dtype.itemsize < 4:
+        k = max(-rows, min(k, columns))
+        if state.trace.eager:
+            return ArrayImpl((np.eye if name == "eye" else np.tri)(rows, columns, k, target))
+    elif k.dtype.itemsize < 4:
         k = convert_element_type(k, np.dtype(np.int32))
-    distance = ArrayImpl(np.arange(columns, dtype=k.dtype) - np.arange(rows, dtype=k.dtype).reshape(rows, 1))
-    return convert_element_type((ops.eq_p if name == "eye" else ops.ge_p).bind(k, distance), target)
+    counted = np.dtype(np.int32) if isinstance(k, int) else k.dtype
+    row, column = (slicing.iota(counted, (rows, columns), axis) for axis in (0, 1))
+    if not isinstance(k, int) or k != 0:
+        row = ops.add(row, k)
+    return ops.indicator((ops.eq_p if name == "eye" else ops.ge_p).bind(row, column), target)
 
 
 # Ranges ------------------------------------------------------------------------------------------------------------
@@ -778,6 +778,8 @@ def arange(
         raise ShapeError("arange: the step must not be zero")
     if dtypes.is_integer(target):
         _check_range(first, last, stride, target)
+    if not state.trace.eager:
+        return _staged_range(first, last, stride, target)
     numpy_range: Any = np.arange
     try:
         if target.kind == "V":
@@ -816,6 +818,27 @@ def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> A
     positions = slicing.iota_p.bind(dtype=dtype, shape=(count,), dimension=0)
     out = positions if not is_symbolic(step) and step == 1 else positions * step
     return out if not is_symbolic(first) and first == 0 else (out + first).astype(dtype)
+
+
+def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
+    """The range of numbers between bounds, as operations of a program.
+
+    As in NumPy, the step is the difference of the first two numbers, in the dtype of the result.
+    """
+    wide = np.dtype(np.float32) if dtype.kind == "V" else dtype
+    if all(isinstance(x, int) for x in (first, last, step)):
+        count = len(range(first, last, step))
+    else:
+        steps = (last - first) / step
+        if not math.isfinite(steps):
+            raise ShapeError(f"arange: there is no range from {first} to {last} by {step}")
+        count = max(0, math.ceil(steps))
+    out = slicing.iota(wide, (count,), 0)
+    ends = np.array([first, first + step][:count], wide)
+    stride = state.silently(np.subtract, ends[1], ends[0]) if count > 1 else 1
+    out = out if stride == 1 else ops.mul(scalar_array(stride), out)
+    out = out if count == 0 or ends[0] == 0 else ops.add(scalar_array(ends[0]), out)
+    return convert_element_type(out, dtype)
 
 
 def _number(x: Any) -> Any:
@@ -872,10 +895,8 @@ def linspace(
     parts = count - 1 if endpoint else count
     shape = np.broadcast_shapes(first.shape, last.shape)
     position = axis_index(axis, len(shape) + 1, "linspace")
-    steps = np.arange(count) / parts if parts > 0 else np.zeros(count)
-    column = [count if i == position else 1 for i in range(len(shape) + 1)]
-    t = ArrayImpl(steps.reshape(column).astype(first.dtype))
-    s = ArrayImpl((1 - steps).reshape(column).astype(first.dtype))
+    column = tuple(count if i == position else 1 for i in range(len(shape) + 1))
+    s, t = _weights(column, position, parts, first.dtype)
     a, b = (shapes.expand_dims(shapes.broadcast_to(x, shape), (position,)) for x in (first, last))
     out = ops.add(ops.mul(s, a), ops.mul(t, b))
     if dtype is not None:
@@ -885,6 +906,20 @@ def linspace(
         return out
     step = ops.div(ops.sub(last, first), parts) if parts > 0 else full((), math.nan, first.dtype)
     return out, step
+
+
+def _weights(column: tuple[int, ...], axis: int, parts: int, dtype: Any) -> tuple[Any, Any]:
+    """How much of the first number there is in each of evenly spaced ones, and how much of the last."""
+    if parts <= 0:
+        return shapes.full(column, 1, dtype), shapes.full(column, 0, dtype)
+    if state.trace.eager:
+        steps = np.arange(column[axis]).reshape(column)
+        return ArrayImpl(((parts - steps) / parts).astype(dtype)), ArrayImpl((steps / parts).astype(dtype))
+    real = dtypes.to_real(dtype)
+    wide = real if real.itemsize >= 4 else np.dtype(np.float32)
+    steps = slicing.iota(wide, column, axis)
+    back = ops.sub(parts, steps)
+    return tuple(convert_element_type(ops.div(x, parts), dtype) for x in (back, steps))  # type: ignore[return-value]
 
 
 def _rounded_down(x: Any, dtype: Any) -> Any:
@@ -1007,8 +1042,12 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     shape = shape_tuple(tuple(dimensions), "indices")
     target = dtypes.requested_dtype(dtype or int, "indices")
     if sparse:
-        return tuple(ArrayImpl(x) for x in np.indices(shape, target, sparse=True))
-    return ArrayImpl(np.indices(shape, target))
+        each = [tuple(n if i == axis else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
+        return tuple(slicing.iota(target, sizes, axis) for axis, sizes in enumerate(each))
+    if state.trace.eager or not shape:
+        return made(ArrayImpl(np.indices(shape, target)))
+    parts = [shapes.expand_dims(slicing.iota(target, shape, axis), (0,)) for axis in range(len(shape))]
+    return slicing.concatenate(parts, 0)
 
 
 def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
@@ -1027,7 +1066,7 @@ def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DType
     """
     sizes = shape_tuple(shape, "fromfunction")
     target = dtypes.requested_dtype(dtype, "fromfunction")
-    return function(*(ArrayImpl(x) for x in np.indices(sizes, target)), **kwargs)
+    return function(*(slicing.iota(target, sizes, axis) for axis in range(len(sizes))), **kwargs)
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:

@@ -11,7 +11,8 @@ from numpy import index_exp, s_
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import IndexingError
-from pullback.numpy.creation import array, listed
+from pullback.core.trace import made, state
+from pullback.numpy.creation import array, listed, meshgrid
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import matrix_transpose
 from pullback.numpy.promotion import quote
@@ -44,11 +45,14 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, tuple):
-            return ArrayImpl(_range(self._name, key))
+            return made(ArrayImpl(_range(self._name, key)))
         ranges = [_range(self._name, part) for part in key]
         if ranges:
             dtype = np.result_type(*ranges)
             ranges = [r.astype(dtypes.canonicalize_dtype(dtype)) for r in ranges]
+        if not state.trace.eager:  # which keeps no more than the ranges
+            coordinates = meshgrid(*[made(ArrayImpl(r)) for r in ranges], sparse=self._sparse, indexing="ij")
+            return coordinates if self._sparse else array(coordinates)
         grids = np.meshgrid(*ranges, sparse=self._sparse, indexing="ij")
         return [ArrayImpl(g) for g in grids] if self._sparse else ArrayImpl(np.array(grids))
 
@@ -96,7 +100,7 @@ class _Concatenation:
         if isinstance(item, str):
             raise IndexingError(f"{self._name}: a directive comes first, got {item!r} after other items")
         if isinstance(item, slice):
-            x: Array = ArrayImpl(_range(self._name, item))
+            x: Array = made(ArrayImpl(_range(self._name, item)))
         else:
             x = listed(self._name, item)
             x = shapes.reshape(x, (1,)) if not x.shape and not ndmin else x

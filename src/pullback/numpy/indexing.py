@@ -565,10 +565,8 @@ def nonzero(
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     out = []
     for axis, fill in enumerate(fills):
-        along = [-1 if i == axis else 1 for i in range(rank)]
-        steps = np.broadcast_to(np.arange(x.shape[axis]).reshape(along), x.shape)
         start = shapes.broadcast_to(ops.convert_element_type(operand("nonzero", fill), dtypes.default_int()), (count,))
-        coordinates = ArrayImpl(steps.ravel().astype(dtypes.default_int()))
+        coordinates = shapes.reshape(slicing.iota(dtypes.default_int(), x.shape, axis), (x.aval.size,))
         out.append(scatter(start, places, coordinates, numbers, unique_indices=True) if x.aval.size else start)
     return tuple(out)
 

@@ -543,9 +543,7 @@ def imag(val: ArrayLike, /) -> Array:
     val = operand("imag", val)
     if dtypes.is_complex(val.dtype):
         return ops.imag(val)
-    zeros = shapes.zeros_like(val)
-    zeros.weak_type = val.weak_type
-    return zeros
+    return shapes.full(val.shape, 0, val.dtype, val.weak_type)
 
 
 def conjugate(x: ArrayLike, /) -> Array:

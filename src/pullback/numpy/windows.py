@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.trace import made
 from pullback.numpy.promotion import inexact_operand, known_int, strong
 from pullback.primitives import bessel, shapes
 from pullback.primitives import elementwise as ops
@@ -25,7 +26,7 @@ def _length(name: str, M: Any) -> int:
 
 
 def _window(name: str, function: Callable[[int], Any], M: Any) -> Any:
-    return ArrayImpl(np.asarray(function(_length(name, M)), dtypes.default_float()))
+    return made(ArrayImpl(np.asarray(function(_length(name, M)), dtypes.default_float())))
 
 
 def bartlett(M: int) -> Array:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import zeros
 from pullback.core.array import SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.rules import axis_kept, jvp_linear
 
@@ -86,17 +87,21 @@ def _broadcast_keeps(axis: int, operand: int, x: Shape, *, shape: Shape, broadca
     return kept if shape[kept] == x[axis] else None
 
 
-def full(shape: Shape, value: Any, dtype: Any) -> ArrayImpl:
-    """A constant array."""
-    if any_symbolic(shape):
-        return broadcast_to(full((), value, dtype), shape)  # type: ignore[no-any-return]
+def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """An array of one number: an operation in a program, which computes it, instead of being kept with it."""
+    number = np.asarray(value).astype(dtype)[()]
     if shape == ():
-        return scalar_array(np.asarray(value).astype(dtype)[()])
-    return ArrayImpl(np.broadcast_to(np.asarray(value).astype(dtype), shape))
+        return scalar_array(number, weak_type)
+    if any_symbolic(shape) or not state.trace.eager:
+        return broadcast_in_dim_p.bind(scalar_array(number, weak_type), shape=tuple(shape), broadcast_dimensions=())
+    return ArrayImpl(np.broadcast_to(number, shape), weak_type)
 
 
-def zeros_like(x: Any) -> ArrayImpl:
+def zeros_like(x: Any) -> Any:
     return full(x.shape, 0, x.dtype)
+
+
+zeros.spread = lambda aval: full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 
 # Reshaping ---------------------------------------------------------------------------------------------------------

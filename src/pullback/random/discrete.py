@@ -11,7 +11,7 @@ import numpy as np
 from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, scalar_array
+from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, shape_tuple
@@ -269,7 +269,7 @@ def _count(what: str, x: Any, array: Any) -> int:
 
 
 def _shuffled_range(key: Words, count: int) -> Any:
-    return _shuffled(key, ArrayImpl(np.arange(count, dtype=dtypes.default_int())), 0)
+    return _shuffled(key, slicing.iota(dtypes.default_int(), (count,), 0), 0)
 
 
 def _shuffled(key: Words, x: Any, axis: int) -> Any:

@@ -17,6 +17,7 @@ from pullback.core.annotations import DTypeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, as_array, is_at_home, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
+from pullback.core.trace import made
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.random_bits import (
@@ -96,7 +97,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """
     kind = _dtype_of("PRNGKey", impl)
     words = _seeded("PRNGKey", seed, kind)
-    return random_wrap(words, kind) if config.enable_custom_prng else words
+    return random_wrap(words, kind) if config.enable_custom_prng else made(words)
 
 
 def key_data(keys: KeyArray) -> Array:

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
+from pullback.core.array import ArrayImpl
 from pullback.core.errors import ConcretizationTypeError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, positions, subjaxprs
 from pullback.core.trace import Primitive, state
@@ -131,6 +132,9 @@ class _RecordTrace(StageTrace):
     def __init__(self, parent: Any, function: Any, transformation: str) -> None:
         super().__init__(parent, function, transformation)
         self.eager, self.quick = parent.eager, parent.quick
+
+    def adopt(self, x: ArrayImpl) -> Any:
+        return self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         out = super().process(primitive, args, params)

@@ -15,6 +15,7 @@ from pullback.core.errors import FailedCheckError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO
+from pullback.core.zeros import zeros_of
 from pullback.primitives.discrete import eq_p
 from pullback.primitives.elementwise import where
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
@@ -25,7 +26,6 @@ from pullback.transforms.custom.custom_rules import custom_jvp_call_p, custom_vj
 from pullback.transforms.custom.custom_vmap import VmapCall, custom_vmap_call_p
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
 
@@ -144,7 +144,7 @@ class _Behind(LinearMap):
         return self.linear_map.transpose(residuals, cts[len(self.before) :])
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        return [*map(staged_zeros, self.before), *self.linear_map.apply(residuals, tangents)]
+        return [*map(zeros_of, self.before), *self.linear_map.apply(residuals, tangents)]
 
 
 def _as_of(layout: Layout, failures: Failures | None) -> Failures:

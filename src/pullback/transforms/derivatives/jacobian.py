@@ -11,9 +11,11 @@ from pullback.core import dtypes
 from pullback.core.annotations import PyTree
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import AllocationError, NotDifferentiableError
+from pullback.core.trace import state
 from pullback.core.types import ShapedArray
 from pullback.primitives import shapes
-from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.primitives.elementwise import add, eq, indicator
+from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.transforms.derivatives.grad import check_parts, in_chosen_parts, transposed
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
@@ -252,11 +254,18 @@ def _along_basis(
 
 def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
     """The vectors from ``start`` to ``stop`` of the standard basis, along a new first axis of each array."""
-    basis = []
+    basis: list[Any] = []
     offset = start
+    count = stop - start
     for x in values:
-        block = np.eye(stop - start, x.size, offset, dtypes.tangent_dtype(x.dtype))
-        basis.append(ArrayImpl(block.reshape(stop - start, *x.shape)))
+        dtype = dtypes.tangent_dtype(x.dtype)
+        if state.trace.eager:
+            basis.append(ArrayImpl(np.eye(count, x.size, offset, dtype).reshape(count, *x.shape)))
+        else:  # which the compiler computes in the loops that use it
+            rows = iota(np.int32, (count, *(1,) * len(x.shape)), 0)
+            rows = add(rows, offset) if offset else rows
+            columns = shapes.reshape(iota(np.int32, (x.size,), 0), (1, *x.shape))
+            basis.append(indicator(eq(rows, columns), dtype))
         offset -= x.size
     return basis
 

@@ -66,7 +66,7 @@ def jvp_jaxpr(
         outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts, directional)
         nonzero_out[:] = [f or t is not ZERO for f, t in zip(forced, out_ts, strict=True)]
         return outs + [
-            staged_zeros(_tangent_aval(typeof(x))) if t is ZERO else t
+            zeros_of(_tangent_aval(typeof(x))) if t is ZERO else t
             for x, t, n in zip(outs, out_ts, nonzero_out, strict=True) if n
         ]  # fmt: skip
 
@@ -114,7 +114,7 @@ def taylor_jaxpr(
             tuple([f or c is not ZERO for c in cs]) for f, cs in zip(forced, out_series, strict=True)
         ]  # fmt: skip
         return outs + [
-            staged_zeros(_tangent_aval(typeof(x))) if c is ZERO else c
+            zeros_of(_tangent_aval(typeof(x))) if c is ZERO else c
             for x, cs, f in zip(outs, out_series, forced, strict=True) for c in cs if f or c is not ZERO
         ]  # fmt: skip
 
@@ -142,12 +142,6 @@ def flat_series(series: Sequence[Sequence[Any]]) -> list[Any]:
 
 def _tangent_aval(aval: ShapedArray) -> ShapedArray:
     return aval.update(dtype=tangent_dtype(aval.dtype))
-
-
-def staged_zeros(aval: ShapedArray) -> Any:
-    """Zeros within a program, which are computed there instead of being kept with it."""
-    zero = zeros_of(aval.update(shape=()))
-    return broadcast_in_dim(zero, aval.shape, ()) if aval.shape else zero
 
 
 @cached_by_jaxpr
@@ -279,6 +273,6 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
             return eval_jaxpr(closed.jaxpr, closed.consts, *[next(given) if n else next(rest) for n in linear])
 
         back = transpose_flat(MarkingLinearTrace(state.trace, closed), merged, linear_avals, cts, add)
-        return [staged_zeros(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
+        return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     return stage_flat(closed, run, fixed_avals + ct_avals)

@@ -30,6 +30,7 @@ from pullback.core.lists import spread
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, MappedAxis
+from pullback.core.zeros import zeros_of
 from pullback.primitives import shapes
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.declare import ON_ELEMENTS
@@ -39,7 +40,6 @@ from pullback.primitives.rules import axis_kept, unsummed
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import PrimalTracer, jvp_flat
-from pullback.transforms.interpreters.jaxprs import staged_zeros
 from pullback.transforms.interpreters.stage import stage_flat
 
 laplacian_rule = RuleKind("laplacian")
@@ -502,8 +502,8 @@ def laplacian_step(
 def filled(x: Carried, count: int) -> Carried:
     """The same with zeros, as arrays, for derivatives that are ``ZERO``."""
     aval = typeof(x.value)
-    jacobian = staged_zeros(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
-    return Carried(x.value, jacobian, staged_zeros(aval) if x.laplacian is ZERO else x.laplacian)
+    jacobian = zeros_of(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
+    return Carried(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
 
 
 def _flattened(values: Sequence[Carried]) -> list[Any]:

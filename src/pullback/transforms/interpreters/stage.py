@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.backends.host import convert
 from pullback.core import dtypes, source
-from pullback.core.array import SCALARS, Array, as_array, is_literal, number_dtype, scalar_array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_literal, number_dtype, scalar_array, typeof
 from pullback.core.config import config
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
 from pullback.core.types import ShapedArray
+from pullback.primitives.elementwise import convert_element_type_p
 
 
 class StageTracer(Tracer):
-    """A variable of a jaxpr under construction."""
+    """A variable of a jaxpr under construction, or a literal."""
 
     __slots__ = ("variable",)
 
-    def __init__(self, trace: Trace, var: Var, made_at: source.Location | None) -> None:
+    def __init__(self, trace: Trace, var: Atom, made_at: source.Location | None) -> None:
         self._trace = trace
         self.variable = var
         self.made_at = made_at
@@ -47,7 +49,7 @@ class StageTracer(Tracer):
         trace = self._trace
         if not isinstance(trace, StageTrace) or trace.name_input is None:
             return ""
-        needed = {self.variable}
+        needed: set[Atom] = {self.variable}
         for eqn in reversed(trace.eqns):
             if not needed.isdisjoint(eqn.outvars):
                 needed.update(a for a in eqn.invars if isinstance(a, Var))
@@ -118,6 +120,8 @@ class StageTrace(Trace):
         if scalars:
             settle_literals(invars, args)
             avals = [a.aval for a in invars]
+        if primitive is convert_element_type_p and type(invars[0]) is Literal:
+            return self.adopt(_converted(invars[0], **params))
         aval = infer(primitive, avals, params)
         made_at = state.source_loc or source.here()
         if primitive.multiple_results:
@@ -128,7 +132,13 @@ class StageTrace(Trace):
         self.eqns.append(Eqn(primitive, invars, params, [var], made_at, state.scope))
         return StageTracer(self, var, made_at)
 
-    def atom(self, x: Any) -> Var | Literal:
+    def adopt(self, x: ArrayImpl) -> StageTracer:
+        """The variable, or the literal, for an array that was made while the function is staged."""
+        literal = not x.shape and type(x) is ArrayImpl and not dtypes.is_key(x.dtype)
+        atom = Literal(x, typeof(x)) if literal else self.atom(x)
+        return StageTracer(self, atom, state.source_loc or source.here())
+
+    def atom(self, x: Any) -> Atom:
         """The variable or literal for a value, from this trace or from outside."""
         if type(x) is StageTracer and x._trace is self:
             return x.variable
@@ -149,6 +159,12 @@ class StageTrace(Trace):
             var = self.constvars[id(x)] = Var(typeof(x))
             self.consts.append(x)  # which also keeps the id from being reused
         return var
+
+
+def _converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl:
+    """The number of a literal in another dtype, of which the program has a literal too."""
+    value = literal.val._value if isinstance(literal.val, Array) else literal.aval.dtype.type(literal.val)
+    return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
 
 
 def settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.array import typeof
+from pullback.core.array import ArrayImpl, typeof
 from pullback.core.jaxpr import Eqn, Jaxpr, Var, infer
 from pullback.core.trace import Primitive, recorders, state
 from pullback.core.types import ShapedArray
@@ -21,6 +21,9 @@ class UnknownTrace(StageTrace):
     def is_unknown(self, x: Any) -> bool:
         """Whether a value depends on an unknown input."""
         return type(x) is StageTracer and x._trace is self
+
+    def adopt(self, x: ArrayImpl) -> Any:
+        return self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         unknown = list(map(self.is_unknown, args))

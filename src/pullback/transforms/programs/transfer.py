@@ -15,6 +15,7 @@ from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of
 from pullback.core.errors import ArgumentError, OperandError, ShardingError
+from pullback.core.trace import made
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
 
@@ -40,7 +41,7 @@ def _destination(place: Any) -> Any:
 
 def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) -> Any:
     try:
-        array = as_array(x)
+        array = x if isinstance(x, Array) else made(as_array(x))
     except OperandError as error:
         raise type(error)(f"device_put: {error}") from None
     if isinstance(destination, NamedSharding):
