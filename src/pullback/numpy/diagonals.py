@@ -149,7 +149,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     if any_symbolic(x.shape[-2:]) or not state.trace.eager:
         rows, columns = (slicing.iota_p.bind(dtype=np.dtype(np.int32), shape=x.shape[-2:], dimension=d) for d in (0, 1))
         rows = ops.add(rows, k) if k else rows
-        kept = ops.ge(rows, columns) if lower else ops.ge(columns, rows)
+        kept = ops.ge_p.bind(rows, columns) if lower else ops.ge_p.bind(columns, rows)
         return ops.where(kept, x, shapes.full((), 0, x.dtype))
     mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
     zero = shapes.full((), 0, x.dtype)

@@ -14,7 +14,7 @@ from pullback.core.config import config
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
 from pullback.core.refs import AbstractRef
-from pullback.core.trace import state
+from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import add_any
@@ -388,7 +388,8 @@ def _checked(
         )
     return [
         t
-        if type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype
+        if (type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype)
+        or (isinstance(t, Tracer) and t.shape == a.shape and t.dtype == a.dtype)
         else to_tangent(t, a, what, partial(_place, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
     ]
