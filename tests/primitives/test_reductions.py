@@ -343,3 +343,17 @@ def test_searching_is_batched_over_either_operand() -> None:
                 (a if axes[0] is None else a[k], v[k] if axes[1] == 0 else v[:, k] if axes[1] else v) for k in range(3)
             ]
             same(out, [np.searchsorted(p, q, side) for p, q in at])
+
+
+@pytest.mark.parametrize("shape", [(100, 399), (200, 300), (300, 129), (300, 300)], ids=str)
+def test_compiled_sums_of_products_beside_their_factors(shape: tuple[int, int]) -> None:
+    """Which the compiler gets wrong where the first factor is one that is repeated."""
+    x, v = (RNG.normal(size=s).astype(np.float32) for s in (shape, shape[1:]))
+    pnp = pullback.numpy
+    for f in (
+        lambda x, v: x - pnp.sum(v * x, axis=1, keepdims=True),
+        lambda x, v: x - pnp.sum(pnp.broadcast_to(v, x.shape) * pnp.exp(x), axis=1, keepdims=True),
+        lambda x, v: v + pnp.mean(pnp.sin(v) * x, axis=1, keepdims=True),
+        lambda x, v: x - pullback.vmap(lambda row: pnp.sum(v * row))(x)[:, None],
+    ):
+        same(pullback.jit(f)(x, v), f(as_array(x), as_array(v)), rtol=1e-4, atol=1e-3)

@@ -197,11 +197,12 @@ class Builder:
         "module",
         "operands",
         "order",
+        "repeated",
         "results",
         "signature",
         "sizes",
         "source_loc",
-    )  # fmt: skip
+    )
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -216,6 +217,7 @@ class Builder:
         self.hoisted: dict[int, tuple[Any, Value]] = {}
         self.sizes: dict[Variable, Value] = {}
         self.elements: dict[Value, Any] = {}  # what each constant was written from
+        self.repeated: set[Value] = set()  # what was broadcast
         self.count = 0
 
     @property
@@ -438,9 +440,9 @@ class Builder:
             attribute = f"broadcast_dimensions = {integers(dims)}"
             operands = [x, shape_value(self, shape)]
             return self.op("stablehlo.dynamic_broadcast_in_dim", operands, shape, x.dtype, attribute)
-        return self.op(
-            "stablehlo.broadcast_in_dim", [x], shape, x.dtype, f"broadcast_dimensions = {integers(dims)}"
-        )  # fmt: skip
+        out = self.op("stablehlo.broadcast_in_dim", [x], shape, x.dtype, f"broadcast_dimensions = {integers(dims)}")
+        self.repeated.add(out)
+        return out
 
     def reshape(self, x: Value, shape: Shape) -> Value:
         if x.shape == shape:

@@ -95,7 +95,7 @@ def array(
         return _put(array(object, dtype, copy, order, ndmin), device, out_sharding, "array")
     out = _from_object(object, None if dtype is None else dtypes.requested_dtype(dtype, "array"))
     if out is not object:
-        out = made(out)
+        out = out if state.trace.eager else made(out)
     elif copy:
         out = _copied(out)
     missing = ndmin - len(out.shape)
