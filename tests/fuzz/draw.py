@@ -84,7 +84,11 @@ def accepted(value: Any) -> bool:
     if not isinstance(value, ArrayImpl) or not 0 < value.size <= LARGEST or value.ndim > 4:
         return False
     kind = value.dtype.kind
-    if kind not in "fciub" or (kind == "f" and value.dtype.itemsize != 8) or (kind == "c" and value.dtype.itemsize != 16):
+    if (
+        kind not in "fciub"
+        or (kind == "f" and value.dtype.itemsize != 8)
+        or (kind == "c" and value.dtype.itemsize != 16)
+    ):
         return False
     x = np.asarray(value)
     if kind in "fc":
@@ -96,7 +100,9 @@ def accepted(value: Any) -> bool:
 class Writer:
     """A program in the making, and the values that it has at a point."""
 
-    def __init__(self, rng: random.Random, args: Sequence[Any], limits: Limits, options: Options, record: Record) -> None:
+    def __init__(
+        self, rng: random.Random, args: Sequence[Any], limits: Limits, options: Options, record: Record
+    ) -> None:
         self.rng, self.limits, self.options, self.record = rng, limits, options, record
         self.inputs = len(args)
         self.values: list[Any] = list(args)
@@ -105,8 +111,15 @@ class Writer:
 
     # Values ----------------------------------------------------------------------------------------------------------
 
-    def add(self, kind: str, text: str, operands: Sequence[int] = (), bodies: Sequence[Program] = (), plain: str | None = None,
-            smooth: bool = True) -> int | None:
+    def add(
+        self,
+        kind: str,
+        text: str,
+        operands: Sequence[int] = (),
+        bodies: Sequence[Program] = (),
+        plain: str | None = None,
+        smooth: bool = True,
+    ) -> int | None:
         """The position of the result of one more instruction, or None if it does not fit."""
         smooth = smooth and "stop_gradient" not in text
         step = Instruction(kind, text, tuple(operands), tuple(bodies), plain, smooth=smooth)
@@ -210,8 +223,12 @@ class Writer:
             if not fixed:
                 positions.append(self.any_value())
         text = rows.text(row, operands, self.rng.choice(leaves), len(kinds))
-        complex_basis = letter in "FD" and any(name in row.name for name in ("svd", "eig", "schur", "qr", "polar", "basis", "hess"))
-        smooth = not complex_basis and {"F": "D", "f": "d", "h": "d", "b": "d"}.get(letter, "") in row.spec.derivative  # whose phases are not determined, if it is complex
+        complex_basis = letter in "FD" and any(
+            name in row.name for name in ("svd", "eig", "schur", "qr", "polar", "basis", "hess")
+        )
+        smooth = (
+            not complex_basis and {"F": "D", "f": "d", "h": "d", "b": "d"}.get(letter, "") in row.spec.derivative
+        )  # whose phases are not determined, if it is complex
         return self.add(row.spec.operation, text, positions, smooth=smooth)
 
     def transformation(self) -> int | None:
@@ -250,13 +267,21 @@ class Writer:
 
     def _first_operand(self, entry: Entry) -> int | None:
         if entry.kind == "shard_map":
-            return self.add("spread", f"spread(_0, {self.rng.choice([(8,), (8, 2)])!r}, -1.5, 1.5, float32)", [self.any_value()])
+            return self.add(
+                "spread", f"spread(_0, {self.rng.choice([(8,), (8, 2)])!r}, -1.5, 1.5, float32)", [self.any_value()]
+            )
         if entry.active:
             i = self.pick(lambda x: x.dtype.kind == "f" and x.size <= (3 if entry.cost == "nnn" else 6))
             if i is not None and self.rng.random() < 0.8:
                 return i
-            return self.add("spread", f"spread(_0, {self.rng.choice([(), (2,), (3,), (2, 2), (1,)])!r}, -1.5, 1.5, float32)", [self.any_value()])
-        return self.pick((lambda x: x.ndim > 0 and len(x) <= 4 and x.shape[-1] <= 4) if 0 in entry.rows else lambda x: True)
+            return self.add(
+                "spread",
+                f"spread(_0, {self.rng.choice([(), (2,), (3,), (2, 2), (1,)])!r}, -1.5, 1.5, float32)",
+                [self.any_value()],
+            )
+        return self.pick(
+            (lambda x: x.ndim > 0 and len(x) <= 4 and x.shape[-1] <= 4) if 0 in entry.rows else lambda x: True
+        )
 
     def _given(self, given: str, i: int, j: int, bodies: list[Program]) -> list[Any] | None:
         """The values at which a body is written."""
@@ -266,7 +291,15 @@ class Writer:
             if letter == "b":  # what the body before it returns, at its first arguments
                 args.append(self._result(bodies[-1], i, j))
             else:
-                args.append({"x": x, "c": c}.get(letter) if letter in "xc" else c[0] if letter == "1" else x[..., 0] if letter == "l" else x[0])
+                args.append(
+                    {"x": x, "c": c}.get(letter)
+                    if letter in "xc"
+                    else c[0]
+                    if letter == "1"
+                    else x[..., 0]
+                    if letter == "l"
+                    else x[0]
+                )
         return None if any(a is None for a in args) else args
 
     def _result(self, body: Program, i: int, j: int) -> Any:

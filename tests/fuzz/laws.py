@@ -156,7 +156,9 @@ def movement(case: Case, derived: Derived, eps: float, exact: Results) -> list[f
     return moved
 
 
-def compare(law: str, case: Case, derived: Derived, got: Results, expected: Results, eps: float, types: bool) -> Failure | None:
+def compare(
+    law: str, case: Case, derived: Derived, got: Results, expected: Results, eps: float, types: bool
+) -> Failure | None:
     """The first result that differs by more than rounding makes it."""
     exact: Results | None = None
     moved: list[float] = []
@@ -230,7 +232,9 @@ def transposed(case: Case) -> Failure | None:
         ys, along = jvp(f, xs, v)
         u = direction(ys, 2)
         back = vjp(f, *xs)[1](u)
-        inner = lambda left, right: sum((np.asarray(a) * np.asarray(b)).sum().real for a, b in zip(left, right, strict=True))
+        inner = lambda left, right: sum(
+            (np.asarray(a) * np.asarray(b)).sum().real for a, b in zip(left, right, strict=True)
+        )
         return [np.asarray(inner(u, along), np.float64), np.asarray(inner(back, v), np.float64)]
 
     forward, reverse = at(case, products, way)
@@ -239,7 +243,9 @@ def transposed(case: Case) -> Failure | None:
     moved = movement(case, products, 4e-15, [forward, reverse])
     if not abs(forward - reverse) > SLACK * max(moved) + 1e-9 * abs(forward):
         return None
-    return Failure("transposed", "value", f"u J v is {forward} in forward mode and {reverse} in reverse", forward, reverse)
+    return Failure(
+        "transposed", "value", f"u J v is {forward} in forward mode and {reverse} in reverse", forward, reverse
+    )
 
 
 def differences(case: Case) -> Failure | None:
@@ -268,7 +274,9 @@ def differences(case: Case) -> Failure | None:
         doubt = _doubt(beside, k, b, right[k], left[k])
         if not error > doubt + 1e-5 * _size(b):
             continue
-        moved = movement(case, tangents, 1e-10, exact)[k] + movement(case, _inexact_values, 1e-14, beside(0.0))[k] / STEP
+        moved = (
+            movement(case, tangents, 1e-10, exact)[k] + movement(case, _inexact_values, 1e-14, beside(0.0))[k] / STEP
+        )
         if not error > 10 * moved + doubt:
             continue
         return Failure("differences", "value", f"the derivative of result {k} is off by {error:.3g}", b, a)
@@ -327,7 +335,6 @@ def chosen(number: int) -> tuple[Law, ...]:
     return plain, (single, differences, transposed, single, staged, differences)[number % 6]
 
 
-
 def of_refusal(case: Case) -> Failure | None:
     """What the plain form does, the other does too."""
     at(case, values, Way(double=True, plain=True))
@@ -351,7 +358,13 @@ def broken(law: Law, case: Case) -> Failure | None:
         return Failure(name, type(error).__name__, f"{type(error).__name__}: {error}")
 
 
-UNDIFFERENTIABLE = ("NotDifferentiableError", "MissingRuleError", "PreaccumulationError", "CustomRuleError", "NotLinearError")
+UNDIFFERENTIABLE = (
+    "NotDifferentiableError",
+    "MissingRuleError",
+    "PreaccumulationError",
+    "CustomRuleError",
+    "NotLinearError",
+)
 
 
 def expected_of(error: Exception) -> bool:

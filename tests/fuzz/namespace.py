@@ -13,9 +13,9 @@ import numpy as np
 
 import pullback
 import pullback.image
+import pullback.numpy as jnp
 import pullback.scipy.linalg
 import pullback.scipy.signal
-import pullback.numpy as jnp
 from pullback import derivatives, image, lax, nn, ops, scipy, tree
 from pullback.custom_batching import custom_vmap
 from pullback.lax import linalg as lax_linalg
@@ -42,21 +42,21 @@ PUBLIC = {
     **{
         name: getattr(pullback, name)
         for name in (
-            "P checkpoint custom_jvp custom_vjp fwd_and_bwd grad hessian jacfwd jacrev jit jvp linearize make_mesh"
-            " masked_zeros new_ref shard_map value_and_grad vjp vmap".split()
+            ["P", "checkpoint", "custom_jvp", "custom_vjp", "fwd_and_bwd", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "make_mesh", "masked_zeros", "new_ref", "shard_map", "value_and_grad", "vjp", "vmap"]
         )
     },
     **{
         name: getattr(derivatives, name)
         for name in (
-            "derivative_tensor forward_laplacian hvp jet jvp_from_vjp laplacian preaccumulate sparse_hessian"
-            " sparse_jacobian taylor vjp_from_jvp".split()
+            ["derivative_tensor", "forward_laplacian", "hvp", "jet", "jvp_from_vjp", "laplacian", "preaccumulate", "sparse_hessian", "sparse_jacobian", "taylor", "vjp_from_jvp"]
         )
     },
 }  # fmt: skip
 """What texts use of the public API."""
 
-WORDS = {name: f for name, f in vars(words).items() if isinstance(f, types.FunctionType) and f.__module__ == words.__name__}
+WORDS = {
+    name: f for name, f in vars(words).items() if isinstance(f, types.FunctionType) and f.__module__ == words.__name__
+}
 
 
 DISTURBED = ("spread", "like", "positive_definite", "sized", "total")

@@ -42,7 +42,7 @@ TWO = [
     "ops.segment_sum(jnp.ravel(_0), choice(_1, 3) + jnp.arange(_0.size) % 2, 4)", "jnp.isclose(_0, _1)",
     "jnp.take(_0, choice(_1, 3), mode='clip')", "jnp.trapezoid(jnp.ravel(_0), like(_1, jnp.ravel(_0)))",
 ]  # fmt: skip
-DTYPES = "float32 float32 bfloat16 float16 complex64 int32 int8 uint8 uint32 bool_".split()
+DTYPES = ["float32", "float32", "bfloat16", "float16", "complex64", "int32", "int8", "uint8", "uint32", "bool_"]
 
 Shape = tuple[int, ...]
 
@@ -73,7 +73,9 @@ def along(rng: Random, shape: Shape) -> str | None:
         "lax.associative_scan(jnp.add, _0, axis=A)", "jnp.linalg.norm(_0 + 3, axis=A)", "jnp.quantile(_0, 0.25, A)",
         "jnp.take_along_axis(_0, jnp.argsort(_0, A), A)", "jnp.delete(_0, 0, A)", "jnp.insert(_0, 1, 0.5, A)", "jnp.trapezoid(_0, dx=0.5, axis=A)",
     ])  # fmt: skip
-    return text.replace("A)", f"{axis})").replace("A,", f"{axis},").replace("A %", f"{axis} %").replace("=A", f"={axis}")
+    return (
+        text.replace("A)", f"{axis})").replace("A,", f"{axis},").replace("A %", f"{axis} %").replace("=A", f"={axis}")
+    )
 
 
 def reshaped(rng: Random, shape: Shape) -> str:
@@ -141,7 +143,9 @@ def updated(rng: Random, shape: Shape) -> str | None:
         where, option = _index(rng, shape), ""
     if "None" in where:
         return None
-    value = {"power": "3", "divide": "1.5"}.get(how) or rng.choice(["0.75", f"like(_1, _0[{where}])", "like(_1, _0[0])", "jnp.ravel(_1)[0]"])
+    value = {"power": "3", "divide": "1.5"}.get(how) or rng.choice(
+        ["0.75", f"like(_1, _0[{where}])", "like(_1, _0[0])", "jnp.ravel(_1)[0]"]
+    )
     return f"_0.at[{where}].{how}({value}{option})"
 
 

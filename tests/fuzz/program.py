@@ -167,12 +167,18 @@ def function_of(text: str, double: bool, disturbed: bool) -> Function:
     bodies = tuple(sorted({int(k) for k in BODY.findall(text)}))
     operands = tuple(sorted({int(k) for k in OPERAND.findall(text)}))
     names = [*(f"f{k}" for k in bodies), *(f"_{k}" for k in operands)]
-    return Function(eval(f"lambda {', '.join(names)}: {text}", namespace.names(double, _changed if disturbed else None)), bodies, operands)
+    return Function(
+        eval(f"lambda {', '.join(names)}: {text}", namespace.names(double, _changed if disturbed else None)),
+        bodies,
+        operands,
+    )
 
 
 def apply(step: Instruction, operands: Sequence[Any], way: Way) -> Any:
     """The result of one instruction."""
-    function = function_of(step.plain if way.plain and step.plain is not None else step.text, way.double, bool(way.noise))
+    function = function_of(
+        step.plain if way.plain and step.plain is not None else step.text, way.double, bool(way.noise)
+    )
     bodies = [partial(call, step.bodies[k], way) for k in function.bodies]
     used = [operands[k] for k in function.operands]
     if not way.noise:

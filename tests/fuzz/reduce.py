@@ -114,5 +114,3 @@ def _smaller_inputs(x: Input) -> Iterator[Input]:
                 yield Input(np.take(values, range(fewer), axis).tolist(), x.dtype)
     if x.dtype in ("float32", "float16", "bfloat16", "complex64") and (np.round(values, 1) != values).any():
         yield Input(np.round(values, 1).tolist(), x.dtype)
-
-

@@ -116,7 +116,9 @@ def _text(f: Any) -> tuple[str, str]:
     keywords: dict[str, Any] = {}
     if isinstance(f, partial) and isinstance(getattr(f.func, "__self__", None), Primitive):
         name, keywords = f"primitive({f.func.__self__.name!r}).bind", f.keywords
-    elif isinstance(f, partial) and inspect.isfunction(f.func) and set(f.func.__code__.co_freevars) == {"name", "chosen"}:
+    elif (
+        isinstance(f, partial) and inspect.isfunction(f.func) and set(f.func.__code__.co_freevars) == {"name", "chosen"}
+    ):
         held = inspect.getclosurevars(f.func).nonlocals
         name, keywords = f"jnp.{held['name']}", held["chosen"]
     elif isinstance(f, partial) and not f.args:
@@ -155,7 +157,10 @@ def function(name: str) -> Callable[..., Any]:
 @cache
 def primitives() -> dict[str, Primitive]:
     """All primitives by name."""
-    modules = [importlib.import_module(m.name) for m in pkgutil.iter_modules(pullback.primitives.__path__, "pullback.primitives.")]
+    modules = [
+        importlib.import_module(m.name)
+        for m in pkgutil.iter_modules(pullback.primitives.__path__, "pullback.primitives.")
+    ]
     return {x.name: x for m in modules for x in vars(m).values() if isinstance(x, Primitive)}
 
 
@@ -210,5 +215,7 @@ def text(row: Row, operands: list[str], leaf: int, of: int) -> str:
 def constant(value: Any, letter: str) -> str:
     """The text of an operand that is given."""
     values = value.astype(np.float64 if value.dtype.kind not in "ciub" else value.dtype)
-    shown = np.stack([values.real, values.imag], -1).tolist() if value.dtype.kind == "c" else np.round(values, 6).tolist()
+    shown = (
+        np.stack([values.real, values.imag], -1).tolist() if value.dtype.kind == "c" else np.round(values, 6).tolist()
+    )
     return f"array({shown!r}, {NAMES[letter]})"

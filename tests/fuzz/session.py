@@ -82,7 +82,11 @@ class Session:
     def _report(self, law: laws.Law, case: Case, failure: laws.Failure) -> None:
         def fails(smaller: Case) -> bool:
             again = laws.broken(law, smaller)
-            return again is not None and (again.law, again.how) == (failure.law, failure.how) and laws.persists(law, smaller, again.how)
+            return (
+                again is not None
+                and (again.law, again.how) == (failure.law, failure.how)
+                and laws.persists(law, smaller, again.how)
+            )
 
         try:
             case = reduced(case, fails)
@@ -94,12 +98,16 @@ class Session:
 
     def summary(self) -> str:
         drawn = self.record.drawn
-        lines = [f"seed {self.seed}: {self.eager} eager and {self.compiled} compiled programs, {len(self.found)} failures"]
+        lines = [
+            f"seed {self.seed}: {self.eager} eager and {self.compiled} compiled programs, {len(self.found)} failures"
+        ]
         lines.append(f"{sum(drawn.values())} operations of {len(drawn)} kinds; the most frequent and the rarest:")
         lines.append("  " + ", ".join(f"{kind} {n}" for kind, n in drawn.most_common(40)))
         lines.append("  " + ", ".join(f"{kind} {n}" for kind, n in drawn.most_common()[-12:]))
         lines.append("refused: " + ", ".join(f"{kind} {n}" for kind, n in self.record.refused.most_common(15)))
-        lines.append("not seen again near by: " + (", ".join(f"{kind} {n}" for kind, n in self.unconfirmed.items()) or "none"))
+        lines.append(
+            "not seen again near by: " + (", ".join(f"{kind} {n}" for kind, n in self.unconfirmed.items()) or "none")
+        )
         return "\n".join(lines)
 
 
@@ -108,13 +116,18 @@ def _as_input(x: object) -> Input:
     a = np.asarray(x)
     names = {"f": "float32", "c": "complex64", "b": "bool_"}
     values = np.stack([a.real, a.imag], -1).tolist() if a.dtype.kind == "c" else a.tolist()
-    return Input(values, names.get(a.dtype.kind, a.dtype.name if a.dtype.name in ("int8", "uint8", "int16", "uint32") else "int32"))
+    return Input(
+        values,
+        names.get(a.dtype.kind, a.dtype.name if a.dtype.name in ("int8", "uint8", "int16", "uint32") else "int32"),
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run; 1 if something failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=None, help="how long (1, unless a number of programs is given)")
+    parser.add_argument(
+        "--minutes", type=float, default=None, help="how long (1, unless a number of programs is given)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--programs", type=int, default=None, help="how many eager programs at most")
     parser.add_argument("--compiled", type=int, default=None, help="how many compiled ones at most")

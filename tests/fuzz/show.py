@@ -18,9 +18,19 @@ MODULES = {
     "import_module": "from importlib import import_module", "iter_modules": "from pkgutil import iter_modules",
     "row": "from tests.fuzz.rows import function as row",
 }  # fmt: skip
-DERIVATIVES = (
-    "derivative_tensor forward_laplacian hvp jet jvp_from_vjp laplacian preaccumulate sparse_hessian sparse_jacobian taylor vjp_from_jvp".split()
-)
+DERIVATIVES = [
+    "derivative_tensor",
+    "forward_laplacian",
+    "hvp",
+    "jet",
+    "jvp_from_vjp",
+    "laplacian",
+    "preaccumulate",
+    "sparse_hessian",
+    "sparse_jacobian",
+    "taylor",
+    "vjp_from_jvp",
+]
 
 
 class _Printer:
@@ -64,9 +74,17 @@ def test(case: Case, failure: Failure) -> str:
         body += ["", "", *function("plain", case.program, plain=True)]
     lines = [*body, "", "", *_assertions(case, failure)]
     words = _words("\n".join(lines))
-    sources = [line for word in words for line in ["", "", *inspect.getsource(namespace.WORDS[word]).rstrip().split("\n")]]
+    sources = [
+        line for word in words for line in ["", "", *inspect.getsource(namespace.WORDS[word]).rstrip().split("\n")]
+    ]
     text = "\n".join([*sources, *lines])
-    head = [f'"""Program {case.seed}, {failure.law}: {failure.message.splitlines()[0]}"""', "", *_imports(text), "", *_dtypes(text, failure)]
+    head = [
+        f'"""Program {case.seed}, {failure.law}: {failure.message.splitlines()[0]}"""',
+        "",
+        *_imports(text),
+        "",
+        *_dtypes(text, failure),
+    ]
     return "\n".join([*head, *sources, "", "", *lines]) + "\n"
 
 
@@ -95,7 +113,9 @@ def _imports(text: str) -> list[str]:
 def _dtypes(text: str, failure: Failure) -> list[str]:
     double = int(failure.law not in ("single", "compiled"))
     used = [name for name in namespace.DTYPES if re.search(rf"(?<![\w.]){name}\b", text)]
-    return [f"{name} = jnp.{namespace.DTYPES[name][double].dtype.name if name != 'bool_' else 'bool_'}" for name in used]
+    return [
+        f"{name} = jnp.{namespace.DTYPES[name][double].dtype.name if name != 'bool_' else 'bool_'}" for name in used
+    ]
 
 
 def _literal(x: Any) -> str:
@@ -120,7 +140,12 @@ def _assertions(case: Case, failure: Failure) -> list[str]:
         lines.append(f"        expected = {source}(*args)")
         lines.append("        for a, b in zip(got, expected):")
         lines.append("            np.testing.assert_allclose(a, b, rtol=1e-6)")
-    return [*lines, f"    # {failure.message}", f"    # expected: {_literal(failure.expected)}", f"    # got:      {_literal(failure.got)}"]
+    return [
+        *lines,
+        f"    # {failure.message}",
+        f"    # expected: {_literal(failure.expected)}",
+        f"    # got:      {_literal(failure.got)}",
+    ]
 
 
 def summary(case: Case) -> str:
@@ -129,5 +154,3 @@ def summary(case: Case) -> str:
     for step in case.program.steps():
         kinds[step.kind] = kinds.get(step.kind, 0) + 1
     return ", ".join(f"{k} {n}" if n > 1 else k for k, n in sorted(kinds.items()))
-
-

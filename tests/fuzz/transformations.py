@@ -52,7 +52,9 @@ CALLS = [
     Entry("preaccumulate", "preaccumulate(f0)(_0, _1)", "f0(_0, _1)", forward=True),
     Entry("vjp_from_jvp", "vjp_from_jvp(f0)(_0, _1)", "f0(_0, _1)", forward=True, no_forward=False),
     Entry("jvp_from_vjp", "jvp_from_vjp(f0)(_0, _1)", "f0(_0, _1)", reverse=True),
-    Entry("reference", "by_reference(f0, _0, _1)", "repeated(lambda k, x: like(f0(x, _1), x), strong(_0), 2)", cost="3"),
+    Entry(
+        "reference", "by_reference(f0, _0, _1)", "repeated(lambda k, x: like(f0(x, _1), x), strong(_0), 2)", cost="3"
+    ),
 ]
 JIT = Entry("jit", "jit(f0)(_0, _1)", "f0(_0, _1)")
 

@@ -41,7 +41,9 @@ def spread(x, shape, low, high, dtype):
     if dtype == jnp.bool_:
         return jnp.sin(3 * x) > 0
     low, high = np.floor(3 * low), np.ceil(3 * high)
-    return jnp.floor(between(x, size, max(low, 0) if jnp.issubdtype(dtype, jnp.unsignedinteger) else low, high)).astype(dtype)
+    return jnp.floor(between(x, size, max(low, 0) if jnp.issubdtype(dtype, jnp.unsignedinteger) else low, high)).astype(
+        dtype
+    )
 
 
 def between(x, size, low, high):

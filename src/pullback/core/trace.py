@@ -675,11 +675,6 @@ def _fit_scalars(values: list[Any]) -> None:
                 values[i] = np.asarray(v, dtype)[()]
 
 
-def made(x: Any) -> Any:
-    """An array that was made for the user, of values that were known: in a program it is a part of that."""
-    return x if state.trace.eager or isinstance(x, Tracer) else state.trace.adopt(x)
-
-
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
     """The error for a tracer that is used where its trace is not at work."""
     when = "outside of its transformation" if is_at_work(tracer._trace) else "after its transformation had ended"

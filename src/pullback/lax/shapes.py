@@ -13,18 +13,18 @@ import numpy as np
 from pullback.backends.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import Array, ArrayLike, is_at_home
+from pullback.core.array import Array, ArrayImpl, ArrayLike, is_at_home
 from pullback.core.dims import as_size
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
-from pullback.core.trace import Tracer, made
+from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.lax.arguments import axis_position, ints
 from pullback.lax.elementwise import converted
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.operands import array_operand, bind, operands
+from pullback.primitives.operands import array_operand, bind, made, operands
 from pullback.transforms.programs.placement import constrained, placed_like
 
 

@@ -53,6 +53,7 @@ from pullback.numpy.promotion import (
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
+from pullback.primitives.operands import made
 from pullback.transforms.programs.placement import constrained, placed_like
 from pullback.transforms.programs.transfer import device_put
 

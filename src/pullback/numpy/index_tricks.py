@@ -11,12 +11,13 @@ from numpy import index_exp, s_
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import IndexingError
-from pullback.core.trace import made, state
+from pullback.core.trace import state
 from pullback.numpy.creation import array, listed, meshgrid
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import matrix_transpose
 from pullback.numpy.promotion import quote
 from pullback.primitives import shapes
+from pullback.primitives.operands import made
 
 __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
-from pullback.core.trace import made
 from pullback.numpy.promotion import inexact_operand, known_int, strong
 from pullback.primitives import bessel, shapes
 from pullback.primitives import elementwise as ops
+from pullback.primitives.operands import made
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 

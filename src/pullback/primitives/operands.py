@@ -1,4 +1,5 @@
-"""Operands that come from users, on their way to a primitive: made arrays, and checked by its abstract evaluation.
+"""Operands that come from users, on their way to a primitive: made arrays, and checked by its abstract evaluation; and
+arrays that are made for users.
 
 Primitives check nothing themselves when they are evaluated: NumPy would promote dtypes and broadcast ranks.
 """
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, as_array, from_scalar
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, from_scalar
 from pullback.core.errors import OperandError
 from pullback.core.linear import operand_avals
 from pullback.core.trace import Primitive, state
@@ -28,6 +29,11 @@ def array_operand(name: str, x: Any) -> Array:
         return as_array(x)
     except OperandError as error:
         raise type(error)(f"lax.{name}: {error}") from None
+
+
+def made(x: Any) -> Any:
+    """An array that was made for the user, of values that were known: in a program it is a part of that."""
+    return x if state.trace.eager or not isinstance(x, ArrayImpl) else state.trace.adopt(x)
 
 
 def operands(name: str, xs: Sequence[Any]) -> list[Any]:

@@ -17,9 +17,9 @@ from pullback.core.annotations import DTypeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, as_array, is_at_home, scalar_array
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
-from pullback.core.trace import made
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.operands import made
 from pullback.primitives.random_bits import (
     BlockKey,
     Words,

@@ -109,8 +109,10 @@ class Reader:
             return atom.val if isinstance(atom, Literal) else self.whole(atom)
         return _together(self.parts(atom, places, depth), len(places), atom.aval.dtype)
 
-    def parts(self, atom: Var, places: Places, depth: int) -> list[Part]:
+    def parts(self, atom: Atom, places: Places, depth: int) -> list[Part]:
         """The elements of a value at some places, in parts; what is in none of them is zero."""
+        if isinstance(atom, Literal):
+            return [Part(np.arange(len(places)), ArrayImpl(np.full(len(places), atom.val, atom.aval.dtype)))]
         mask = self.nonzero.get(atom)
         at = np.arange(len(places)) if mask is None else np.flatnonzero(mask[places])
         if len(at) < len(places):
@@ -273,7 +275,7 @@ def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
     for which, atom in enumerate(eqn.invars):
         alone = np.flatnonzero(first & ~second if which == 0 else second & ~first)
         if len(alone):
-            of_it = reader.parts(atom, places[alone], depth)  # type: ignore[arg-type]
+            of_it = reader.parts(atom, places[alone], depth)
             if which and eqn.primitive is elementwise.sub_p:
                 of_it = [Part(p.at, elementwise.neg_p.bind(p.elements)) for p in of_it]
             found += [Part(alone[p.at], p.elements) for p in of_it]
@@ -284,11 +286,11 @@ def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
 
 
 def _in_order(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
-    return reader.parts(eqn.invars[0], places, depth)  # type: ignore[arg-type]
+    return reader.parts(eqn.invars[0], places, depth)
 
 
 def _moved(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
-    return reader.parts(eqn.invars[0], _moves(eqn)[places], depth)  # type: ignore[arg-type]
+    return reader.parts(eqn.invars[0], _moves(eqn)[places], depth)
 
 
 def _moves(eqn: Eqn) -> Any:
@@ -311,16 +313,8 @@ def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
     for k in np.unique(which).tolist():
         mine = np.flatnonzero(which == k)
         atom = eqn.invars[k]
-        if isinstance(atom, Literal):
-            found += _number(atom, mine)
-        else:
-            of_it = reader.parts(atom, number[mine] - starts[k], depth)
-            found += [Part(mine[p.at], p.elements) for p in of_it]
+        found += [Part(mine[p.at], p.elements) for p in reader.parts(atom, number[mine] - starts[k], depth)]
     return found
-
-
-def _number(atom: Literal, at: Any) -> list[Part]:
-    return [Part(at, ArrayImpl(np.full(len(at), atom.val, atom.aval.dtype)))]
 
 
 def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
@@ -334,7 +328,7 @@ def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Par
     found = order[np.searchsorted(places, targets, sorter=order).clip(max=len(places) - 1)]
     mask = reader._mask(updates)
     these = np.flatnonzero((places[found] == targets) & (True if mask is None else mask))
-    before = reader.parts(x, places, depth) if isinstance(x, Var) else _number(x, at)
+    before = reader.parts(x, places, depth)
     if not len(these):
         return before
     found = found[these]

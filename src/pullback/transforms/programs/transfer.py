@@ -15,7 +15,7 @@ from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of
 from pullback.core.errors import ArgumentError, OperandError, ShardingError
-from pullback.core.trace import made
+from pullback.primitives.operands import made
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
 
