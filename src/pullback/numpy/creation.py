@@ -38,7 +38,7 @@ from pullback.core.errors import (
     ShapeError,
 )
 from pullback.core.source import warn
-from pullback.core.trace import made, state
+from pullback.core.trace import state
 from pullback.numpy.declare import numeric
 from pullback.numpy.promotion import (
     another,
