@@ -121,27 +121,54 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
     return flat, _sorted(treedef)
 
 
+_known: dict[PyTreeDef, PyTreeDef] = {}
+_without_dictionaries: set[int] = set()
+_MOST_KNOWN = 1024
+
+
 def _sorted(treedef: PyTreeDef) -> PyTreeDef:
     """An equal structure that builds dictionaries in the order of their leaves.
 
     optree remembers in which order the keys were inserted, and builds dictionaries in that order. What a function
     returns would then depend on it unless the function is compiled, whose results the runtime builds.
+
+    To make a structure takes three times as long as to flatten the tree, so that those with names for keys are
+    remembered; other keys may be equal without being the same. Data of users' classes must not live longer for it: of
+    structures without dictionaries hashes are remembered, and nothing of those with both.
     """
-    state = treedef.__getstate__()
-    ordered: list[Any] | None = None
-    for i, node in enumerate(state[0]):
-        inserted = node[7]
-        if inserted is not None:
+    try:
+        number = hash(treedef)
+    except TypeError:  # data of a user's class
+        return _in_order(treedef)
+    if number in _without_dictionaries:
+        return treedef
+    if len(_known) + len(_without_dictionaries) >= _MOST_KNOWN:
+        _known.clear()
+        _without_dictionaries.clear()
+    nodes = treedef.__getstate__()[0]
+    kinds = {type(key) for node in nodes if node[7] is not None for key in node[7]}
+    if not kinds:
+        _without_dictionaries.add(number)
+        return treedef
+    if kinds != {str} or any(node[4] is not None for node in nodes):
+        return _in_order(treedef)
+    made = _known.get(treedef)
+    if made is None:
+        made = _in_order(treedef)
+        _known[made] = made
+    return made
+
+
+def _in_order(treedef: PyTreeDef) -> PyTreeDef:
+    nodes, *rest = treedef.__getstate__()
+    ordered = list(nodes)
+    for i, node in enumerate(nodes):
+        if node[7] is not None:
             data = node[2]
             keys = data[1] if type(data) is tuple else data  # a defaultdict has its factory besides
-            if [*inserted] != keys:
-                if ordered is None:
-                    ordered = [*state[0]]
-                ordered[i] = (*node[:7], type(inserted)(dict.fromkeys(keys)))
-    if ordered is None:
-        return treedef
+            ordered[i] = (*node[:7], type(node[7])(dict.fromkeys(keys)))
     made: PyTreeDef = type(treedef).__new__(type(treedef))
-    made.__setstate__((tuple(ordered), *state[1:]))
+    made.__setstate__((tuple(ordered), *rest))
     return made
 
 
