@@ -21,13 +21,13 @@ ROWS_OF_ONE = {
     "of_scatter": ScatterDimensionNumbers((1,), (0,), (0,)),
 }
 """Rows of a matrix."""
-ROWS_OF_EACH = {
-    "of_gather": GatherDimensionNumbers((2,), (1,), (1,), (0,), (0,)),
-    "of_scatter": ScatterDimensionNumbers((2,), (1,), (1,), (0,), (0,)),
+ELEMENTS_OF_EACH = {
+    "of_gather": GatherDimensionNumbers((), (1,), (1,), (0,), (0,)),
+    "of_scatter": ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)),
 }
-"""Rows of matrices, each of which has its own indices."""
+"""Elements of vectors, each of which has its own indices."""
 
-# Which indices there are, of 5 rows, and the parameters that say of them what is so.
+# Indices of 5 rows or elements, and what the parameters say of them.
 KINDS: list[tuple[Any, dict[str, Any]]] = [
     ([[2], [7], [0], [2]], {"mode": FILL, "indices_are_sorted": False, "unique_indices": False}),
     ([[-2], [0], [2], [9]], {"mode": CLIP, "indices_are_sorted": True, "unique_indices": False}),
@@ -49,7 +49,7 @@ def positions(indices: NumpyArray, mode: GatherScatterMode) -> Iterator[tuple[tu
 
 
 def taken(x: NumpyArray, indices: NumpyArray, mode: GatherScatterMode, fill: Any) -> NumpyArray:
-    out = np.full((*indices.shape[:-1], x.shape[-1]), fill).astype(x.dtype)
+    out = np.full((*indices.shape[:-1], *x.shape[indices.ndim - 1 :]), fill).astype(x.dtype)
     for place, i in positions(indices, mode):
         out[place] = x[(*place[:-1], i)]
     return out
@@ -69,19 +69,20 @@ def gathers() -> Iterator[Spec]:
     for indices, params in KINDS:
         at = K(indices)
         batch = at.shape[:-2]
+        window = () if batch else (3,)
         fill = 0.25 if params["mode"] is FILL else None
         yield row(
             indexing.gather_p,
             partial(taken, mode=params["mode"], fill=0 if fill is None else fill),
-            R(*batch, 5, 3),
+            R(*batch, 5, *window),
             at,
             dtypes="fF",
             label=f"{indices},{params['mode']},{fill}",
             params={
                 **params,
                 "fill_value": fill,
-                "dimension_numbers": (ROWS_OF_EACH if batch else ROWS_OF_ONE)["of_gather"],
-                "slice_sizes": (*(1 for _ in batch), 1, 3),
+                "dimension_numbers": (ELEMENTS_OF_EACH if batch else ROWS_OF_ONE)["of_gather"],
+                "slice_sizes": (*(1 for _ in batch), 1, *window),
             },
         )
 
@@ -90,13 +91,14 @@ def scatters(p: Primitive, combine: Callable[..., Any], dtypes: str) -> Iterator
     for indices, params in KINDS:
         at = K(indices)
         batch = at.shape[:-2]
-        numbers = (ROWS_OF_EACH if batch else ROWS_OF_ONE)["of_scatter"]
+        window = () if batch else (3,)
+        numbers = (ELEMENTS_OF_EACH if batch else ROWS_OF_ONE)["of_scatter"]
         yield row(
             p,
             partial(put, mode=params["mode"], combine=combine),
-            R(*batch, 5, 3),
+            R(*batch, 5, *window),
             at,
-            R(*batch, 4, 3, lo=0.5),
+            R(*batch, 4, *window, lo=0.5),
             dtypes=dtypes,
             label=f"{indices},{params['mode']}",
             params={**params, "dimension_numbers": numbers},
