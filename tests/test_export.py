@@ -437,3 +437,9 @@ def test_arguments_are_checked() -> None:
 def test_forward_mode_is_refused() -> None:
     with pytest.raises((ExportError, MissingRuleError, TypeError)):
         pullback.jvp(sine(1), (1.0,), (1.0,))
+
+
+@pytest.mark.parametrize("text", ["custom_call", "custom_call:", "foo:bar", "platform:cpu", ""])
+def test_checks_that_there_are_not(text: str) -> None:
+    with pytest.raises(ArgumentError, match=r"make one by DisabledSafetyCheck.platform\(\) or .custom_call\(name\)"):
+        export.DisabledSafetyCheck(text)

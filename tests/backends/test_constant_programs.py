@@ -99,3 +99,12 @@ def test_bit_casts_leave_a_small_loop_one_function():
     x = jnp.ones((2, 2))
     assert "xla_cpu_small_call" in step.lower(x).as_text()
     np.testing.assert_array_equal(step(x), np.ones((2, 2), np.float32) + np.float32(5 * 2**-23))
+
+
+@pytest.mark.parametrize(
+    ("divisor", "hidden"), [(3.0, False), (-0.1, False), (0.0, False), (1e-39, True), (3e38, True)]
+)
+def test_a_divisor_is_hidden_if_its_reciprocal_is_no_ordinary_number(divisor, hidden):
+    """The compiler multiplies by the reciprocal of a constant, which is right where that is exact to rounding."""
+    text = pb.jit(lambda x: x / divisor).lower(jnp.ones(3)).as_text()
+    assert ("optimization_barrier" in text) == hidden

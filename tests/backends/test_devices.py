@@ -1,5 +1,9 @@
 """Devices and their memories."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 import pullback
@@ -14,3 +18,23 @@ def test_memories_of_a_device() -> None:
     with pytest.raises(RuntimeError, match="one kind of memory, 'device', got 'pinned_host'"):
         device.memory("pinned_host")
     assert device.client.platform == device.platform
+
+
+SECOND_DEVICE = """
+import numpy as np
+import pullback
+import pullback.numpy as jnp
+
+f = pullback.jit(lambda x: 2 * x)
+f(f(jnp.ones(3)))
+with pullback.default_device(pullback.devices()[1]):
+    y = pullback.jit(lambda x: x + 1)(np.ones(3, np.float32))
+assert y.device == pullback.devices()[1]
+np.testing.assert_array_equal(f(y), [4, 4, 4])
+"""
+
+
+def test_programs_look_at_devices_once_a_second_one_is_in_use():
+    """A program that was compiled, and called, before that takes arrays that are on the other device."""
+    environment = {**os.environ, "PULLBACK_NUM_CPU_DEVICES": "2"}
+    subprocess.run([sys.executable, "-c", SECOND_DEVICE], env=environment, check=True)

@@ -490,3 +490,12 @@ def test_a_scalar_type_hashes_as_the_type_of_numpy_that_it_equals(name):
     assert {theirs: 1}[ours] == {ours: 1}[theirs] == 1
     assert ours == np.dtype(theirs)
     assert ours != name  # a name has another hash, and is not equal to NumPy's types either
+
+
+def test_the_integers_that_hold_two_others():
+    """For each pair the narrowest that holds both ranges; none in 64 bits for signed and unsigned ones."""
+    names = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+    with enable_x64():
+        for a, b in itertools.product(names, repeat=2):
+            expected = np.promote_types(a, b)
+            assert dtypes.integer_for(np.dtype(a), np.dtype(b)) == (expected if expected.kind in "iu" else None)

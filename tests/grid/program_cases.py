@@ -61,7 +61,7 @@ def added(x: Any, y: Any) -> Any:
 
 
 def called(x: Any, y: Any, closed: bool = False) -> Any:
-    jaxpr = make_jaxpr(added)(*(jnp.zeros(v.shape, v.dtype) for v in (x, y)))
+    jaxpr = make_jaxpr(lambda x, y: jnp.sin(x * y) * x)(*(jnp.zeros(v.shape, v.dtype) for v in (x, y)))
     return closed_call_p.bind(x, y, call_jaxpr=jaxpr) if closed else call_p.bind(x, y, call_jaxpr=jaxpr.jaxpr)
 
 
@@ -183,7 +183,9 @@ PROGRAMS = [
     Program("pmax", ("pmax",), along_axis(lambda x, c: lax.pmax(x, "i") * c), ALONG),
     Program("pmin", ("pmin",), along_axis(lambda x, c: lax.pmin(x, "i") * c), ALONG),
     Program("all_gather", ("all_gather",), along_axis(lambda x, c: lax.all_gather(x * c, "i", axis=1)), ALONG),
-    Program("all_to_all", ("all_to_all",), along_axis(lambda x, c: lax.all_to_all(x, "i", 0, 1) * c), EACH_TO_EACH),
+    Program(
+        "all_to_all", ("all_to_all",), along_axis(lambda x, c: lax.all_to_all(x, "i", 0, 1) * c[:, None]), EACH_TO_EACH
+    ),
     Program("psum_scatter", ("reduce_scatter",), along_axis(lambda x, c: lax.psum_scatter(x, "i") * c), EACH_TO_EACH),
     Program("ppermute", ("ppermute",), along_axis(lambda x, c: lax.ppermute(x * c, "i", AROUND) + x), ALONG),
     Program("ppermute in part", (), along_axis(lambda x, c: lax.ppermute(x * c, "i", AROUND[:2])), ALONG),

@@ -401,3 +401,12 @@ def test_einsum_refuses_other_arguments() -> None:
         jnp.einsum("i,i,i", jnp.ones(2), jnp.ones(2), jnp.ones(2), optimize=[(0, 7)])
     with pytest.raises(ShapeError, match="out must be None"):
         jnp.einsum("i", jnp.ones(2), out=jnp.ones(2))
+
+
+def test_indices_of_many_letters() -> None:
+    """Each integer is an index of its own, also beyond the 52 letters: vectors of other sizes do not meet."""
+    vectors = [np.full(i + 1, 1 / (i + 1)) for i in range(120)]
+    operands = [part for i, v in enumerate(vectors) for part in (v, [i])]
+    np.testing.assert_allclose(jnp.einsum(*operands, []), 1, rtol=1e-5)
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(jnp.einsum(x, [70, 60], x, [70, 80]), x.T @ x)

@@ -11,7 +11,8 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import grad, jvp, make_jaxpr, vmap
+from pullback import grad, jit, jvp, make_jaxpr, vmap
+from pullback.core.config import enable_x64
 from pullback.core.errors import DtypeError, OperandError, ShapeError
 from pullback.numpy import interpolation
 
@@ -457,3 +458,16 @@ def test_the_imaginary_part_of_logaddexp_is_an_angle() -> None:
         np.testing.assert_allclose(pnp.logaddexp(x, y), np.log(np.exp(x) + np.exp(y)), rtol=1e-13)
         slope = jvp(lambda x: pnp.logaddexp(x, y), (x,), (np.ones_like(x),))[1]
         np.testing.assert_allclose(slope, np.exp(x) / (np.exp(x) + np.exp(y)), rtol=1e-13)
+
+
+def test_signed_and_unsigned_integers_of_64_bits_are_compared_by_value() -> None:
+    a, b = np.array([-1, 2**62, 5, -(2**63)]), np.array([2**64 - 1, 2**62, 6, 2**63], np.uint64)
+    with enable_x64():
+        for name, expected in (
+            ("equal", [False, True, False, False]),
+            ("not_equal", [True, False, True, True]),
+            ("less", [True, False, True, True]),
+            ("greater_equal", [False, True, False, False]),
+        ):
+            np.testing.assert_array_equal(getattr(pnp, name)(a, b), expected)
+            np.testing.assert_array_equal(jit(getattr(pnp, name))(a, b), expected)

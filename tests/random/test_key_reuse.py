@@ -59,6 +59,17 @@ def pair(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda key: f(random.split(key))
 
 
+def one_of_three(f: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A function of three keys, and of one of them: of the first two, which is known at run time alone, or the last."""
+
+    def run(key: Any) -> Any:
+        ks = random.split(key, 3)
+        n = jit(lambda: pnp.asarray(1))()
+        return f(ks, lax.cond(n > 2, lambda n: ks[2], lambda n: lax.dynamic_index_in_dim(ks[:2], n, 0, False), n))
+
+    return run
+
+
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     # what uses a key: a program without and one with a key that is used twice
     "functions": (draw, both(draw, random.uniform)),
@@ -125,6 +136,10 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "cond that returns it": (
         pair(lambda ks: draw(lax.cond(True, lambda a, b: a, lambda a, b: b, *ks))),
         pair(lambda ks: [draw(lax.cond(True, lambda a, b: a, lambda a, b: b, *ks)), draw(ks[1])]),
+    ),
+    "cond that returns one of several, or another": (
+        one_of_three(lambda ks, chosen: draw(chosen)),
+        one_of_three(lambda ks, chosen: [draw(chosen), draw(ks[2])]),
     ),
     "switch": (
         lambda k: lax.switch(1, [draw, random.uniform, draw], k),

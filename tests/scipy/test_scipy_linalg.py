@@ -383,3 +383,13 @@ def test_complex_schur_forms_of_batches() -> None:
         np.testing.assert_allclose(z @ t @ z.conj().swapaxes(-1, -2), batch, atol=1e-13)
     with pytest.raises(ShapeError, match="square matrices of one shape"):
         linalg.rsf2csf(np.eye(3), np.eye(4))
+
+
+def test_the_status_of_least_squares_says_what_ended_it() -> None:
+    residuals = lambda x: jnp.stack([10 * (x[1] - x[0] ** 2), 1 - x[0], 3 + jnp.sin(x[1])])
+    start = jnp.asarray([-1.2, 1.0])
+    status = lambda **options: int(optimize.least_squares(residuals, start, **options).status)
+    none = {"ftol": 0.0, "xtol": 0.0, "gtol": 0.0}
+    assert status(**{**none, "gtol": 1e-1}) == 1
+    assert status(**{**none, "ftol": 1e-1}) == 2
+    assert status(**{**none, "xtol": 1e-1}) == 3

@@ -92,7 +92,8 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
 
 def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
     """Whether an operation may add a constant: one of its operands, or of its parameters."""
-    linear, joint = [i for i, x in enumerate(operands) if is_linear(x)], range(len(operands))
+    linear = [i for i, x in enumerate(operands) if is_linear(x)]
+    joint: Sequence[int] = range(len(operands))
     if primitive.linear_in is not None:
         part = linear_part(primitive, linear, len(operands), params)
         if part is None:
