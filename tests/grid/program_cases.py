@@ -183,9 +183,7 @@ PROGRAMS = [
     Program("pmax", ("pmax",), along_axis(lambda x, c: lax.pmax(x, "i") * c), ALONG),
     Program("pmin", ("pmin",), along_axis(lambda x, c: lax.pmin(x, "i") * c), ALONG),
     Program("all_gather", ("all_gather",), along_axis(lambda x, c: lax.all_gather(x * c, "i", axis=1)), ALONG),
-    Program(
-        "all_to_all", ("all_to_all",), along_axis(lambda x, c: lax.all_to_all(x, "i", 0, 1) * c[:, None]), EACH_TO_EACH
-    ),
+    Program("all_to_all", ("all_to_all",), along_axis(lambda x, c: lax.all_to_all(x, "i", 0, 1).T * c), EACH_TO_EACH),
     Program("psum_scatter", ("reduce_scatter",), along_axis(lambda x, c: lax.psum_scatter(x, "i") * c), EACH_TO_EACH),
     Program("ppermute", ("ppermute",), along_axis(lambda x, c: lax.ppermute(x * c, "i", AROUND) + x), ALONG),
     Program("ppermute in part", (), along_axis(lambda x, c: lax.ppermute(x * c, "i", AROUND[:2])), ALONG),
