@@ -87,7 +87,7 @@ def is_operand(x: Any) -> bool:
 
 
 def cast(x: Any, dtype: str) -> Any:
-    """Operands of floats in another dtype: integers are eight times as large, those of 32 bits beyond int32."""
+    """Operands of floats in another dtype: integers are eight times as large, those without sign reach 4,000,000,000."""
     if isinstance(x, (list, tuple)):
         return type(x)(cast(y, dtype) for y in x)
     if not _is_float(x):
@@ -95,8 +95,12 @@ def cast(x: Any, dtype: str) -> Any:
     if dtype.startswith("weak "):
         return convert_element_type(cast(x, dtype.removeprefix("weak ")), np.dtype(dtype.removeprefix("weak ")), True)
     values = np.asarray(x, np.float64)
-    if dtype in ("int8", "uint8", "int32", "uint32"):
-        values = np.round(8 * values) + (3_000_000_000 if dtype == "uint32" else 0)
+    if dtype == "uint32":
+        values = np.round(4e9 * values / np.abs(values).max(initial=1e-9))
+    elif dtype in ("int8", "uint8", "int32"):
+        values = np.round(8 * values)
+    elif dtype == "bool":
+        values = values >= values.mean()
     return jnp.asarray(values.astype("float32" if "float" in dtype else dtype)).astype(dtype)
 
 

@@ -374,7 +374,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     x, dtype = array_operand("bitcast_convert_type", operand), dtypes.requested_dtype(new_dtype, "bitcast_convert_type")
     if x.dtype == dtype:
-        return x
+        return ops.convert_element_type(x, dtype)
     for one in (x.dtype, dtype):
         if not REAL_NUMBER(one):
             raise DtypeError(

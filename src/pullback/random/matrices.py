@@ -12,7 +12,7 @@ from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.einstein import einsum
-from pullback.numpy.promotion import shape_tuple
+from pullback.numpy.promotion import operand, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.decompositions import diagonal
@@ -50,7 +50,7 @@ def multivariate_normal(
         The result is nan where a covariance is not positive definite, or by ``"eigh"`` semidefinite.
       shape: the shape of the result; that of the parameters together by default. The axis of
         components follows it.
-      dtype: a floating-point dtype; the default one if it is None.
+      dtype: a floating-point dtype; that of the parameters if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
@@ -67,6 +67,9 @@ def multivariate_normal(
     >>> print(random.multivariate_normal(random.key(0), mean, cov).round(3))
     [-1.11   1.494]
     """
+    if dtype is None:
+        parameters = (operand(f"multivariate_normal: {what}", x) for what, x in (("mean", mean), ("cov", cov)))
+        dtype = dtypes.to_real(dtypes.to_inexact(dtypes.common_dtype(*parameters)))
     words, found = words_of("multivariate_normal", key), float_dtype("multivariate_normal", dtype)
     if method not in _METHODS:
         raise ArgumentError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}, got {method!r}")
