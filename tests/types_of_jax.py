@@ -35,7 +35,7 @@ ON_PURPOSE: dict[str, str] = {
 
 
 def _packed(x: Any) -> tuple[Any, ...]:
-    """An argument without classes of this package; KeyError for one that has others."""
+    """An argument without classes of this package; others are refused."""
     from pullback.core import dtypes
     from pullback.core.array import Array
 
@@ -46,13 +46,9 @@ def _packed(x: Any) -> tuple[Any, ...]:
         return ("array", plain, x.dtype.name, x.weak_type)
     if isinstance(x, (list, tuple)):
         return (type(x).__name__, [_packed(y) for y in x])
-    return {
-        int: ("number", x),
-        float: ("number", x),
-        bool: ("number", x),
-        str: ("number", x),
-        type(None): ("number", x),
-    }[type(x)]
+    if x is not None and type(x) not in (int, float, bool, str):
+        raise TypeError(f"an argument of another kind: {x!r}")
+    return ("number", x)
 
 
 def _ours() -> list[tuple[Any, ...]]:

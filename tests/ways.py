@@ -87,7 +87,7 @@ def is_operand(x: Any) -> bool:
 
 
 def cast(x: Any, dtype: str) -> Any:
-    """Operands of floats in another dtype: integers are eight times as large, those without sign reach 4,000,000,000."""
+    """Operands of floats in another dtype: integers are eight times as large, of uint32 up to 4,000,000,000."""
     if isinstance(x, (list, tuple)):
         return type(x)(cast(y, dtype) for y in x)
     if not _is_float(x):
