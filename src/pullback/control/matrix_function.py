@@ -1,0 +1,531 @@
+"""Functions of Hermitian matrices, and their derivatives of every order, as operations of their own.
+
+With A = V W V*, f(A) is V f(W) V*. Its derivative in directions E1, ..., Ek is the sum, over the orders of these, of
+V T V*, where T has the elements sum f[w_i, w_j, ..., w_l] M1_ij ... Mk_(..)l, with the divided differences of f and M = V* E V
+(Daleckii and Krein 1965; N. J. Higham 2008, "Functions of Matrices", theorem 3.11 and section 3.2). It is symmetric in
+the directions, so that the next derivative is one more of them, and the transpose is the same with the cotangent in the
+place of a direction. Eigenvectors are never differentiated: the basis of equal or nearly equal eigenvalues does not
+matter, and nothing is divided by their difference where that would cost digits.
+
+A function may depend on other arrays, which it captured. The derivative with respect to one of them is that of another function
+of the eigenvalues, linear in the tangent, which is one more captured array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.jaxpr import eval_jaxpr
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes, zeta_series  # noqa: F401 (rules for Taylor mode)
+from pullback.primitives.decompositions import diagonal, on_diagonal, scaled
+from pullback.primitives.eigen import eigh
+from pullback.primitives.linalg import adjoint, mapped_to_front, matrix_transpose, product
+from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.interpreters.taylor import taylor_flat
+
+
+class Scalar:
+    """A function of a number, and of the arrays that it captured, as a parameter of operations.
+
+    Attributes:
+      call: ``call(x, *captured) -> number``.
+      name: for jaxprs and errors.
+    """
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, call: Callable[..., Any], name: str) -> None:
+        self.call, self.name = call, name
+
+    def along(self, i: int) -> Scalar:
+        """The derivative with respect to a captured array; the tangent is one more captured array, the last one."""
+
+        def derivative(x: Any, *captured: Any) -> Any:
+            *given, t = captured
+            of_one = lambda c: self.call(x, *given[:i], c, *given[i + 1 :])
+            return jvp(of_one, (given[i],), (t,))[1]
+
+        return Scalar(derivative, f"{self.name}'")
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def matrix_function(f: Callable[[Any], Any], a: Any) -> Any:
+    """The function of Hermitian matrices that has the values of ``f`` for the eigenvalues.
+
+    Args:
+      f: a function of a real number.
+      a: Hermitian matrices.
+    """
+    real = dtypes.to_real(a.dtype)
+    flat = FlatFunction(lambda x: f(x), described=f)
+    closed = stage_flat(f, flat, [ShapedArray((), real)], "matrix_function")
+    outs = closed.out_avals
+    if len(outs) != 1 or outs[0].shape != ():
+        raise ShapeError(f"matrix_function: {name_of(f)} must return a number for a number, got {[*outs]}")
+    if dtypes.is_complex(outs[0].dtype):
+        a = ops.convert_element_type(a, dtypes.to_complex(a.dtype))
+    if not dtypes.is_inexact(outs[0].dtype) or dtypes.promote_types(outs[0].dtype, a.dtype) != a.dtype:
+        raise DtypeError(
+            f"matrix_function: {name_of(f)} must return a float or complex number of the precision of the matrices, "
+            f"{a.dtype}, got {outs[0]}"
+        )
+    jaxpr, consts = closed.jaxpr, closed.consts
+    scalar = Scalar(lambda x, *captured: eval_jaxpr(jaxpr, captured, x)[0], name_of(f))
+    return matrix_function_p.bind(a, *consts, function=scalar, shared=(True,) * len(consts))
+
+
+# Divided differences -------------------------------------------------------------------------------------------------
+
+
+def _taylor_coefficients(function: Scalar, w: Any, captured: Sequence[Any], shared: Sequence[bool], order: int) -> Any:
+    """The Taylor coefficients of a function at each node, from 0 to ``order``."""
+    axes = [None if same else 0 for same in shared]
+    of_row = lambda row, *captured: vmap(lambda x: function.call(x, *captured))(row)
+    if all(shared):
+        flat = shapes.reshape(w, (_size(w.shape),))
+        run = lambda x: [of_row(x, *captured)]
+    else:
+        lead = w.shape[:-1]
+        flat = shapes.reshape(w, (_size(lead), w.shape[-1]))
+        own = [
+            c if same else shapes.reshape(c, (_size(lead), *c.shape[len(lead) :]))
+            for c, same in zip(captured, shared, strict=True)
+        ]
+        run = lambda x: [vmap(of_row, in_axes=(0, *axes))(x, *own)]
+    direction = shapes.full(flat.shape, 1, flat.dtype)
+    (value,), (series,) = taylor_flat(function.call, run, [flat], [[direction, *[ZERO] * (order - 1)]], order)
+    found = [shapes.zeros_like(value) if c is ZERO else c for c in (value, *series)]
+    return [shapes.reshape(c, w.shape) for c in found]
+
+
+def _size(shape: Sequence[int]) -> int:
+    return int(np.prod(shape, dtype=int))
+
+
+def _placed(x: Any, axes: Sequence[int], count: int) -> Any:
+    """An array, whose last axes are to be the given ones of ``count`` last axes, with the others of size one."""
+    lead = len(x.shape) - len(axes)
+    return shapes.expand_dims(x, [lead + i for i in range(count) if i not in axes])
+
+
+def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[Any] | None = None) -> Any:
+    """The divided differences f[w_i, ..., w_l] of order k, for all k + 1 of the nodes.
+
+    Two ways are taken, each with an estimate of its error, and of these the better one at each place. Of nodes that are
+    apart, the quotient of the differences of the order below by the largest gap. Of nodes that are near each other, the
+    Taylor series about the first of them, sum a_j h_(j - k)(w_j - w_i, ...), with the complete homogeneous symmetric
+    polynomials h. It has to agree with the other within that one's error, so that it does not reach beyond a kink.
+
+    Args:
+      coefficients: those of Taylor's series at the nodes, arrays (..., n).
+      w: the nodes (..., n).
+      k: the order.
+      near: where the series was taken, by order, if it is known; an empty list is filled with it. Then the result is linear
+        in the coefficients, also for derivatives.
+
+    Returns:
+      An array (..., n, ..., n) with k + 1 axes of nodes.
+    """
+    return _with_errors(coefficients, w, k, [] if near is None else near, known=bool(near))[0]
+
+
+def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
+    epsilon = float(np.finfo(w.dtype).eps)
+    if k == 0:
+        return coefficients[0], ops.mul(ops.abs(ops.stop_gradient_p.bind(coefficients[0])), epsilon)
+    below, error = _with_errors(coefficients, w, k - 1, near, known)
+    nodes = [_placed(w, (r,), k + 1) for r in range(k + 1)]
+    others = [[i for i in range(k + 1) if i != r] for r in range(k + 1)]
+    below = [_placed(below, axes, k + 1) for axes in others]
+    error = [_placed(error, axes, k + 1) for axes in others]
+    gap, change, bound = None, None, None
+    for p, q in combinations(range(k + 1), 2):
+        g = ops.sub(nodes[q], nodes[p])
+        new = g, ops.sub(below[p], below[q]), ops.add(error[p], error[q])
+        if gap is None:
+            gap, change, bound = new
+            continue
+        wider = ops.gt(ops.abs(g), ops.abs(gap))
+        gap, change, bound = (ops.where(wider, a, b) for a, b in zip(new, (gap, change, bound), strict=True))
+    apart = ops.ne_p.bind(gap, 0)
+    inverse = ops.div(1, ops.where(apart, gap, 1))
+    if known:
+        chosen = near[k - 1]
+        series, _ = _near_series(coefficients, nodes, k, chosen)
+        return ops.where(chosen, series, scaled(change, inverse)), error[0]
+    quotient = scaled(change, inverse)
+    far_error = ops.where(apart, ops.mul(bound, ops.abs(inverse)), np.inf)
+    series, near_error = _near_series(coefficients, nodes, k, None)
+    agree = ops.le_p.bind(ops.abs(ops.sub(series, quotient)), ops.mul(far_error, 16))
+    agree = ops.or_p.bind(agree, ops.not_p.bind(apart))
+    chosen = ops.and_p.bind(ops.lt(near_error, far_error), agree)
+    near.append(chosen)
+    out = ops.where(chosen, series, quotient)
+    return out, ops.add(ops.where(chosen, near_error, far_error), ops.mul(ops.abs(out), epsilon))
+
+
+def _near_series(coefficients: Sequence[Any], nodes: Sequence[Any], k: int, chosen: Any) -> tuple[Any, Any]:
+    """The divided differences by Taylor's series about the first node, and how large their errors may be."""
+    epsilon = float(np.finfo(nodes[0].dtype).eps)
+    distances = [ops.sub(x, nodes[0]) for x in nodes[1:]]
+    if chosen is not None:
+        distances = [ops.where(chosen, d, 0) for d in distances]
+    powers: list[Any] = [1.0] * k
+    total: Any = None
+    size, last = 0.0, [0.0, 0.0]
+    for j in range(k, len(coefficients)):
+        if j > k:
+            for r, d in enumerate(distances):
+                powers[r] = ops.mul(d, powers[r]) if r == 0 else ops.add(ops.mul(d, powers[r]), powers[r - 1])
+        a = _placed(coefficients[j], (0,), k + 1)
+        term = a if j == k else scaled(a, powers[-1])
+        total = term if total is None else ops.add(total, term)
+        last = [last[1], ops.abs(term)]
+        size = ops.add(size, last[1])
+    return total, ops.add(ops.add(last[0], last[1]), ops.mul(size, epsilon))
+
+
+def _order(k: int, dtype: np.dtype[Any]) -> int:
+    """The order of Taylor's series: at a tenth of its radius the rest is below the rounding of the other way."""
+    return k + (16 if dtype.itemsize == 8 else 8)
+
+
+# What all of the operations share ------------------------------------------------------------------------------------
+
+
+def _decomposed(function: Scalar, a: Any, captured: Sequence[Any], shared: Sequence[bool], k: int) -> tuple[Any, Any]:
+    """The eigenvectors, and the divided differences of order k as numbers of the matrices' dtype."""
+    w, v = eigh(a)
+    coefficients = _taylor_coefficients(function, w, captured, shared, _order(k, w.dtype) if k else 1)
+    return v, ops.convert_element_type(divided_differences(coefficients, w, k), a.dtype)
+
+
+def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
+    if not directions:
+        return []
+    v = shapes.broadcast_to(v, directions[0].shape)
+    return [product(adjoint(v), product(e, v)) for e in directions]
+
+
+def _paths(inner: Sequence[Any]) -> Any:
+    """For indices i, j, ..., l the sum over the orders of k matrices of M1_ij ... Mk_(..)l."""
+    k = len(inner)
+    terms = []
+    for order in permutations(range(k)):
+        factors = [_placed(inner[m], (r, r + 1), k + 1) for r, m in enumerate(order)]
+        terms.append(reduce(ops.mul, factors))
+    return reduce(ops.add, terms)
+
+
+def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -> Any:
+    if 0 in a.shape:
+        return a
+    v, values = _decomposed(function, a, captured, shared, 0)
+    return product(ops.mul(v, shapes.expand_dims(values, (-2,))), adjoint(v))
+
+
+def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tuple[bool, ...]) -> Any:
+    """The derivative in the directions t and ``count - 1`` others, which come before what is captured."""
+    if 0 in t.shape:
+        return t
+    directions, captured = (t, *rest[: count - 1]), rest[count - 1 :]
+    v, table = _decomposed(function, a, captured, shared, count)
+    terms = ops.mul(table, _paths(_inner(v, directions)))
+    lead = len(t.shape) - 2
+    if count > 1:
+        terms = reductions.reduce_sum(terms, tuple(range(lead + 1, lead + count)))
+    v = shapes.broadcast_to(v, t.shape)
+    return product(v, product(terms, adjoint(v)))
+
+
+def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
+    """The derivative with respect to a captured array along t, differentiated in ``count`` directions."""
+    directions, captured = rest[:count], (*rest[count:], t)
+    along, shared = function.along(index), (False,) * len(captured)
+    if not directions:
+        return _value(a, *captured, function=along, shared=shared)
+    return _along(directions[0], a, *directions[1:], *captured, count=count, function=along, shared=shared)
+
+
+def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
+    """The cotangent of a captured array, for that of the derivative in ``count`` directions."""
+    directions, captured = rest[:count], rest[count:]
+    if 0 in ct.shape:
+        return shapes.zeros_like(captured[index])
+    w, v = eigh(a)
+    order, shared = _order(count, w.dtype) if count else 1, (False,) * len(captured)
+    inner = product(matrix_transpose(v), product(ct, ops.conj(v)))
+    if count:
+        weights = ops.mul(_paths(_inner(v, directions)), _placed(inner, (0, count), count + 1))
+    else:
+        weights = diagonal(inner)
+    near: list[Any] = []
+    fixed = [ops.stop_gradient_p.bind(c) for c in captured]
+    divided_differences(_taylor_coefficients(function, w, fixed, shared, order), w, count, near)
+
+    def pairing(c: Any) -> Any:
+        given = [*captured[:index], c, *captured[index + 1 :]]
+        table = divided_differences(_taylor_coefficients(function, w, given, shared, order), w, count, near)
+        terms = ops.mul(ops.convert_element_type(table, weights.dtype), weights)
+        total = reductions.reduce_sum(terms, tuple(range(len(terms.shape))))
+        return ops.real(total) if dtypes.is_complex(total.dtype) else total
+
+    total, pull = vjp(pairing, captured[index])
+    return pull(shapes.full((), 1, total.dtype))[0]
+
+
+def _cotangent_along(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
+    """The cotangent of a captured array of the derivative with respect to another along u."""
+    j, i = indices
+    return _cotangent(ct, a, *rest, u, count=count, function=function.along(j), index=i)
+
+
+# The operations ------------------------------------------------------------------------------------------------------
+
+# All but the first are linear in the first operand: a direction, a captured array's tangent, a cotangent, and again a
+# captured array's tangent. The matrices follow (in the last, after a cotangent), then other directions, then what is
+# captured. The first two may have captured arrays that are one for all matrices, and the second one matrices that are
+# one for all directions, whose leading axes have size one; the others have none of this.
+matrix_function_p = Primitive("matrix_function", keeps_weak_type=False)
+matrix_function_along_p = Primitive("matrix_function_along", keeps_weak_type=False)
+by_captured_p = Primitive("matrix_function_by_captured", keeps_weak_type=False)
+cotangent_p = Primitive("matrix_function_cotangent", keeps_weak_type=False)
+cotangent_along_p = Primitive("matrix_function_cotangent_along", keeps_weak_type=False)
+
+for _p, _formula in (
+    (matrix_function_p, _value),
+    (matrix_function_along_p, _along),
+    (by_captured_p, _by_captured),
+    (cotangent_p, _cotangent),
+    (cotangent_along_p, _cotangent_along),
+):
+    _p.decomposition(_formula)
+    _p.lowering(lambda hlo, *xs, _formula=_formula, **params: hlo.inline(partial(_formula, **params), *xs))
+
+matrix_function_p.abstract_eval(lambda a, *captured, function, shared: ShapedArray(a.shape, a.dtype))
+matrix_function_along_p.abstract_eval(lambda t, a, *rest, **params: ShapedArray(t.shape, t.dtype))
+by_captured_p.abstract_eval(lambda t, a, *rest, **params: ShapedArray(a.shape, a.dtype))
+
+
+@cotangent_p.abstract_eval
+def _cotangent_shape(ct: ShapedArray, a: ShapedArray, *rest: ShapedArray, count: int, function: Scalar, index: int) -> Any:
+    of = rest[count + index]
+    return ShapedArray(of.shape, of.dtype)
+
+
+@cotangent_along_p.abstract_eval
+def _cotangent_along_shape(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
+    of = rest[count + indices[1]]
+    return ShapedArray(of.shape, of.dtype)
+
+
+def _total(terms: Sequence[Any]) -> Any:
+    return reduce(ops.add_any_p.bind, terms) if terms else ZERO
+
+
+def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool]) -> tuple[Any, list[Any]]:
+    """The matrices and the captured arrays with all the leading axes."""
+    own = [shapes.broadcast_to(c, (*lead, *c.shape)) if same else c for c, same in zip(captured, shared, strict=True)]
+    return shapes.broadcast_to(a, (*lead, *a.shape[-2:])), own
+
+
+def _of_captured(
+    lead: Any, a: Any, directions: Sequence[Any], captured: Any, tangents: Any, function: Scalar, shared: Any
+) -> list[Any]:
+    """The tangents of a derivative that those of the captured arrays make."""
+    if all(t is ZERO for t in tangents):
+        return []
+    a, own = _for_all(lead, a, captured, shared)
+    return [
+        by_captured_p.bind(
+            shapes.broadcast_to(t, c.shape), a, *directions, *own, count=len(directions), function=function, index=i
+        )
+        for i, (t, c) in enumerate(zip(tangents, own, strict=True))
+        if t is not ZERO
+    ]
+
+
+@matrix_function_p.jvp
+def _value_jvp(primals: Any, tangents: Any, *, function: Scalar, shared: tuple[bool, ...]) -> Any:
+    (a, *captured), (t, *of_captured) = primals, tangents
+    params: Any = {"function": function, "shared": shared}
+    terms = [] if t is ZERO else [matrix_function_along_p.bind(t, a, *captured, count=1, **params)]
+    terms += _of_captured(a.shape[:-2], a, (), captured, of_captured, function, shared)
+    return matrix_function_p.bind(*primals, **params), _total(terms)
+
+
+@matrix_function_along_p.jvp
+def _along_jvp(primals: Any, tangents: Any, *, count: int, function: Scalar, shared: tuple[bool, ...]) -> Any:
+    t, a, *rest = primals
+    dirs, captured = [t, *rest[: count - 1]], rest[count - 1 :]
+    of_dirs, of_captured = [tangents[0], *tangents[2 : count + 1]], tangents[count + 1 :]
+    params: Any = {"function": function, "shared": shared}
+    terms = [
+        matrix_function_along_p.bind(new, a, *dirs[:i], *dirs[i + 1 :], *captured, count=count, **params)
+        for i, new in enumerate(of_dirs)
+        if new is not ZERO
+    ]
+    if tangents[1] is not ZERO:
+        new = shapes.broadcast_to(tangents[1], t.shape)
+        terms.append(matrix_function_along_p.bind(new, a, *dirs, *captured, count=count + 1, **params))
+    terms += _of_captured(t.shape[:-2], a, dirs, captured, of_captured, function, shared)
+    return matrix_function_along_p.bind(*primals, count=count, **params), _total(terms)
+
+
+@partial(matrix_function_along_p.transpose, linear_in=(0,))
+def _along_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: Any) -> Any:
+    # tr(C' D) is the same for C' in the place of the direction, and the direction in that of C', for the pairing of ct
+    # with D is tr(ct' D) with the transpose.
+    out = matrix_transpose(matrix_function_along_p.bind(matrix_transpose(ct), a, *rest, **params))
+    return out, *[None] * (1 + len(rest))
+
+
+@by_captured_p.jvp
+def _by_captured_jvp(primals: Any, tangents: Any, *, count: int, function: Scalar, index: int) -> Any:
+    t, a, *rest = primals
+    dirs, captured = rest[:count], [*rest[count:], t]
+    of_dirs, of_captured = tangents[2 : count + 2], tangents[count + 2 :]
+    along, shared = function.along(index), (False,) * len(captured)
+    params: Any = {"count": count, "function": function, "index": index}
+    terms = [] if tangents[0] is ZERO else [by_captured_p.bind(tangents[0], a, *rest, **params)]
+    for i, new in enumerate(of_dirs):
+        if new is not ZERO:
+            others = (*dirs[:i], *dirs[i + 1 :], *captured)
+            terms.append(matrix_function_along_p.bind(new, a, *others, count=count, function=along, shared=shared))
+    if tangents[1] is not ZERO:
+        others = (*dirs, *captured)
+        new = matrix_function_along_p.bind(tangents[1], a, *others, count=count + 1, function=along, shared=shared)
+        terms.append(new)
+    terms += _of_captured(a.shape[:-2], a, dirs, captured, [*of_captured, ZERO], along, shared)
+    return by_captured_p.bind(*primals, **params), _total(terms)
+
+
+@partial(by_captured_p.transpose, linear_in=(0,))
+def _by_captured_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: Any) -> Any:
+    return cotangent_p.bind(ct, a, *rest, **params), *[None] * (1 + len(rest))
+
+
+def _swapped(t: Any, ct: Any) -> tuple[Any, Any]:
+    """A direction in the place of a cotangent, and that in the place of the direction: their traces are the same."""
+    return matrix_transpose(t), matrix_transpose(ct)
+
+
+@cotangent_p.jvp
+def _cotangent_jvp(primals: Any, tangents: Any, *, count: int, function: Scalar, index: int) -> Any:
+    ct, a, *rest = primals
+    dirs, captured = rest[:count], rest[count:]
+    of_dirs, of_captured = tangents[2 : count + 2], tangents[count + 2 :]
+    params: Any = {"function": function, "index": index}
+    terms = [] if tangents[0] is ZERO else [cotangent_p.bind(tangents[0], a, *rest, count=count, **params)]
+    for i, new in enumerate(of_dirs):
+        if new is not ZERO:
+            first, other = _swapped(new, ct)
+            others = (other, *dirs[:i], *dirs[i + 1 :], *captured)
+            terms.append(cotangent_p.bind(first, a, *others, count=count, **params))
+    if tangents[1] is not ZERO:
+        first, other = _swapped(tangents[1], ct)
+        terms.append(cotangent_p.bind(first, a, other, *dirs, *captured, count=count + 1, **params))
+    for j, new in enumerate(of_captured):
+        if new is not ZERO:
+            indices = (j, index)
+            terms.append(cotangent_along_p.bind(new, ct, a, *rest, count=count, function=function, indices=indices))
+    return cotangent_p.bind(*primals, count=count, **params), _total(terms)
+
+
+@partial(cotangent_p.transpose, linear_in=(0,))
+def _cotangent_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: Any) -> Any:
+    return by_captured_p.bind(ct, a, *rest, **params), *[None] * (1 + len(rest))
+
+
+@cotangent_along_p.jvp
+def _cotangent_along_jvp(primals: Any, tangents: Any, *, count: int, function: Scalar, indices: Any) -> Any:
+    u, *others = primals
+    j, i = indices
+    # As the cotangent of the derivative along u, but for the tangent of u itself, which has to come first.
+    along: Any = {"count": count, "function": function.along(j), "index": i}
+    params: Any = {"count": count, "function": function, "indices": indices}
+    _, t = _cotangent_jvp((*others, u), (*tangents[1:], ZERO), **along)
+    terms = [] if t is ZERO else [t]
+    if tangents[0] is not ZERO:
+        terms.append(cotangent_along_p.bind(tangents[0], *others, **params))
+    return cotangent_along_p.bind(*primals, **params), _total(terms)
+
+
+@partial(cotangent_along_p.transpose, linear_in=(0,))
+def _cotangent_along_transpose(ct: Any, t: LinearVar, *others: Any, indices: Any, **params: Any) -> Any:
+    return cotangent_along_p.bind(ct, *others, indices=indices[::-1], **params), *[None] * len(others)
+
+
+# Batches -------------------------------------------------------------------------------------------------------------
+
+
+def _mapped(axis: MappedAxis, lead: Any, captured: Any, dims: Any, shared: Any) -> tuple[list[Any], tuple[bool, ...]]:
+    """Captured arrays for one more leading axis, and which are still one for all matrices."""
+    out, still = [], []
+    for c, dim, same in zip(captured, dims, shared, strict=True):
+        still.append(same and dim is None)
+        if same and dim is not None:
+            c = shapes.moveaxis(c, dim, 0)
+            c = shapes.expand_dims(c, range(1, 1 + len(lead)))
+            c = shapes.broadcast_to(c, (axis.size, *lead, *c.shape[1 + len(lead) :]))
+        elif not same:
+            c = mapped_to_front(axis, [c], [dim])[0]
+        out.append(c)
+    return out, tuple(still)
+
+
+@matrix_function_p.batch
+def _value_batch(axis: MappedAxis, args: Any, dims: Any, *, function: Scalar, shared: tuple[bool, ...]) -> Any:
+    captured, still = _mapped(axis, args[0].shape[:-2] if dims[0] is None else _without(args[0], dims[0]), args[1:],
+                              dims[1:], shared)  # fmt: skip
+    (a,) = mapped_to_front(axis, args[:1], dims[:1])
+    return matrix_function_p.bind(a, *captured, function=function, shared=still), 0
+
+
+def _without(x: Any, dim: int) -> tuple[int, ...]:
+    """The leading axes of matrices without the mapped one."""
+    return tuple(n for i, n in enumerate(x.shape) if i != dim)[:-2]
+
+
+@matrix_function_along_p.batch
+def _along_batch(
+    axis: MappedAxis, args: Any, dims: Any, *, count: int, function: Scalar, shared: tuple[bool, ...]
+) -> Any:
+    # Matrices that are not mapped are decomposed once, if the function is one for all.
+    positions = [0, *range(2, count + 1)]
+    moved = mapped_to_front(axis, [args[i] for i in positions], [dims[i] for i in positions])
+    lead = moved[0].shape[1:-2]
+    captured, still = _mapped(axis, lead, args[count + 1 :], dims[count + 1 :], shared)
+    a = args[1]
+    a = shapes.expand_dims(a, (0,)) if dims[1] is None else shapes.moveaxis(a, dims[1], 0)
+    if not all(still):
+        a = shapes.broadcast_to(a, moved[0].shape)
+    out = matrix_function_along_p.bind(
+        moved[0], a, *moved[1:], *captured, count=count, function=function, shared=still
+    )
+    return out, 0
+
+
+for _p in (by_captured_p, cotangent_p, cotangent_along_p):
+
+    @_p.batch
+    def _all_mapped(axis: MappedAxis, args: Any, dims: Any, *, _p: Primitive = _p, **params: Any) -> Any:
+        return _p.bind(*mapped_to_front(axis, args, dims), **params), 0
