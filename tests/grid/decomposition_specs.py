@@ -165,6 +165,14 @@ def svd_products(x: Any, full_matrices: bool) -> Any:
     return [s, *pairs, *rest]
 
 
+def exponential(x: Any, rate: Any = 1.0) -> Any:
+    return jnp.linalg.matrix_function(lambda w: jnp.exp(jnp.real(rate) * w / 4), x)
+
+
+def exponential_reference(x: Any, rate: Any = 1.0) -> Any:
+    return scipy.linalg.expm((x + x.swapaxes(-1, -2).conj()) / 2 * np.real(rate) / 4).astype(x.dtype)
+
+
 def of_basis(operation: Any, turned: bool, x: Any, values: Any, *vectors: Any) -> Any:
     return operation.bind(x, jnp.real(values), *vectors, turned=turned)
 
@@ -249,6 +257,14 @@ EIGENVALUES = [
             dtypes="fd",
         )
         for where in (np.zeros((2, 2)),)
+    ),
+    *(
+        made("matrix_function", exponential, exponential_reference, *samples)
+        for samples in (
+            *((Hermitian(*shape),) for shape in SQUARE if has_elements(shape)),
+            (R(3, 3), R()),
+            (K([[2.0, 0, 0], [0, 1, 0], [0, 0, 1]]), R()),
+        )
     ),
     *(made("eigh", eigh_projections, None, Hermitian(*shape)) for shape in ((3, 3), (2, 2, 2))),
     *(

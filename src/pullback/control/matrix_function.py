@@ -1,14 +1,14 @@
 """Functions of Hermitian matrices, and their derivatives of every order, as operations of their own.
 
 With A = V W V*, f(A) is V f(W) V*. Its derivative in directions E1, ..., Ek is the sum, over the orders of these, of
-V T V*, where T has the elements sum f[w_i, w_j, ..., w_l] M1_ij ... Mk_(..)l, with the divided differences of f and M = V* E V
-(Daleckii and Krein 1965; N. J. Higham 2008, "Functions of Matrices", theorem 3.11 and section 3.2). It is symmetric in
-the directions, so that the next derivative is one more of them, and the transpose is the same with the cotangent in the
-place of a direction. Eigenvectors are never differentiated: the basis of equal or nearly equal eigenvalues does not
+V T V*. With M = V* E V, T has the elements sum f[w_i, w_j, ..., w_l] M1_ij ... Mk_(..)l, of divided differences of f
+(Daleckii and Krein 1965; N. J. Higham 2008, "Functions of Matrices", theorem 3.11 and section 3.2). It is symmetric
+in the directions, so that the next derivative is one more of them, and the transpose is the same with the cotangent in
+the place of a direction. Eigenvectors are never differentiated: the basis of equal or nearly equal eigenvalues does not
 matter, and nothing is divided by their difference where that would cost digits.
 
-A function may depend on other arrays, which it captured. The derivative with respect to one of them is that of another function
-of the eigenvalues, linear in the tangent, which is one more captured array.
+A function may depend on other arrays, which it captured. The derivative with respect to one of them is that of another
+function of the eigenvalues, linear in the tangent, which is one more captured array.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, zeta_series  # noqa: F401 (rules for Taylor mode)
-from pullback.primitives.decompositions import diagonal, on_diagonal, scaled
+from pullback.primitives.decompositions import diagonal, scaled
 from pullback.primitives.eigen import eigh
 from pullback.primitives.linalg import adjoint, mapped_to_front, matrix_transpose, product
 from pullback.transforms.derivatives.grad import vjp
@@ -68,24 +68,24 @@ class Scalar:
 
 
 def matrix_function(f: Callable[[Any], Any], a: Any) -> Any:
-    """The function of Hermitian matrices that has the values of ``f`` for the eigenvalues.
+    """The matrices with the eigenvectors of Hermitian ones, and the values of a function for the eigenvalues.
 
     Args:
       f: a function of a real number.
-      a: Hermitian matrices.
+      a: the matrices.
     """
     real = dtypes.to_real(a.dtype)
     flat = FlatFunction(lambda x: f(x), described=f)
-    closed = stage_flat(f, flat, [ShapedArray((), real)], "matrix_function")
+    closed = stage_flat(f, flat, [ShapedArray((), real)], "linalg.matrix_function")
     outs = closed.out_avals
     if len(outs) != 1 or outs[0].shape != ():
-        raise ShapeError(f"matrix_function: {name_of(f)} must return a number for a number, got {[*outs]}")
+        raise ShapeError(f"linalg.matrix_function: {name_of(f)} must return a number for a number, got {outs}")
     if dtypes.is_complex(outs[0].dtype):
         a = ops.convert_element_type(a, dtypes.to_complex(a.dtype))
     if not dtypes.is_inexact(outs[0].dtype) or dtypes.promote_types(outs[0].dtype, a.dtype) != a.dtype:
         raise DtypeError(
-            f"matrix_function: {name_of(f)} must return a float or complex number of the precision of the matrices, "
-            f"{a.dtype}, got {outs[0]}"
+            f"linalg.matrix_function: {name_of(f)} must return a float or complex number of the precision of the "
+            f"matrices, {a.dtype}, got {outs[0]}"
         )
     jaxpr, consts = closed.jaxpr, closed.consts
     scalar = Scalar(lambda x, *captured: eval_jaxpr(jaxpr, captured, x)[0], name_of(f))
@@ -110,6 +110,8 @@ def _taylor_coefficients(function: Scalar, w: Any, captured: Sequence[Any], shar
             for c, same in zip(captured, shared, strict=True)
         ]
         run = lambda x: [vmap(of_row, in_axes=(0, *axes))(x, *own)]
+    if order == 0:
+        return [shapes.reshape(run(flat)[0], w.shape)]
     direction = shapes.full(flat.shape, 1, flat.dtype)
     (value,), (series,) = taylor_flat(function.call, run, [flat], [[direction, *[ZERO] * (order - 1)]], order)
     found = [shapes.zeros_like(value) if c is ZERO else c for c in (value, *series)]
@@ -138,42 +140,33 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
       coefficients: those of Taylor's series at the nodes, arrays (..., n).
       w: the nodes (..., n).
       k: the order.
-      near: where the series was taken, by order, if it is known; an empty list is filled with it. Then the result is linear
-        in the coefficients, also for derivatives.
+      near: where the series was taken, by order, if it is known; an empty list is filled with it. If it is known the
+        result is linear in the coefficients, for derivatives too.
 
     Returns:
       An array (..., n, ..., n) with k + 1 axes of nodes.
     """
+    if k == 0:
+        return coefficients[0]
     return _with_errors(coefficients, w, k, [] if near is None else near, known=bool(near))[0]
 
 
 def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
+    # What is computed for a number may be the value of another one, next to it: that counts among the errors.
     epsilon = float(np.finfo(w.dtype).eps)
     if k == 0:
-        return coefficients[0], ops.mul(ops.abs(ops.stop_gradient_p.bind(coefficients[0])), epsilon)
+        value, slope = (ops.abs(ops.stop_gradient_p.bind(c)) for c in coefficients[:2])
+        return coefficients[0], ops.mul(ops.add(value, ops.mul(ops.abs(w), slope)), 2 * epsilon)
     below, error = _with_errors(coefficients, w, k - 1, near, known)
-    nodes = [_placed(w, (r,), k + 1) for r in range(k + 1)]
-    others = [[i for i in range(k + 1) if i != r] for r in range(k + 1)]
-    below = [_placed(below, axes, k + 1) for axes in others]
-    error = [_placed(error, axes, k + 1) for axes in others]
-    gap, change, bound = None, None, None
-    for p, q in combinations(range(k + 1), 2):
-        g = ops.sub(nodes[q], nodes[p])
-        new = g, ops.sub(below[p], below[q]), ops.add(error[p], error[q])
-        if gap is None:
-            gap, change, bound = new
-            continue
-        wider = ops.gt(ops.abs(g), ops.abs(gap))
-        gap, change, bound = (ops.where(wider, a, b) for a, b in zip(new, (gap, change, bound), strict=True))
+    gap, change, bound = _widest(below, error, w, k)
     apart = ops.ne_p.bind(gap, 0)
     inverse = ops.div(1, ops.where(apart, gap, 1))
+    quotient = scaled(change, inverse)
     if known:
         chosen = near[k - 1]
-        series, _ = _near_series(coefficients, nodes, k, chosen)
-        return ops.where(chosen, series, scaled(change, inverse)), error[0]
-    quotient = scaled(change, inverse)
+        return ops.where(chosen, _near_series(coefficients, w, k, chosen)[0], quotient), bound
     far_error = ops.where(apart, ops.mul(bound, ops.abs(inverse)), np.inf)
-    series, near_error = _near_series(coefficients, nodes, k, None)
+    series, near_error = _near_series(coefficients, w, k, None)
     agree = ops.le_p.bind(ops.abs(ops.sub(series, quotient)), ops.mul(far_error, 16))
     agree = ops.or_p.bind(agree, ops.not_p.bind(apart))
     chosen = ops.and_p.bind(ops.lt(near_error, far_error), agree)
@@ -182,30 +175,49 @@ def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], k
     return out, ops.add(ops.where(chosen, near_error, far_error), ops.mul(ops.abs(out), epsilon))
 
 
-def _near_series(coefficients: Sequence[Any], nodes: Sequence[Any], k: int, chosen: Any) -> tuple[Any, Any]:
-    """The divided differences by Taylor's series about the first node, and how large their errors may be."""
-    epsilon = float(np.finfo(nodes[0].dtype).eps)
-    distances = [ops.sub(x, nodes[0]) for x in nodes[1:]]
+def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
+    """Of k + 1 nodes the largest gap, the change of the order below across it, and the error of that."""
+    nodes = [_placed(w, (r,), k + 1) for r in range(k + 1)]
+    others = [[i for i in range(k + 1) if i != r] for r in range(k + 1)]
+    values = [_placed(below, axes, k + 1) for axes in others]
+    errors = [_placed(error, axes, k + 1) for axes in others]
+    found: Any = None
+    for p, q in combinations(range(k + 1), 2):
+        new = ops.sub(nodes[q], nodes[p]), ops.sub(values[p], values[q]), ops.add(errors[p], errors[q])
+        if found is not None:
+            wider = ops.gt(ops.abs(new[0]), ops.abs(found[0]))
+            new = tuple([ops.where(wider, a, b) for a, b in zip(new, found, strict=True)])
+        found = new
+    return found  # type: ignore[no-any-return]
+
+
+def _near_series(coefficients: Sequence[Any], w: Any, k: int, chosen: Any) -> tuple[Any, Any]:
+    """The divided differences by Taylor's series about the first node, and how large their errors may be.
+
+    Where it is known which of them are chosen, the others are sums of zeros, and there are no errors.
+    """
+    first = _placed(w, (0,), k + 1)
+    distances = [ops.sub(_placed(w, (r,), k + 1), first) for r in range(1, k + 1)]
     if chosen is not None:
         distances = [ops.where(chosen, d, 0) for d in distances]
     powers: list[Any] = [1.0] * k
-    total: Any = None
-    size, last = 0.0, [0.0, 0.0]
-    for j in range(k, len(coefficients)):
-        if j > k:
-            for r, d in enumerate(distances):
-                powers[r] = ops.mul(d, powers[r]) if r == 0 else ops.add(ops.mul(d, powers[r]), powers[r - 1])
-        a = _placed(coefficients[j], (0,), k + 1)
-        term = a if j == k else scaled(a, powers[-1])
-        total = term if total is None else ops.add(total, term)
-        last = [last[1], ops.abs(term)]
-        size = ops.add(size, last[1])
-    return total, ops.add(ops.add(last[0], last[1]), ops.mul(size, epsilon))
+    terms = [_placed(coefficients[k], (0,), k + 1)]
+    for c in coefficients[k + 1 :]:
+        for r, d in enumerate(distances):
+            powers[r] = ops.mul(d, powers[r]) if r == 0 else ops.add(ops.mul(d, powers[r]), powers[r - 1])
+        terms.append(scaled(_placed(c, (0,), k + 1), powers[-1]))
+    total = reduce(ops.add, terms)
+    if chosen is not None:
+        return total, None
+    sizes = [ops.abs(term) for term in terms]
+    moved = _placed(ops.mul(ops.mul(ops.abs(coefficients[k + 1]), k + 1), ops.abs(w)), (0,), k + 1)
+    rounded = ops.mul(ops.add(reduce(ops.add, sizes), moved), 2 * float(np.finfo(w.dtype).eps))
+    return total, ops.add(ops.add(sizes[-1], sizes[-2]), rounded)
 
 
 def _order(k: int, dtype: np.dtype[Any]) -> int:
     """The order of Taylor's series: at a tenth of its radius the rest is below the rounding of the other way."""
-    return k + (16 if dtype.itemsize == 8 else 8)
+    return k + (16 if dtype.itemsize == 8 else 8) if k else 0
 
 
 # What all of the operations share ------------------------------------------------------------------------------------
@@ -214,7 +226,7 @@ def _order(k: int, dtype: np.dtype[Any]) -> int:
 def _decomposed(function: Scalar, a: Any, captured: Sequence[Any], shared: Sequence[bool], k: int) -> tuple[Any, Any]:
     """The eigenvectors, and the divided differences of order k as numbers of the matrices' dtype."""
     w, v = eigh(a)
-    coefficients = _taylor_coefficients(function, w, captured, shared, _order(k, w.dtype) if k else 1)
+    coefficients = _taylor_coefficients(function, w, captured, shared, _order(k, w.dtype))
     return v, ops.convert_element_type(divided_differences(coefficients, w, k), a.dtype)
 
 
@@ -271,7 +283,7 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
     if 0 in ct.shape:
         return shapes.zeros_like(captured[index])
     w, v = eigh(a)
-    order, shared = _order(count, w.dtype) if count else 1, (False,) * len(captured)
+    order, shared = _order(count, w.dtype), (False,) * len(captured)
     inner = product(matrix_transpose(v), product(ct, ops.conj(v)))
     if count:
         weights = ops.mul(_paths(_inner(v, directions)), _placed(inner, (0, count), count + 1))
@@ -326,7 +338,9 @@ by_captured_p.abstract_eval(lambda t, a, *rest, **params: ShapedArray(a.shape, a
 
 
 @cotangent_p.abstract_eval
-def _cotangent_shape(ct: ShapedArray, a: ShapedArray, *rest: ShapedArray, count: int, function: Scalar, index: int) -> Any:
+def _cotangent_shape(
+    ct: ShapedArray, a: ShapedArray, *rest: ShapedArray, count: int, function: Scalar, index: int
+) -> Any:
     of = rest[count + index]
     return ShapedArray(of.shape, of.dtype)
 
@@ -518,9 +532,7 @@ def _along_batch(
     a = shapes.expand_dims(a, (0,)) if dims[1] is None else shapes.moveaxis(a, dims[1], 0)
     if not all(still):
         a = shapes.broadcast_to(a, moved[0].shape)
-    out = matrix_function_along_p.bind(
-        moved[0], a, *moved[1:], *captured, count=count, function=function, shared=still
-    )
+    out = matrix_function_along_p.bind(moved[0], a, *moved[1:], *captured, count=count, function=function, shared=still)
     return out, 0
 
 

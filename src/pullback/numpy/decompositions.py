@@ -51,7 +51,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-def _hermitian(name: str, a: Any, triangle: Any, symmetrize: bool) -> Any:
+def hermitian(name: str, a: Any, triangle: Any, symmetrize: bool) -> Any:
     """Matrices of which the lower triangle is read."""
     if triangle is None:
         triangle = "L"
@@ -89,7 +89,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     >>> print(w.round(4))
     [1. 3.]
     """
-    return EighResult(*eigh_p.bind(_hermitian("linalg.eigh", a, UPLO, symmetrize_input), vectors=True))
+    return EighResult(*eigh_p.bind(hermitian("linalg.eigh", a, UPLO, symmetrize_input), vectors=True))
 
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
@@ -108,7 +108,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     >>> print(pnp.linalg.eigvalsh(pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
     [1. 3.]
     """
-    return eigh_p.bind(_hermitian("linalg.eigvalsh", a, UPLO, symmetrize_input), vectors=False)[0]
+    return eigh_p.bind(hermitian("linalg.eigvalsh", a, UPLO, symmetrize_input), vectors=False)[0]
 
 
 def eig(a: ArrayLike) -> EigResult:
@@ -223,7 +223,7 @@ def svd(
             "full_matrices=True all of them; pass full_matrices=False"
         )
     if hermitian:
-        u, s, vh = _svd_of_hermitian(a)
+        u, s, vh = _svd_ofhermitian(a)
     else:
         s, *factors = bind(svd_p, a, full_matrices=full and bool(compute_uv), vectors=bool(compute_uv), by_qr=False)
         u, vh = factors or (None, None)
@@ -247,7 +247,7 @@ def _range(given: Any, size: int) -> tuple[int, int]:
     return first, end
 
 
-def _svd_of_hermitian(a: Any) -> tuple[Any, Any, Any]:
+def _svd_ofhermitian(a: Any) -> tuple[Any, Any, Any]:
     w, v = bind(eigh_p, a, vectors=True)
     order = argsort([ops.neg(ops.abs(w))], len(w.shape) - 1, _INT32)[-1]
     w = take_along_axis(w, order, len(w.shape) - 1, unique=True)

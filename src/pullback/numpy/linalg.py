@@ -25,6 +25,7 @@ from pullback.numpy.decompositions import (
     eigh,
     eigvals,
     eigvalsh,
+    hermitian,
     lstsq,
     matrix_rank,
     pinv,
@@ -495,6 +496,46 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return diagonals.diagonal(x, offset, -2, -1)
 
 
+def matrix_function(f: Callable[[Array], ArrayLike], a: ArrayLike) -> Array:
+    """A function of Hermitian matrices, whose derivatives of every order are right at equal and near eigenvalues.
+
+    Args:
+      f: a function of one real number, an array without axes, which returns a real or complex one. It has to be smooth
+        at the eigenvalues. What it closes over may be differentiated with respect to.
+      a: an array (..., n, n) of numbers, of which the Hermitian part is taken; integers become floats.
+
+    Returns:
+      An array of the shape of ``a``, the matrices V f(W) V* with the eigenvectors V and the eigenvalues W. They are
+      NaN where a matrix is not finite.
+
+    Raises:
+      ShapeError: the matrices are not square, or ``f`` does not return a number (a TypeError and a ValueError).
+      DtypeError: floats of 16 bits, or ``f`` returns integers or numbers of higher precision (a TypeError).
+      ArgumentError: ``f`` cannot be called (a TypeError and a ValueError).
+
+    ``(v * f(w)) @ v.T``, with ``w`` and ``v`` of :func:`eigh`, has the same value, but its derivatives divide by
+    differences of eigenvalues: where these are small digits are lost, and where they are equal there is NaN. Here they
+    are made of divided differences of ``f`` (Daleckii and Krein; N. J. Higham 2008, "Functions of Matrices", section
+    3.2), which are Taylor series of ``f`` where eigenvalues are near each other. See :func:`pullback.scipy.linalg.funm`
+    for other matrices.
+
+    >>> import pullback.numpy as pnp
+    >>> from pullback import grad
+    >>> a = pnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> print(pnp.linalg.matrix_function(lambda x: x**2, a).round(4))
+    [[5. 4.]
+     [4. 5.]]
+    >>> print(grad(lambda a: pnp.linalg.matrix_function(pnp.log, a)[0, 1])(pnp.eye(2)))
+    [[0.  0.5]
+     [0.5 0. ]]
+    """
+    if not callable(f):
+        raise ArgumentError(f"linalg.matrix_function: f must be a function of a number, got {f!r}")
+    from pullback.control.matrix_function import matrix_function as of_hermitian  # which imports 30 modules more
+
+    return of_hermitian(f, hermitian("linalg.matrix_function", a, "L", True))  # type: ignore[no-any-return]
+
+
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """The product of a square matrix with itself, ``n`` times, by repeated squaring; of its inverse, if ``n`` < 0.
 
@@ -675,9 +716,9 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 
 __all__ = [
     "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal",
-    "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
-    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
-    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_function", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
