@@ -13,7 +13,7 @@ from numpy_specs import fn
 from specs import K, R, Sample, Spec, row
 
 import pullback.numpy as jnp
-from pullback import lax
+from pullback import grad, jvp, lax
 from pullback.core import dtypes as core_dtypes
 from pullback.primitives import elementwise as ew
 from pullback.primitives import householder, qr, schur, svd, tridiagonal
@@ -173,6 +173,10 @@ def exponential_reference(x: Any, rate: Any = 1.0) -> Any:
     return scipy.linalg.expm((x + x.swapaxes(-1, -2).conj()) / 2 * np.real(rate) / 4).astype(x.dtype)
 
 
+def by_the_rate(x: Any, rate: Any) -> Any:
+    return grad(lambda r: jnp.sum(jnp.real(exponential(x, r)) ** 2))(jnp.real(rate))
+
+
 def of_basis(operation: Any, turned: bool, x: Any, values: Any, *vectors: Any) -> Any:
     return operation.bind(x, jnp.real(values), *vectors, turned=turned)
 
@@ -265,6 +269,12 @@ EIGENVALUES = [
             (R(3, 3), R()),
             (K([[2.0, 0, 0], [0, 1, 0], [0, 0, 1]]), R()),
         )
+    ),
+    made("matrix_function_along", lambda x: jvp(exponential, (x,), (x,))[1], None, Hermitian(3, 3)),
+    made("matrix_function_by_captured", partial(exponential, np.diag([1.0, 1, 2])), None, R(), derivative="d"),
+    *(
+        made(f"matrix_function_{name}", by_the_rate, None, Hermitian(2, 2), R())
+        for name in ("cotangent", "cotangent_along")
     ),
     *(made("eigh", eigh_projections, None, Hermitian(*shape)) for shape in ((3, 3), (2, 2, 2))),
     *(

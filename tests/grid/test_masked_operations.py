@@ -29,6 +29,14 @@ NOT_MASKED = {
     "expm_frechet": "in the derivative of a function of matrices",
     "logm_frechet": "in the derivative of a function of matrices",
     "cofactors_along": "in the derivative of a determinant, a polynomial: it is finite for every finite matrix",
+    **dict.fromkeys(
+        (
+            "matrix_function_along",
+            "matrix_function_by_captured",
+            "matrix_function_cotangent",
+        ),
+        "in the derivative of a function of matrices",
+    ),
     "matrix_equation": "in the derivative of a function of matrices",
 }
 PROGRAMS = {

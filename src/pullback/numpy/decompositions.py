@@ -82,7 +82,9 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
       ArgumentError: another ``UPLO`` (a TypeError and a ValueError).
 
     Where eigenvalues are equal, eigenvectors have no derivatives. Those of what does not depend on the choice of the
-    eigenvectors are then right, or NaN, as ``docs/decompositions.md`` says. The derivative is after Giles (2008).
+    eigenvectors are then right, or NaN, as ``docs/decompositions.md`` says. Where eigenvalues are nearly equal digits
+    are lost. For functions of matrices, ``(v * f(w)) @ v.T``, use :func:`matrix_function`, which has neither fault. The
+    derivative is after Giles (2008).
 
     >>> import pullback.numpy as pnp
     >>> w, v = pnp.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
