@@ -98,10 +98,10 @@ def matrix_function(f: Callable[[Any], Any], a: Any) -> Any:
 def _taylor_coefficients(function: Scalar, w: Any, captured: Sequence[Any], shared: Sequence[bool], order: int) -> Any:
     """The Taylor coefficients of a function at each node, from 0 to ``order``."""
     axes = [None if same else 0 for same in shared]
-    of_row = lambda row, *captured: vmap(lambda x: function.call(x, *captured))(row)
+    of_row: Any = lambda row, *captured: vmap(lambda x: function.call(x, *captured))(row)
     if all(shared):
         flat = shapes.reshape(w, (_size(w.shape),))
-        run = lambda x: [of_row(x, *captured)]
+        run: Any = lambda x: [of_row(x, *captured)]
     else:
         lead = w.shape[:-1]
         flat = shapes.reshape(w, (_size(lead), w.shape[-1]))

@@ -241,7 +241,8 @@ def _minors(s: Any, directions: Sequence[Any]) -> Any:
     shape, dtype = directions[0].shape, directions[0].dtype
     m, lead, n = len(directions) + 1, len(shape) - 2, shape[-1]
     others = ops.convert_element_type(_products_of_others(s, m), dtype)
-    along_diagonal, total = [], []
+    along_diagonal: list[Any] = []
+    total: list[Any] = []
     for columns, sign in _signed_permutations(m):
         term = others if sign > 0 else ops.neg(others)
         for row, (column, x) in enumerate(zip(columns, directions, strict=False)):

@@ -196,7 +196,8 @@ def _eigenbasis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
 def _eigh_along(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     if not vectors or 0 in primals[0].shape:
         return _eigh_jvp(primals, tangents, vectors=vectors)
-    return _along(*primals, *tangents, None)
+    (x,), (t,) = primals, tangents
+    return _along(x, t, None)
 
 
 def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
