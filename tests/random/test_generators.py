@@ -166,3 +166,10 @@ LONG = random.PRNGKey(0, impl="rbg")
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_a_generator_is_asked_for_by_its_name_or_by_the_dtype_of_its_keys(name: str) -> None:
+    keys = random.key(3, impl=name)
+    assert random.key(3, dtype=name).dtype == random.key(3, impl=keys.dtype).dtype == keys.dtype
+    assert random.wrap_key_data(random.key_data(keys), impl=keys.dtype).dtype == keys.dtype

@@ -323,7 +323,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: optimize.minimize(rosenbrock, B, 2.0, method="BFGS"), ArgumentError, "args must be a tuple"),
     (lambda: optimize.minimize(lambda x: x, B, method="BFGS"), ShapeError, "must return one real number"),
     (lambda: optimize.minimize(rosenbrock, B, method="BFGS", options={"foo": 1}), ArgumentError, "no option 'foo'"),
-    (lambda: optimize.minimize(rosenbrock, B + 1j, method="BFGS"), DtypeError, "x0 must be real"),
+    (lambda: optimize.root(rosenbrock, B + 1j), DtypeError, "x0 must be real"),
     (lambda: optimize.root(lambda x: x[:1], B), ShapeError, "of the shape of x0"),
     (lambda: optimize.root(lambda x: x, B, method="x"), ArgumentError, "method must be 'newton' or 'broyden'"),
     (lambda: optimize.least_squares(lambda x: x, B, method="trf"), ArgumentError, "method must be 'lm'"),
@@ -393,3 +393,24 @@ def test_the_status_of_least_squares_says_what_ended_it() -> None:
     assert status(**{**none, "gtol": 1e-1}) == 1
     assert status(**{**none, "ftol": 1e-1}) == 2
     assert status(**{**none, "xtol": 1e-1}) == 3
+
+
+# Minima over complex numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["BFGS", "L-BFGS", "Newton-CG"])
+def test_a_minimum_over_complex_numbers(method: str) -> None:
+    a, b = jnp.array([1 + 2j, -0.5j]), jnp.array([0.3 - 1j, 2.0])
+
+    def distance(x: Any, a: Any) -> Any:
+        return jnp.sum((x - a).real ** 2 + 2 * (x - a).imag ** 2)
+
+    def smallest(t: Any) -> Any:
+        return optimize.minimize(distance, jnp.zeros(2, a.dtype), (a + t * b,), method=method)
+
+    with enable_x64():
+        found = smallest(0.5)
+        assert found.success
+        np.testing.assert_allclose(found.x, a + 0.5 * b, atol=1e-5)
+        np.testing.assert_allclose(found.jac, grad(distance)(found.x, a + 0.5 * b), atol=1e-8)
+        np.testing.assert_allclose(jvp(lambda t: smallest(t).x, (0.5,), (1.0,))[1], b, atol=1e-5)

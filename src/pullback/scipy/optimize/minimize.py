@@ -10,6 +10,7 @@ import numpy as np
 from pullback.control.fori_loop import fori_loop
 from pullback.control.loops import while_loop
 from pullback.control.solves import custom_root
+from pullback.core import dtypes
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
@@ -17,6 +18,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.lu import identity
 from pullback.primitives.operands import stop_gradient
+from pullback.primitives.slicing import concatenate
 from pullback.scipy.optimize.line_search import line_search
 from pullback.scipy.optimize.problems import (
     OptimizeResults,
@@ -61,11 +63,11 @@ def minimize(
     options: Mapping[str, Any] | None = None,
     progress: bool | str = False,
 ) -> OptimizeResults:
-    """A local minimum of a function of real numbers.
+    """A local minimum of a function of real numbers, or of complex ones, as a function of both of their parts.
 
     Args:
       fun: ``fun(x, *args)`` returns a real number; it is differentiated.
-      x0: where to begin, an array of real numbers of any shape; integers become floats.
+      x0: where to begin, an array of numbers of any shape; integers become floats.
       args: further arguments, with respect to which the result is differentiated.
       method: "BFGS"; "L-BFGS", which keeps the last ``maxcor`` steps in place of a matrix; or "Newton-CG", by products
         with the Hessian.
@@ -86,7 +88,7 @@ def minimize(
     Raises:
       ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return one real number (a TypeError and a ValueError).
-      DtypeError: ``x0`` is complex (a TypeError).
+      DtypeError: ``x0`` is no array of numbers (a TypeError).
 
     Source: J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed., chapters 3, 6 and 7.
 
@@ -104,7 +106,14 @@ def minimize(
     chosen = options_of("minimize", options, _OPTIONS[name])
     if tol is not None:
         chosen["gtol"] = tol
-    start = start_of("minimize", fun, x0, args)
+    start = start_of("minimize", fun, x0, args, complex_too=True)
+    if dtypes.is_complex(start.dtype):
+        of_parts = lambda x, *args: fun(_from_parts(x), *args)
+        parts = concatenate(
+            [shapes.expand_dims(part, (-1,)) for part in (ops.real(start), ops.imag(start))], start.ndim
+        )
+        found = minimize(of_parts, parts, args, method=method, tol=tol, options=options, progress=progress)
+        return found._replace(x=_from_parts(found.x), jac=ops.conj(_from_parts(found.jac)))
     vector, objective = flat(fun, start, args)
     out = eval_shape(objective, vector)
     if getattr(out, "shape", None) != () or not is_real(out):
@@ -133,6 +142,11 @@ def minimize(
         end["nfev"],
         end["nit"],
     )
+
+
+def _from_parts(x: Any) -> Any:
+    """Complex numbers from their parts, along the last axis."""
+    return ops.complex_p.bind(x[..., 0], x[..., 1])
 
 
 def _by_products(matvec: Callable[[Any], Any], y: Any) -> Any:

@@ -69,14 +69,14 @@ def all_finite(x: Any) -> Any:
     return reductions.reduce_and(ops.is_finite_p.bind(x), tuple(range(len(x.shape))))
 
 
-def start_of(name: str, fun: Any, x0: Any, args: Any) -> Array:
-    """Where to begin, as an array of floats, after a look at the other arguments."""
+def start_of(name: str, fun: Any, x0: Any, args: Any, complex_too: bool = False) -> Array:
+    """Where to begin, as an array of floats, or of complex numbers too, after a look at the other arguments."""
     if not callable(fun):
         raise ArgumentError(f"{name}: fun must be a function, got {quote(fun)}")
     if not isinstance(args, tuple):
         raise ArgumentError(f"{name}: args must be a tuple of further arguments of fun, got {quote(args)}")
     x0 = inexact_operand(name, x0)
-    if dtypes.is_complex(x0.dtype):
+    if dtypes.is_complex(x0.dtype) and not complex_too:
         raise DtypeError(f"{name}: x0 must be real, got {dtypes.short_name(x0.dtype)}; pass real and imaginary parts")
     return ops.convert_element_type(x0, x0.dtype)
 
