@@ -230,3 +230,121 @@ def test_dimensions_of_a_broadcast_in_any_order() -> None:
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     for out in both(lambda x: lax.broadcast_in_dim(x, (3, 4, 2), (2, 0)), x):
         np.testing.assert_array_equal(out, np.broadcast_to(x.T[:, None, :], (3, 4, 2)))
+
+
+# More axes than NumPy allows ---------------------------------------------------------------------------------------
+
+MANY = (1,) * 68
+
+
+def test_arrays_of_more_than_64_axes() -> None:
+    for make in (pnp.zeros, pnp.ones, lambda shape: pnp.full(shape, 3), lambda shape: pnp.broadcast_to(2.0, shape)):
+        for x in both(lambda: make((2, *MANY, 3))):  # noqa: B023
+            assert x.shape == (2, *MANY, 3)
+            flat = np.asarray(x.reshape(-1))
+            np.testing.assert_array_equal((x + 1).reshape(6), flat + 1)
+            assert x.sum() == flat.sum()
+            assert pnp.max(x, axis=-1).shape == (2, *MANY)
+            assert pnp.squeeze(x).shape == (2, 3)
+            assert x.T.shape == (3, *MANY, 2)
+            assert x[0].shape == (*MANY, 3)
+            np.testing.assert_array_equal(pullback.jit(lambda x: (x * x).reshape(-1))(x), flat * flat)
+    assert pnp.stack([pnp.ones((1,) * 64)] * 2).shape == (2, *(1,) * 64)
+    assert pnp.ones((1,) * 64)[None].ndim == 65
+    assert pnp.expand_dims(pnp.arange(3), tuple(range(300))).ndim == 301
+    np.testing.assert_array_equal(pnp.ones((1,) * 300).reshape(1), [1])
+
+
+def test_transformations_of_arrays_of_many_axes() -> None:
+    f = lambda x: (pnp.sin(x.reshape((*MANY, 3))) ** 2).sum()
+    x = np.arange(3.0, dtype=np.float32)
+    for slopes in both(pullback.grad(f), x):
+        np.testing.assert_allclose(slopes, np.sin(2 * x), rtol=1e-6)
+    for values in both(pullback.vmap(f), pnp.stack([x, x + 1])):
+        np.testing.assert_allclose(values, (np.sin([x, x + 1]) ** 2).sum(1), rtol=1e-6)
+    y = pnp.ones(MANY)
+    assert pullback.grad(lambda y: pnp.sin(y).sum())(y).shape == MANY
+    assert pullback.jit(lambda y: y + 1)(pullback.jit(lambda y: y + 1)(y)).reshape(()) == 3
+
+
+def test_the_elements_of_arrays_of_many_axes_are_not_numpys() -> None:
+    x = pnp.ones(MANY)
+    assert repr(x).startswith("Array(shape=(1, 1,")
+    for read in (np.asarray, lambda x: x.item(), lambda x: x.tolist()):
+        with pytest.raises(ShapeError, match=r"68 axes is only on a device.*have at most 64; read x.reshape\(-1\)"):
+            read(x)
+
+
+def test_vectorized_functions_under_rank_promotion() -> None:
+    """The axes that are mapped over are compared, as in JAX."""
+    m, v = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+    with pullback.numpy_rank_promotion("raise"):
+        for f, args in ((pnp.vectorize(pnp.add), (m, v)), (pnp.vectorize(pnp.dot, signature="(n),(n)->()"), (m, v))):
+            with pytest.raises(ShapeError, match=r"vectorize: operands of shapes .* have different numbers of axes"):
+                f(*args)
+        assert pnp.vectorize(pnp.add)(m, 1.0).shape == (2, 3)
+        assert pnp.vectorize(pnp.dot, signature="(n),(n)->()")(m, m).shape == (2,)
+
+
+def test_kinds_of_errors() -> None:
+    """Each is also the built-in kind that JAX's tests ask for."""
+    for call, error in (
+        (lambda: pullback.jit(lambda x, i: x[i:])(X, 1), IndexError),
+        (lambda: pnp.hypot(1j, 1.0), ValueError),
+        (lambda: pnp.r_["asdf", X], ValueError),
+    ):
+        with pytest.raises(error):
+            call()
+    assert pnp.ogrid[:].shape == (0,)
+    assert pnp.mgrid[:].dtype == np.int32
+
+
+def test_indices_into_an_axis_without_elements() -> None:
+    x = pnp.ones((2, 0))
+    for call in (
+        lambda: x[0, np.array([0])],
+        lambda: pullback.jit(lambda i: x[0, i])(0),
+        lambda: x.at[0, np.array([0])].get(mode="fill"),
+    ):
+        with pytest.raises(IndexError, match="is out of bounds for axis 1 with size 0"):
+            call()
+    assert x.at[0, np.array([0])].set(1.0).shape == (2, 0)
+    assert x[0, np.array([], int)].shape == (0,)
+
+
+def test_slices_by_arrays_in_programs() -> None:
+    cut = slice(pnp.array(1), np.array(11), pnp.array(1))
+    for out in both(lambda x: x[cut], np.arange(12)):
+        np.testing.assert_array_equal(out, np.arange(1, 11))
+
+
+@pytest.mark.parametrize("trim", ["f", "b", "fb"])
+def test_zeros_alone_are_trimmed(trim: str) -> None:
+    for x in (np.zeros(3), np.zeros((3, 2)), np.zeros((3, 0)), np.array([[0, 0], [0, 1], [0, 0]])):
+        np.testing.assert_array_equal(pnp.trim_zeros(x, trim), np.trim_zeros(x, trim))
+        assert pnp.trim_zeros(x, trim).shape == np.trim_zeros(x, trim).shape
+
+
+def test_updates_keep_the_type_of_the_array() -> None:
+    """A weakly typed array stays one; an integer that only the dtype of the array holds is taken as it is."""
+    for update in (
+        lambda x: x.at[()].set(2.0),
+        lambda x: x.at[()].add(np.float32(2)),
+        lambda x: x.at[()].multiply(2.0),
+        lambda x: x.at[()].divide(4.0),
+        lambda x: x.at[()].apply(pnp.sin),
+    ):
+        for out in both(update, pnp.asarray(2.0)):
+            assert out.weak_type
+        for out in both(update, np.float32(2)):
+            assert not out.weak_type
+    for out in both(lambda x: x.at[0].set(2**32 - 1), np.zeros(2, np.uint32)):
+        assert out.tolist() == [2**32 - 1, 0]
+    for out in both(lambda x: x.at[0].add(2**32 - 1), np.ones(2, np.uint32)):
+        assert out.tolist() == [0, 1]
+
+
+def test_stretches_of_no_positions() -> None:
+    add = pnp.frompyfunc(lambda x, y: x + y, 2, 1)
+    for out in both(lambda x: add.reduceat(x, np.array([], int)), np.arange(6)):
+        assert out.shape == (0,)

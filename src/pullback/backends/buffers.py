@@ -20,7 +20,8 @@ buffers_of = attrgetter("_buffer")
 def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
     """The elements of an array on a device; they are put there if they are not."""
     if isinstance(x, PlacedArray):
-        if x._signature.place is device:
+        place = x._signature.place
+        if place is device or (place is None and backend().device_of(x._buffer) is device):
             return x._buffer
         transfers.check("device_to_device", x.aval)
         return spread.moved(x, device)

@@ -19,7 +19,7 @@ from pullback.backends.storage import from_stored, stored_dtype, to_stored
 from pullback.core import array
 from pullback.core.array import ArrayImpl, PlacedArray, Signature, signature
 from pullback.core.config import config
-from pullback.core.errors import BackendError
+from pullback.core.errors import BackendError, ShapeError
 
 
 def _no_compiler(x: ArrayImpl, sharding: NamedSharding) -> Buffer:
@@ -103,8 +103,14 @@ def gathered(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
 
     Raises:
       BackendError: other processes have parts that this one has not (a RuntimeError).
+      ShapeError: the array has more axes than NumPy's arrays may have (a TypeError and a ValueError).
     """
     sharding, aval = kind.place, kind.aval
+    if len(aval.shape) > array.MOST_HOST_AXES:
+        raise ShapeError(
+            f"an array of {len(aval.shape)} axes is only on a device, for NumPy's arrays have at most "
+            f"{array.MOST_HOST_AXES}; read x.reshape(-1), or another shape of fewer axes"
+        )
     if isinstance(sharding, Device):
         return backend().fetch(buffer, aval.dtype)
     if config.transfer_guard_device_to_host is not None and sharding.platform != "cpu":

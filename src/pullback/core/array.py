@@ -316,6 +316,10 @@ def _index_text(index: Any) -> str:
     return "..." if index is Ellipsis else repr(index)
 
 
+MOST_HOST_AXES = 64
+"""NumPy's arrays have no more; arrays that have are on a device, and so are the operations on them."""
+
+
 class Signature:
     """What a compiled program must know of an argument. There is one object for each type and place in use.
 
@@ -331,7 +335,8 @@ class Signature:
     def __init__(self, aval: ShapedArray, place: Any) -> None:
         self.aval = aval
         self.place = place
-        self.array_class = ArrayImpl if place is None or place.is_host else PlacedArray
+        at_home = (place is None or place.is_host) and len(aval.shape) <= MOST_HOST_AXES
+        self.array_class = ArrayImpl if at_home else PlacedArray
         self.absent = Absent(aval)
 
     def __repr__(self) -> str:
@@ -481,7 +486,8 @@ class ArrayImpl(Array):
 
 
 class PlacedArray(ArrayImpl):
-    """An array that was put on another device than the host's, or is spread over several.
+    """An array that was put on another device than the host's, is spread over several, or has more axes than NumPy
+    allows.
 
     Operations on it run there. Its elements come to the host when Python looks at them, and are kept then, but the
     array stays what it is.

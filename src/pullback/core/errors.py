@@ -4,6 +4,7 @@ PullbackError
 ├── ConcretizationTypeError (TypeError)      a traced value where a concrete one is needed
 │   ├── TracerBoolConversionError            if, while, and, or, not, bool()
 │   ├── TracerIntegerConversionError         index(), range(), list indices
+│   │   └── TracerSliceError                 start, stop or step of a slice (also IndexError)
 │   ├── TracerArrayConversionError           np.asarray(), NumPy functions that we lack
 │   └── NonConcreteBooleanIndexError         a traced boolean mask as an index (also IndexError)
 ├── UnexpectedTracerError (TypeError)        a tracer that outlived its transformation
@@ -133,6 +134,10 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 
 class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was converted to a NumPy array."""
+
+
+class TracerSliceError(TracerIntegerConversionError, IndexError):
+    """A traced integer is the start, stop or step of a slice, so that the shape of the result depends on it."""
 
 
 class NonConcreteBooleanIndexError(ConcretizationTypeError, IndexError):

@@ -595,6 +595,8 @@ class EvalTrace(Trace):
         try:
             out = state.silently(rule, *values, **params)
         except Exception as error:
+            if "maximum supported dimension" in str(error):  # NumPy's: a result of more than 64 axes
+                return self.elsewhere(primitive, args, params)
             out = _recover(error, primitive, args, values, params)
         if weak is None:
             weak = params["weak_type"]

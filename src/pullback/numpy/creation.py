@@ -16,6 +16,7 @@ from pullback.backends.shardings import DeviceLike, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike, SupportsDLPack
 from pullback.core.array import (
+    MOST_HOST_AXES,
     SCALARS,
     Array,
     ArrayImpl,
@@ -395,7 +396,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
 def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = False) -> Any:
     """An array of one number: in memory of its own, or an operation of a program."""
     sizes = shape_tuple(shape, name)
-    if not state.trace.eager or not sizes or any_symbolic(sizes):
+    if not state.trace.eager or not sizes or any_symbolic(sizes) or len(sizes) > MOST_HOST_AXES:
         return made(shapes.full(sizes, value, dtype, weak_type))
     try:
         if value == 0 if dtype.kind != "V" else dtype == dtypes.float0:

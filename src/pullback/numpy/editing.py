@@ -434,6 +434,6 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     found = np.nonzero(np.asarray(x))
     for i in (axis_index(a, rank, "trim_zeros") for a in axes):
         n = x.shape[i]
-        first, last = (int(found[i].min()), int(found[i].max()) + 1) if found[i].size else (n, n)
-        x = slicing.slice_in_dim(x, first if "f" in trim else 0, last if "b" in trim else n, i)
+        first, last = (int(found[i].min()), int(found[i].max()) + 1) if found[i].size else (0, 0)
+        x = slicing.slice_in_dim(x, first if "f" in trim else 0, last if "b" in trim or not found[i].size else n, i)
     return x

@@ -23,7 +23,7 @@ from pullback.core.errors import (
     OperandError,
     OutOfBoundsError,
     ShapeError,
-    TracerIntegerConversionError,
+    TracerSliceError,
 )
 from pullback.core.trace import Tracer, state
 from pullback.core.types import Shape
@@ -122,7 +122,7 @@ def _width(item: Any) -> int:
 def _range(item: slice, size: int, index: Any) -> range:
     for part in (item.start, item.stop, item.step):
         if isinstance(part, Tracer) and part.concrete() is None:
-            raise TracerIntegerConversionError(
+            raise TracerSliceError(
                 f"the size of x[{quote(index)}] depends on a traced value, {part!r}. Use lax.dynamic_slice or "
                 "lax.dynamic_slice_in_dim for a block of a fixed size, or jnp.where with a mask."
             )
@@ -489,6 +489,9 @@ def read(
     low = lower(entries, x.shape, wrap)
     if 0 in low.shape:
         return indexing.zeros(low.full_shape, x.dtype)
+    for axis in low.numbers.start_index_map:
+        if x.shape[axis] == 0:
+            raise IndexingError(f"index {quote(index)} is out of bounds for axis {axis} with size 0")
     out = indexing.gather(
         x,
         low.indices,
@@ -563,7 +566,8 @@ def write(
         indices_are_sorted=sorted_ or low.unique,
         unique_indices=unique or low.unique,
     )
-    return shapes.reshape(out, x.shape)
+    out = shapes.reshape(out, x.shape)
+    return ops.convert_element_type(out, x.dtype, True) if x.weak_type else out
 
 
 def check_fits(shape: Shape, target: Shape, index: Any) -> None:

@@ -10,7 +10,7 @@ from numpy import index_exp, s_
 
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
-from pullback.core.errors import IndexingError
+from pullback.core.errors import ArgumentError, IndexingError
 from pullback.core.trace import state
 from pullback.numpy.creation import array, listed, meshgrid
 from pullback.numpy.joining import concatenate
@@ -24,6 +24,8 @@ __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 
 def _range(name: str, part: Any) -> np.ndarray[Any, Any]:
     """The numbers of ``start:stop:step``, or as many as say ``start:stop:5j``, in a dtype that is in use."""
+    if isinstance(part, slice) and part.start is part.stop is None:
+        return np.arange(0, dtype=dtypes.default_int())
     if not isinstance(part, slice) or part.stop is None:
         raise IndexingError(f"{name} takes slices start:stop:step, or start:stop:5j for five points; got {quote(part)}")
     start, stop, step = (x.item() if hasattr(x, "item") else x for x in (part.start, part.stop, part.step))
@@ -91,7 +93,7 @@ class _Concatenation:
         except ValueError:
             given = ()
         if not 1 <= len(given) <= 3:
-            raise IndexingError(
+            raise ArgumentError(
                 f"{self._name}: a directive is 'r', 'c', or up to three integers 'axis,ndmin,position', got "
                 f"{directive!r}"
             )

@@ -327,6 +327,8 @@ def _cast(values: Any, x: Any, name: str) -> Any:
         from pullback.numpy.creation import asarray
 
         values = asarray(values)
+    if type(values) is int and _only_there(values, x.dtype):
+        return shapes.full((), values, x.dtype)
     value = operand(f"x.at[...].{name}", values)
     if value.dtype == x.dtype:
         return value
@@ -338,6 +340,14 @@ def _cast(values: Any, x: Any, name: str) -> Any:
             stacklevel=4,
         )
     return ops.convert_element_type(value, x.dtype)
+
+
+def _only_there(number: int, dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype of integers holds a number that the default integer does not, such as uint32 2**32 - 1."""
+    if not dtypes.is_integer(dtype):
+        return False
+    default, own = dtypes.iinfo(dtypes.default_int()), dtypes.iinfo(dtype)
+    return bool(own.min <= number <= own.max and not default.min <= number <= default.max)
 
 
 def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
@@ -366,7 +376,7 @@ def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayIm
         state.silently(_UFUNCS[name], out, index, new)
     except (IndexError, ValueError, TypeError, OverflowError):
         return None
-    return ArrayImpl(out if out.shape else out[()])
+    return ArrayImpl(out if out.shape else out[()], x.weak_type)
 
 
 def _at(ufunc: Any) -> Callable[[Any, Any, Any], None]:

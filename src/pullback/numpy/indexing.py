@@ -138,7 +138,7 @@ def _slice_first(x: Any, index: slice) -> Any:
     """A slice of the first axis with steps of 1, as one operation; None for others."""
     shape = x.shape
     step = index.step
-    if not shape or (step is not None and step != 1):
+    if not shape or not (step is None or (type(step) is int and step == 1)):
         return None
     size = shape[0]
     try:

@@ -445,6 +445,8 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     [0.  0.5 1. ]
     """
     out = operand("clip", arr)
+    if dtypes.is_complex(out.dtype):
+        raise DtypeValueError("clip takes real numbers, for complex numbers have no order")
     for bound, primitive in ((min, ops.max_p), (max, ops.min_p)):
         if bound is None:
             continue

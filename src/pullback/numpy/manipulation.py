@@ -16,7 +16,17 @@ from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
 from pullback.core.errors import DtypeError, InconclusiveDimensionOperation, ShapeError, TracerArrayConversionError
 from pullback.core.trace import state
 from pullback.core.types import Shape
-from pullback.numpy.promotion import another, axis_index, known_int, named, operand, quote, several, shape_tuple
+from pullback.numpy.promotion import (
+    AllAxes,
+    another,
+    axis_index,
+    known_int,
+    named,
+    operand,
+    quote,
+    several,
+    shape_tuple,
+)
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -285,7 +295,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
 
 # Permuting axes ----------------------------------------------------------------------------------------------------
 
-_REVERSED = tuple(tuple(range(rank))[::-1] for rank in range(65))
+_REVERSED = AllAxes(-1)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:

@@ -12,9 +12,11 @@ import numpy as np
 from pullback.core import dtypes, source
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
+from pullback.core.config import config
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.trace import recorders
 from pullback.numpy.manipulation import unstack
-from pullback.numpy.promotion import axis_index, operand, sequence, several
+from pullback.numpy.promotion import axis_index, different_ranks, operand, sequence, several
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
@@ -195,6 +197,9 @@ def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[An
     """``core`` mapped over the leading axes of its operands, one after another; those of size one do not take part."""
     loops = [x.shape[: len(x.shape) - len(c)] for c, x in zip(cores, arrays, strict=True)]
     loop = broadcast_shape("vectorize", loops) if loops else ()
+    ranks = {len(own) for own, x in zip(loops, arrays, strict=True) if x.shape}
+    if recorders and config.numpy_rank_promotion != "allow" and len(ranks) > 1:
+        different_ranks("vectorize", [x.shape for x in arrays])
     function = core
     squeezed = list(arrays)
     for depth in range(len(loop)):  # from the innermost axis

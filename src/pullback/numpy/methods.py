@@ -15,6 +15,7 @@ from pullback.backends.layouts import Format, row_major
 from pullback.backends.shardings import Sharding
 from pullback.core import dtypes
 from pullback.core.array import (
+    MOST_HOST_AXES,
     Array,
     ArrayImpl,
     DeletedArray,
@@ -357,6 +358,11 @@ def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
 # Concrete arrays: traced ones have their own of these ---------------------------------------------------------------
 
 
+def _is_readable(x: Any) -> bool:
+    """Whether the elements of an array that is on other devices can be shown as NumPy's are."""
+    return len(x.shape) <= MOST_HOST_AXES and (x.is_fully_addressable or x.is_fully_replicated)
+
+
 class ConcreteMethods:
     """The methods that ``ArrayImpl`` gets."""
 
@@ -400,12 +406,12 @@ class ConcreteMethods:
         return format(str(self), spec) if not spec else format(self._value, spec)
 
     def __str__(self) -> str:
-        if isinstance(self, PlacedArray) and not (self.is_fully_addressable or self.is_fully_replicated):  # type: ignore
+        if isinstance(self, PlacedArray) and not _is_readable(self):
             return repr(self)
         return repr(self) if dtypes.is_key(self._value.dtype) else str(self._value)
 
     def __repr__(self) -> str:
-        if isinstance(self, PlacedArray) and not (self.is_fully_addressable or self.is_fully_replicated):  # type: ignore
+        if isinstance(self, PlacedArray) and not _is_readable(self):
             return f"Array(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}, sharding={self.sharding})"  # type: ignore
         value = np.asarray(self._value)
         if dtypes.is_key(value.dtype):

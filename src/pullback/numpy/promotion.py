@@ -29,6 +29,7 @@ from pullback.core.errors import (
 from pullback.core.naming import named as named
 from pullback.core.source import warn
 from pullback.core.trace import Tracer, recorders
+from pullback.core.types import Shape
 from pullback.primitives.elementwise import convert_element_type
 
 
@@ -97,8 +98,12 @@ def strong(x: Any) -> Array:
 def check_ranks(name: str, *operands: Any) -> None:
     """Warn of operands with different numbers of axes, or refuse them, as ``config.numpy_rank_promotion`` says."""
     shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
-    if len({len(s) for s in shapes if s}) < 2:
-        return
+    if len({len(s) for s in shapes if s}) > 1:
+        different_ranks(name, shapes)
+
+
+def different_ranks(name: str, shapes: Sequence[Shape]) -> None:
+    """Warn of operands of these shapes, or refuse them, as ``config.numpy_rank_promotion`` says."""
     shown = " and ".join(map(str, shapes))
     message = (
         f"{name}: operands of shapes {shown} have different numbers of axes, and "
@@ -163,6 +168,17 @@ def several(value: Any) -> Sequence[Any]:
         return (value,)
     known = value.concrete() if isinstance(value, Tracer) else value
     return tuple(known._value if isinstance(known, ArrayImpl) else value)
+
+
+class AllAxes(dict[int, tuple[int, ...]]):
+    """For each number of axes their positions, in order or, with a step of -1, reversed; made when first asked for."""
+
+    def __init__(self, step: int = 1) -> None:
+        self.step = step
+
+    def __missing__(self, rank: int) -> tuple[int, ...]:
+        axes = self[rank] = tuple(range(rank))[:: self.step]
+        return axes
 
 
 def axis_index(axis: Any, rank: int, name: str) -> int:

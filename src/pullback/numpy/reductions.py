@@ -16,6 +16,7 @@ from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.numpy.promotion import (
+    AllAxes,
     another,
     axes_tuple,
     axis_index,
@@ -38,7 +39,7 @@ __all__ = [
     "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "ptp", "std", "sum", "var",
 ]  # fmt: skip
 
-_ALL_AXES = tuple(tuple(range(rank)) for rank in range(65))
+_ALL_AXES = AllAxes()
 _FAST = "fdFD"  # The codes of the dtypes that need no promotion and are accumulated as they are.
 
 # What the functions share ------------------------------------------------------------------------------------------

@@ -301,6 +301,8 @@ class Ufunc:
         from pullback.control.scan import scan
 
         take, n = _numpy("take"), rows.shape[0]
+        if not starts.shape[0]:
+            return take(rows, starts, axis=0)
         ends = slicing.concatenate(
             [slicing.slice_in_dim(starts, 1, starts.shape[0], 0), shapes.full((1,), n, starts.dtype)], 0
         )

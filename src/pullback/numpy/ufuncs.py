@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayLike, as_array
 from pullback.core.config import config
-from pullback.core.errors import DtypeError
+from pullback.core.errors import DtypeError, DtypeValueError
 from pullback.core.trace import recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
@@ -319,7 +319,7 @@ atan2 = arctan2
 def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     a, b = inexact_pair(name, x, y)
     if dtypes.is_complex(a.dtype):
-        raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(a.dtype)}")
+        raise DtypeValueError(f"{name} takes real numbers, got {dtypes.short_name(a.dtype)}")
     return a, b
 
 

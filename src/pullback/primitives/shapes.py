@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import zeros
-from pullback.core.array import SCALARS, Array, ArrayImpl, scalar_array, shape_of
+from pullback.core.array import MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
@@ -92,7 +92,7 @@ def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
     number = np.asarray(value).astype(dtype)[()]
     if shape == ():
         return scalar_array(number, weak_type)
-    if any_symbolic(shape) or not state.trace.eager:
+    if any_symbolic(shape) or len(shape) > MOST_HOST_AXES or not state.trace.eager:
         return broadcast_in_dim_p.bind(scalar_array(number, weak_type), shape=tuple(shape), broadcast_dimensions=())
     return ArrayImpl(np.broadcast_to(number, shape), weak_type)
 
