@@ -360,3 +360,31 @@ def test_products_of_several_dtypes_under_strict_promotion() -> None:
         kernel = y.reshape(1, 1, 3)
         out = lax.conv_general_dilated(kernel, kernel, (1,), "SAME", preferred_element_type="float32")
         assert out.dtype == np.float32
+
+
+def test_numbers_of_numpy_are_instances_of_the_dtypes() -> None:
+    assert isinstance(np.float32(1), pnp.float32)
+    assert isinstance(np.bool_(True), pnp.bool_)
+    assert not isinstance(np.float64(1), pnp.float32)
+    assert not isinstance(pnp.float32(1), pnp.float32)
+    assert not isinstance(1.0, pnp.float32)
+
+
+def test_integers_to_a_negative_power_that_is_known() -> None:
+    x = pnp.arange(1, 3)
+    for y in (-1, np.int32(-1), np.array(-1), pnp.array(-1)):
+        for call in (lambda: x**y, lambda: pnp.power(x, y), lambda: pullback.jit(lambda x: x ** np.int32(-1))(x)):  # noqa: B023
+            with pytest.raises(TypeError, match="integers cannot be raised to negative powers"):
+                call()
+        np.testing.assert_allclose(pnp.power(x.astype(float), y), [1, 0.5])
+    assert (x ** np.int32(2)).tolist() == [1, 4]
+    assert (2 ** pnp.array(3), np.int32(2) ** pnp.array(3)) == (8, 8)
+
+
+def test_products_of_two_dtypes_are_those_of_their_common_one() -> None:
+    x = np.arange(3.0)
+    for mode in ("standard", "strict"):
+        with pullback.numpy_dtype_promotion(mode):
+            for got in both(lambda a, b: lax.dot(a, b), x.astype(np.float16), x.astype(np.complex64)):
+                assert got.dtype == np.complex64
+                assert got == 5

@@ -63,7 +63,7 @@ def _contracted(x: Any, y: Any, numbers: Any, algorithm: Any, preferred_element_
         return bind(contraction.dot_general_p, x, y, dimension_numbers=numbers)
 
     if preferred_element_type is None:
-        result = dtypes.promote_types(x.dtype, y.dtype)
+        result = dtypes.common_dtype(x.dtype, y.dtype)
     else:
         result = dtypes.requested_dtype(preferred_element_type, "dot_general")
     if algorithm is not None:

@@ -51,6 +51,9 @@ class _ScalarType(type):
 
         return asarray(x, dtype=cls.dtype)
 
+    def __instancecheck__(cls, value: object) -> builtins.bool:
+        return isinstance(value, np.generic) and value.dtype == cls.dtype
+
     def __eq__(cls, other: object) -> builtins.bool:
         if cls is other or other is None or isinstance(other, _ScalarType):  # NumPy takes None for float64
             return cls is other

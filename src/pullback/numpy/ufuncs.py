@@ -12,7 +12,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, Array, ArrayLike, as_array
 from pullback.core.config import config
 from pullback.core.errors import DtypeError, DtypeValueError
-from pullback.core.trace import recorders, state
+from pullback.core.trace import Tracer, recorders, state
 from pullback.numpy import declare, promotion
 from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_pair
 from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote, refuse_out, strong
@@ -262,7 +262,7 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     (``docs/accuracy.md``).
 
     Raises:
-      DtypeError: integers to a negative Python integer (a TypeError): convert ``x`` to floats.
+      DtypeError: integers to one negative integer that is known (a TypeError): convert ``x`` to floats.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.power(2.0, 3), pnp.power(9.0, 0.5))
@@ -271,13 +271,19 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     if type(y) is int:
         x = numeric("power", x)
         if y < 0 and not dtypes.is_inexact(x.dtype):
-            raise DtypeError(f"integers cannot be raised to negative powers: got {x.aval} and {y}; use floats")
+            raise _negative_power(x, y)
         return state.trace.process(ops.integer_pow_p, (x,), {"y": y})
     a, b = promote("power", x, y)
     if not (type(a) in SCALARS or type(b) in SCALARS) or not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype):
         a, b = numeric_pair("power", a, b)
     integers = not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype)
+    if integers and np.shape(y) == () and not isinstance(y, Tracer) and int(y) < 0:
+        raise _negative_power(x, y)
     return ops.pow(*(strong_pair(x, y, a, b) if integers or dtypes.is_integer(as_array(y).dtype) else (a, b)))
+
+
+def _negative_power(x: Any, y: Any) -> DtypeError:
+    return DtypeError(f"integers cannot be raised to negative powers: got {as_array(x).aval} and {y}; use floats")
 
 
 pow = power
