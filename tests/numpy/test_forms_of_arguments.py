@@ -348,3 +348,23 @@ def test_stretches_of_no_positions() -> None:
     add = pnp.frompyfunc(lambda x, y: x + y, 2, 1)
     for out in both(lambda x: add.reduceat(x, np.array([], int)), np.arange(6)):
         assert out.shape == (0,)
+
+
+def test_no_windows_fit_into_an_empty_operand() -> None:
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    for out in both(lambda x, i: lax.gather(x, i, numbers, (1,)), np.zeros(0, np.float32), np.zeros((0, 1), int)):
+        assert out.shape == (0,)
+        assert out.dtype == np.float32
+    with pytest.raises(ShapeError, match="do not fit into an operand"):
+        lax.gather(np.zeros(0, np.float32), np.zeros((2, 1), int), numbers, (1,))
+
+
+def test_paddings_of_a_word_are_ints() -> None:
+    pairs = lax.padtype_to_pads(np.array([5, 6]), np.array([2, 3]), np.array([1, 2]), "SAME")
+    assert pairs == [(0, 1), (0, 1)]
+    assert {type(n) for pair in pairs for n in pair} == {int}
+
+
+def test_programs_are_printed_without_colors() -> None:
+    program = pullback.make_jaxpr(lambda x: x + 1)(1.0)
+    assert program.pretty_print(use_color=False) == str(program) == program.jaxpr.pretty_print(use_color=True)

@@ -296,12 +296,15 @@ class Jaxpr:
         """What is known of the function that it was made of: what was said when it was made."""
         return getattr(self, "_debug_info", _UNKNOWN)
 
-    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False) -> str:
+    def pretty_print(
+        self, *, source_info: bool = False, name_stack: bool = False, use_color: bool | None = None
+    ) -> str:
         """The program as text.
 
         Args:
           source_info: whether to say for each equation where in the user's program it was written.
           name_stack: whether to say for each equation in which named scopes it is.
+          use_color: accepted for compatibility; there are no colors.
         """
         return "\n".join(show_jaxpr(self, VariableNames(source_info, name_stack), ""))
 
@@ -354,9 +357,11 @@ class ClosedJaxpr:
         """The program that a function makes of its jaxpr, with the same constants."""
         return ClosedJaxpr(function(self.jaxpr), self.consts)
 
-    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False) -> str:
+    def pretty_print(
+        self, *, source_info: bool = False, name_stack: bool = False, use_color: bool | None = None
+    ) -> str:
         """The program as text; see :meth:`Jaxpr.pretty_print`."""
-        return self.jaxpr.pretty_print(source_info=source_info, name_stack=name_stack)
+        return self.jaxpr.pretty_print(source_info=source_info, name_stack=name_stack, use_color=use_color)
 
     def __str__(self) -> str:
         return str(self.jaxpr)

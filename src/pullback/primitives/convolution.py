@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.config import PRECISIONS, config
+from pullback.core.dims import as_size
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
@@ -103,7 +104,8 @@ def padtype_to_pads(
     if word not in ("SAME", "SAME_LOWER"):
         raise ArgumentError(f"padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs, got {padding!r}")
     pairs = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+    sizes = (map(as_size, given) for given in (in_shape, window_shape, window_strides))
+    for size, window, stride in zip(*sizes, strict=True):
         total = max((-(-size // stride) - 1) * stride + window - size, 0)
         less, more = total // 2, total - total // 2
         pairs.append((less, more) if word == "SAME" else (more, less))

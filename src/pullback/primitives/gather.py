@@ -73,6 +73,9 @@ def gather(
         "unique_indices": unique_indices,
         "mode": (mode := GatherScatterMode.from_any(mode)),
     }
+    if 0 in indices.shape[:-1] and any(n > m for n, m in zip(params["slice_sizes"], x.shape, strict=False)):
+        room = tuple(map(max, x.shape, params["slice_sizes"]))  # there is no window, and so none that does not fit
+        return shapes.full(_check_gather(room, indices.shape, dimension_numbers, params["slice_sizes"]), 0, x.dtype)
     if isinstance(fill_value, Array) and mode is GatherScatterMode.FILL_OR_DROP:
         return as_weak_as(x, _filled(x, indices, fill_value, params))
     return as_weak_as(x, gather_p.bind(x, indices, fill_value=fill_value, **params))
