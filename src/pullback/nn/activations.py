@@ -72,7 +72,7 @@ def relu(x: ArrayLike) -> Array:
     [0. 0. 2.]
     """
     x = _weak_numbers("relu", x)
-    return ops.where(pnp.less_equal(x, 0), 0, x)
+    return ops.where(pnp.less_equal(x, 0) if dtypes.is_complex(x.dtype) else ops.le_p.bind(x, 0), 0, x)
 
 
 def relu6(x: ArrayLike) -> Array:

@@ -764,11 +764,12 @@ def arange(
     if any(x.shape != () for x in bounds):
         raise ShapeError(f"arange takes scalars, got shapes {', '.join(str(x.shape) for x in bounds)}")
     target = dtypes.result_type(*bounds) if dtype is None else dtypes.requested_dtype(dtype, "arange")
-    unordered = [x.dtype for x in bounds if dtypes.is_complex(x.dtype)] or [target] * dtypes.is_bool(target)
-    if unordered:
-        raise DtypeValueError(f"arange takes real numbers, got {unordered[0]}")
-    if dtypes.is_complex(target):
-        return convert_element_type(arange(start, stop, step, dtypes.to_real(target)), target)
+    if dtype is not None or target.kind in "bc":
+        unordered = [x.dtype for x in bounds if dtypes.is_complex(x.dtype)] or [target] * dtypes.is_bool(target)
+        if unordered:
+            raise DtypeValueError(f"arange takes real numbers, got {unordered[0]}")
+        if dtypes.is_complex(target):
+            return convert_element_type(arange(start, stop, step, dtypes.to_real(target)), target)
     if any(map(is_symbolic, (start, stop, step))):
         first, last = (0, start) if stop is None else (start, stop)
         return _symbolic_range(first, last, 1 if step is None else step, target)
@@ -799,8 +800,13 @@ def _bound(x: Any) -> Any:
     return operand("arange", np.zeros(x.shape, x.dtype)[()] if known else x)
 
 
+_ENOUGH = 2**31
+
+
 def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None:
     """Refuse a range with ints that its dtype does not hold; where it ends need not be one of them."""
+    if type(first) is type(last) is int and 0 <= first < _ENOUGH and 0 <= last < _ENOUGH and dtype.itemsize >= 4:
+        return  # as nearly always, and the rest takes longer than the range
     if not all(isinstance(x, int) for x in (first, last, step)):
         return
     numbers, limits = range(first, last, step), dtypes.iinfo(dtype)

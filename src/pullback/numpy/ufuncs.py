@@ -277,7 +277,7 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     if not (type(a) in SCALARS or type(b) in SCALARS) or not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype):
         a, b = numeric_pair("power", a, b)
     integers = not dtypes.is_inexact((b if type(a) in SCALARS else a).dtype)
-    if integers and np.shape(y) == () and not isinstance(y, Tracer) and int(y) < 0:
+    if integers and not isinstance(b, Tracer) and not getattr(b, "shape", ()) and int(b) < 0:
         raise _negative_power(x, y)
     return ops.pow(*(strong_pair(x, y, a, b) if integers or dtypes.is_integer(as_array(y).dtype) else (a, b)))
 

@@ -66,16 +66,17 @@ def gather(
     [[4. 5.]
      [0. 1.]]
     """
+    sizes = tuple(slice_sizes)
     params = {
         "dimension_numbers": dimension_numbers,
-        "slice_sizes": tuple(slice_sizes),
+        "slice_sizes": sizes,
         "indices_are_sorted": indices_are_sorted,
         "unique_indices": unique_indices,
         "mode": (mode := GatherScatterMode.from_any(mode)),
     }
-    if 0 in indices.shape[:-1] and any(n > m for n, m in zip(params["slice_sizes"], x.shape, strict=False)):
-        room = tuple(map(max, x.shape, params["slice_sizes"]))  # there is no window, and so none that does not fit
-        return shapes.full(_check_gather(room, indices.shape, dimension_numbers, params["slice_sizes"]), 0, x.dtype)
+    if 0 in indices.shape[:-1] and any(n > m for n, m in zip(sizes, x.shape, strict=False)):
+        room = tuple(map(max, x.shape, sizes))  # there is no window, and so none that does not fit
+        return shapes.full(_check_gather(room, indices.shape, dimension_numbers, sizes), 0, x.dtype)
     if isinstance(fill_value, Array) and mode is GatherScatterMode.FILL_OR_DROP:
         return as_weak_as(x, _filled(x, indices, fill_value, params))
     return as_weak_as(x, gather_p.bind(x, indices, fill_value=fill_value, **params))
