@@ -106,7 +106,15 @@ def test_results_that_are_not_mapped():
     np.testing.assert_allclose(vmap(lambda x: g(x, 2.0)[1])(XS), [200.0] * 3)
     np.testing.assert_allclose(vmap(lambda x: grad(lambda w: g(x, w)[1])(2.0))(XS), [100.0] * 3)
     np.testing.assert_allclose(vmap(lambda x: grad(lambda w: sum(g(x, w)))(2.0))(XS), 100 + XS)
+    told = []
+
+    @g.def_vmap
+    def telling_rule(axis_size, in_batched, x, w):
+        told.append(in_batched)
+        return (x * w, 100.0 * w), (any(in_batched), in_batched[1])
+
     np.testing.assert_allclose(vmap(lambda x: jvp(lambda w: g(x, w)[1], (2.0,), (1.0,))[1])(XS), [100.0] * 3)
+    assert told == [[False, False]]
 
 
 def test_trees_integers_and_keywords():
@@ -189,8 +197,9 @@ def test_a_rule_is_not_told_of_axes_of_tangents(derivative, argnums, compiled):
         tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), got, expected)
 
     d = DERIVATIVES[derivative]
-    check(compiled(d(f, argnums))(2.0, 3.0), d(lambda x, y: pnp.sin(x) * y, argnums)(2.0, 3.0))
-    assert not seen  # nothing was mapped by the user
+    by_rule = truth if derivative in ("jacfwd", "jacfwd of jacfwd") else lambda x, y: pnp.sin(x) * y
+    check(compiled(d(f, argnums))(2.0, 3.0), d(by_rule, argnums)(2.0, 3.0))
+    assert all(flags == (False, False) for flags, *_ in seen)  # nothing was mapped by the user
     check(compiled(vmap(d(f, argnums)))(XS, XS), vmap(d(truth, argnums))(XS, XS))
     check(compiled(vmap(d(f, argnums), (0, None)))(XS, 3.0), vmap(d(truth, argnums), (0, None))(XS, 3.0))
     for flags, *shapes in seen:
@@ -205,3 +214,52 @@ def test_a_function_that_closes_over_a_mapped_value():
 
     for mapped in (vmap(f), vmap(jit(f)), jit(vmap(f))):
         np.testing.assert_array_equal(mapped(XS), 2.0 * np.asarray(XS))
+
+
+# What JAX 0.10.2 tells the rule of x and y where values (small letters) and tangents (capitals) are mapped.
+TOLD = {
+    "X": (False, False), "x": (False, False), "xX": (True, False), "XY": (False, False), "y": (False, False),
+    "xy": (False, False), "xyXY": (True, True), "xXY": None, "xXy": None, "Xy": (False, False),
+}  # fmt: skip
+"""None where JAX returns results of wrong shapes: there the rule is told of all that is mapped."""
+
+
+@pytest.mark.parametrize("compiled", [lambda g: g, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("mapped", TOLD)
+def test_in_forward_mode_a_rule_is_told_what_jax_tells_it(mapped, compiled):
+    told = []
+
+    @custom_vmap
+    def f(x, y):
+        return pnp.sin(x) * y
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, y):
+        told.append(tuple(in_batched))
+        assert [x.shape, y.shape] == [(3,) if flag else () for flag in in_batched]
+        return pnp.sin(x) * y, any(in_batched)
+
+    axes = tuple(0 if letter in mapped else None for letter in "xyXY")
+    given = [XS + i if axis == 0 else i + 0.5 for i, axis in enumerate(axes)]
+    pushed = lambda f: compiled(vmap(lambda x, y, t, s: jvp(f, (x, y), (t, s)), axes))
+    for ours, expected in zip(pushed(f)(*given), pushed(lambda x, y: pnp.sin(x) * y)(*given), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5)
+    if compiled is jit:  # where the values are a call by themselves, which is mapped as they are
+        told = told[-1:]
+    assert set(told) == {TOLD[mapped] or tuple(letter in mapped for letter in ("x", "y" if "y" in mapped else "Y"))}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda f: lambda size, batched, x: (pnp.sin(x), True) if batched[0] else (f(x), False),  # itself again
+        lambda f: lambda size, batched, x: (pnp.broadcast_to(pnp.sin(x), (size,)), True),  # mapped all the same
+    ],
+)
+def test_rules_that_are_told_that_nothing_is_mapped(rule):
+    f = custom_vmap(pnp.sin)
+    f.def_vmap(rule(f))
+    for f_dot in (lambda g: vmap(lambda t: jvp(g, (1.0,), (t,))), lambda g: vmap(lambda x: jvp(g, (x,), (1.0,)))):
+        for ours, expected in zip(f_dot(f)(XS), f_dot(pnp.sin)(XS), strict=True):
+            np.testing.assert_allclose(ours, expected, rtol=1e-6)
+    np.testing.assert_allclose(jacfwd(jacfwd(f))(0.5), -np.sin(0.5), rtol=1e-6)

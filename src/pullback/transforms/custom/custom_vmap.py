@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pullback.core import tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import typeof
+from pullback.core.array import as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError
 from pullback.core.linear import LinearTracer
@@ -16,7 +19,9 @@ from pullback.core.lists import select, split_list, spread
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import densify, instantiate
-from pullback.primitives.shapes import moveaxis
+from pullback.primitives import slicing
+from pullback.primitives.indexing import dynamic_slice
+from pullback.primitives.shapes import moveaxis, squeeze
 from pullback.primitives.slicing import front
 from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import CustomCall, OutDims, call_p, equation
@@ -33,7 +38,7 @@ from pullback.transforms.custom.linear_map import (
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, structure_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
-from pullback.transforms.interpreters.batch import BatchTrace
+from pullback.transforms.interpreters.batch import BatchTrace, batch_flat
 from pullback.transforms.interpreters.forward import jvp_flat
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,19 +58,24 @@ class VmapCall(CustomCall):
     rules are the derivative of the user's rule and its transpose. So the rule is kept in both modes and to any order.
     What is kept for the backward pass are the operands, from which the function's values are computed once more.
 
+    In forward mode an operand is mapped for the user's rule if its value and its tangent are, as in JAX. Where that is
+    so for none, the rule is told that nothing is mapped, and what it does is mapped as anything else.
+
     Attributes:
       rule: the user's, flat.
-      linear: how many operands at the end are tangents or cotangents, of which the user's rule knows nothing. Where
-        these alone are mapped, as ``jacfwd`` and ``jacrev`` do, the function is not, and its derivative is mapped
-        without the rule.
+      order: how many times it is a derivative in forward mode.
+      linear: how many operands at the end are cotangents, or tangents of these and of the others, of which the user's
+        rule knows nothing. Where these alone are mapped, as ``jacrev`` and ``hessian`` do, the function is not, and its
+        derivative is mapped without the rule. None are counted in forward mode alone.
     """
 
     equation = custom_vmap_call_p
 
-    def __init__(self, function: Any, run: Run, rule: Rule, linear: int = 0) -> None:
+    def __init__(self, function: Any, run: Run, rule: Rule, order: int = 0, linear: int = 0) -> None:
         self.function = function
         self.run = run
         self.rule = rule
+        self.order = order
         self.linear = linear
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
@@ -133,6 +143,8 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
 
     def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         of_primals, of_tangents = split_list(mapped, len(active))
+        if not call.linear and True not in map(operator.and_, of_primals, spread(active, of_tangents, False)):
+            return _by_example(call, size, mapped, operands, both)
         together = list(map(operator.or_, of_primals, spread(active, of_tangents, False)))
         wanted = [*together, *select(together, active)]
         which: list[bool] = []
@@ -144,7 +156,60 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
         results = both(run, _mapped(size, operands, mapped, wanted))
         return results, [*which, *of_inexact(which, results[: len(which)])]
 
-    return VmapCall(call.function, lambda *operands: both(call.run, operands), rule, call.linear + sum(active)), count
+    linear = call.linear + sum(active) if call.linear else 0
+    return VmapCall(call.function, lambda *operands: both(call.run, operands), rule, call.order + 1, linear), count
+
+
+_Both = Callable[[Run, Sequence[Any]], list[Any]]
+_told = threading.local()
+"""The functions whose rules are being told, in this thread, that nothing is mapped."""
+
+
+def _by_example(
+    call: VmapCall, size: int, mapped: Sequence[bool], operands: Sequence[Any], both: _Both
+) -> tuple[list[Any], list[bool]]:
+    """Results and tangents where no operand is mapped for the rule: it is told so, for one example after the other.
+
+    Args:
+      call: the call.
+      size: the size of the axis.
+      mapped: which operands have it in front.
+      operands: the operands of the call, and the tangents of some.
+      both: from the function of one example and its operands to the results and their tangents.
+    """
+    within: list[Any] = _told.__dict__.setdefault("functions", [])
+    own = call.function, call.order
+    if own in within:  # the rule calls the function itself
+        run = call.run
+    else:
+
+        def run(*primals: Any) -> list[Any]:
+            within.append(own)
+            try:
+                outs, which = call.rule(size, [False] * len(primals), primals)
+            finally:
+                within.remove(own)
+            return [_element(x, position) if m else x for x, m in zip(outs, which, strict=True)]
+
+    position: Any = None
+
+    def example(index: Any, *values: Any) -> list[Any]:
+        nonlocal position
+        position = index
+        return both(run, values)
+
+    dims = [0, *[0 if m else None for m in mapped]]
+    indices = slicing.iota(np.dtype(np.int32), (size,), 0)
+    outs, out_dims = batch_flat(call.function, example, MappedAxis(None, size), [indices, *operands], dims)
+    placed = [x if d is None else moveaxis(x, d, 0) for x, d in zip(outs, out_dims, strict=True)]
+    return placed, [d is not None for d in out_dims]
+
+
+def _element(x: Any, index: Any) -> Any:
+    """An element along the first axis."""
+    zero = np.int32(0)
+    starts = [index, *[zero] * (len(x.shape) - 1)]
+    return squeeze(dynamic_slice(x, list(map(as_array, starts)), (1, *x.shape[1:])), (0,))
 
 
 def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
@@ -167,7 +232,7 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
         results = back(run, _mapped(size, operands, mapped, every))
         return results, [True] * len(results)
 
-    return VmapCall(call.function, lambda *operands: back(call.run, operands), rule, call.linear + inexact)
+    return VmapCall(call.function, lambda *operands: back(call.run, operands), rule, call.order, call.linear + inexact)
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
@@ -203,6 +268,8 @@ class custom_vmap(FunctionWithRules):
 
     The rule is given by the method ``def_vmap``. It is kept by differentiation, in both modes and to any order: the
     derivative of a mapped call is that of the rule. In reverse mode the function's values are computed a second time.
+    In forward mode the rule is told that an operand is mapped if its value and its tangent are, as in JAX; so where
+    only values or only tangents are mapped, as by ``jacfwd``, it is told that nothing is, and must serve for that.
 
     Raises:
       MissingCustomRuleError: from a call before there is a rule (an AttributeError).
