@@ -12,8 +12,11 @@ import pytest
 import pullback.numpy as jnp
 from pullback import debug, disable_jit, effects_barrier, errors, grad, jit, jvp, lax, make_jaxpr, named_scope, vmap
 from pullback.control import conditional
+from pullback.core import tree
+from pullback.core.errors import ControlFlowError
 from pullback.core.jaxpr import subjaxprs
 from pullback.core.jaxpr_check import check_jaxpr
+from pullback.core.trace import state
 
 Function = Callable[..., Any]
 
@@ -48,7 +51,7 @@ def test_the_branch_is_chosen_un_compiled_and_compiled() -> None:
 
 def test_the_forms_with_an_operand() -> None:
     assert float(lax.cond(True, lambda x: x + 1, lambda x: x, operand=2.0)) == 3
-    assert lax.cond(False, lambda x: 1, lambda x: x, operand=None) is None
+    assert lax.cond(False, lambda x: None, lambda x: x, operand=None) is None
     assert float(lax.cond(False, 1.0, lambda x: x, 5.0, lambda x: -x)) == -5
     assert float(jit(lambda p: lax.cond(p, 1.0, lambda x: x, 5.0, lambda x: -x))(True)) == 1
     assert float(lax.switch(1, [jnp.sin, jnp.cos], operand=0.0)) == 1
@@ -60,13 +63,90 @@ def test_un_compiled_only_the_chosen_branch_runs_as_python() -> None:
         return x if x > 1 else -x  # on its value
 
     def other(x: Any) -> Any:
-        raise AssertionError
+        assert not state.trace.eager  # traced, to see what it returns
+        return 2.0 * x
 
     assert float(lax.cond(True, one, other, 0.5)) == -0.5
     assert float(grad(lambda x: lax.cond(x > 0, one, other, x))(0.5)) == -1
     assert float(grad(lambda x: lax.switch(x.astype(int), [one, other], x))(0.5)) == -1
     with disable_jit():
         assert float(jit(lambda x: lax.cond(x > 0, one, other, x))(0.5)) == -0.5
+
+
+UNLIKE: dict[str, tuple[Function, ...]] = {
+    "dtypes": (lambda x: x, lambda x: 1),
+    "shapes": (lambda x: jnp.ones(3) * x, lambda x: jnp.ones(2)),
+    "trees": (lambda x: (x, x), lambda x: [x, x]),
+    "keys": (lambda x: {"a": x}, lambda x: {"b": x}),
+    "nothing": (lambda x: x, lambda x: None),
+    "booleans": (lambda x: 1, lambda x: True),
+    "of three": (lambda x: x, lambda x: x + 1, lambda x: x.astype(int)),
+}
+
+
+@pytest.mark.parametrize("branches", UNLIKE.values(), ids=UNLIKE)
+def test_branches_are_compared_eager_as_compiled(branches: tuple[Function, ...]) -> None:
+    def calls(i: int) -> dict[str, Function]:
+        some: dict[str, Function] = {"switch": lambda x: lax.switch(i, branches, x)}
+        if len(branches) == 2:
+            some["cond"] = lambda x: lax.cond(i == 1, branches[1], branches[0], x)
+        return some
+
+    for i in range(len(branches)):
+        for call in calls(i).values():
+            with pytest.raises(ControlFlowError) as compiled:
+                jit(call)(0.5)
+            for eager in (call, lambda x, call=call: grad(lambda x: tree.leaves(call(x))[0])(x), call):
+                with pytest.raises(ControlFlowError, match=re.escape(str(compiled.value))):
+                    eager(0.5)
+
+
+def test_the_result_has_the_type_that_all_branches_return() -> None:
+    strong = jnp.ones((), "float32")
+    branches = [lambda x: x, lambda x: strong, lambda x: 1.0]
+    for i in range(3):
+        for _ in range(2):  # compared, and remembered
+            out = lax.switch(i, branches, 2.0)
+            assert (out.dtype, out.weak_type) == (np.float32, False)
+            assert not jit(lambda x, i=i: lax.switch(i, branches, x))(2.0).weak_type
+    assert lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type
+
+
+def test_branches_are_traced_once_for_functions_and_types() -> None:
+    traced: list[Any] = []
+
+    def other(x: Any) -> Any:
+        traced.append(x.shape)
+        return x
+
+    def call(x: Any, scale: Any) -> Any:
+        return lax.cond(True, lambda x: x * scale, lambda x: other(x) * scale, x)  # other functions in each call
+
+    x = jnp.ones(3)
+    for i in range(4):
+        np.testing.assert_array_equal(call(x, jnp.full(3, i)), jnp.full(3, float(i)))
+    assert traced == [(3,)]
+    call(jnp.ones((2, 3)), jnp.ones(3))
+    assert traced == [(3,), (2, 3)]
+    with pytest.raises(
+        ControlFlowError, match=r"the result is f32\[3\] from false_fun .*f32\[2,3\]"
+    ):
+        lax.cond(True, lambda x: x * jnp.ones((2, 1)), lambda x: other(x), x)
+
+
+def test_functions_that_seem_to_be_those_of_before() -> None:
+    class Of:
+        def __init__(self, result: Any) -> None:
+            self.result = result
+
+    holder = Of(1.0)
+    call = lambda i: lax.switch(i, [lambda: holder.result, lambda: holder.result])
+    assert float(call(0)) == 1
+    holder.result = (2, jnp.ones(3))  # the functions are the same, and what they return is not
+    number, array = call(1)
+    assert (number.dtype, array.shape) == (np.int32, (3,))
+    holder.result = {"a": 1}
+    assert call(0)["a"].dtype == np.int32
 
 
 def test_many_operations_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

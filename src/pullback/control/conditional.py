@@ -14,20 +14,17 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from pullback.control import emission
+from pullback.control.branch_types import branch_names, common_types, run_compared, staged_branches
 from pullback.control.common import (
     INTERPRETED,
     Body,
     array_of,
-    aval_difference,
     diverging,
     interned,
     known,
-    leaf_names,
     leaves_of,
     op_count,
     run_interpreted,
-    stage,
-    tree_difference,
     without_refs,
 )
 from pullback.control.guard import guard
@@ -52,7 +49,7 @@ from pullback.transforms.checks.report import joined
 from pullback.transforms.checks.trace import CheckTrace, batch_checked, embedded, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.functions.arguments import check_callable, out_leaf
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
@@ -105,9 +102,10 @@ def cond(
 ) -> Any:
     """The result of one of two functions, chosen by a value: only that one is run.
 
-    Eager, the function is called as ordinary Python where the value is known, and the result has the type that this
-    function returns, its weak type included. Where it is traced, both functions are, and must return the same types;
-    under ``vmap``, if ``pred`` is mapped, both are run, and the results selected.
+    Both functions must return the same types. Eager, the one that is chosen is called as ordinary Python where the
+    value is known. The first time for some functions and types of operands both are also traced, to compare what they
+    return; not so if one of them looks at values, as ``if`` does. Under ``vmap``, if ``pred`` is mapped, both are run,
+    and the results selected.
 
     Args:
       pred: a boolean or a number of no axes; a number counts as true if it is not zero.
@@ -120,8 +118,8 @@ def cond(
       What the function returns, a tree of arrays.
 
     Raises:
-      ControlFlowError: ``pred`` is no scalar; or, where they are traced, the functions return different trees, shapes
-        or dtypes (a TypeError and ValueError).
+      ControlFlowError: ``pred`` is no scalar; or the functions return different trees, shapes or dtypes (a TypeError
+        and ValueError).
 
     The older spelling ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is understood too.
 
@@ -163,8 +161,8 @@ def switch(
       What the function returns, a tree of arrays.
 
     Raises:
-      ControlFlowError: there are no branches; ``index`` is no integer scalar; or, where they are traced, the functions
-        return different trees, shapes or dtypes (a TypeError and ValueError).
+      ControlFlowError: there are no branches; ``index`` is no integer scalar; or the functions return different trees,
+        shapes or dtypes (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(switch(1, [pnp.sin, pnp.cos, pnp.tan], 0.0))
@@ -217,23 +215,16 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     """The result of the function whose number is ``index``."""
     value = known(index)
     if value is not None and (config.disable_jit or state.trace.eager):
-        return _called(functions[int(value)], what, operands)
+        if config.disable_jit:
+            return _called(functions[int(value)], what, operands)
+        return run_compared(what, int(value), functions, operands)
     operands, with_refs = without_refs(operands)
     leaves, in_tree = leaves_of(operands, what, "operands")
-    avals = [x.aval for x in leaves]
-
-    def staged(function: Callable[..., Any]) -> Body:
-        return stage(
-            what, function, lambda *xs: function(*with_refs(tree.unflatten(in_tree, xs))), avals,
-            lambda: leaf_names("operands", in_tree),
-        )  # fmt: skip
-
-    bodies = [staged(f) for f in functions]
+    bodies = staged_branches(what, functions, [x.aval for x in leaves], in_tree, with_refs)
     axes = typeof(index).varying
     if axes:
         bodies, leaves = [diverging(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
-    names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
-    wanted = _common_types(what, [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)], bodies)
+    wanted = common_types(what, branch_names(what, functions), bodies)
     refs = list(dict.fromkeys(ref for body in bodies for ref in body.refs))
     held = contents(refs)
     if refs:
@@ -270,35 +261,6 @@ def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) 
         operands = with_refs(tree.unflatten(in_tree, leaves))
     out = function(*operands)
     return out if isinstance(out, Array) else tree.tree_map(lambda x: out_leaf(x, function), out)
-
-
-def _common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
-    """The types that all branches return: a weakly typed result takes the dtype of the others."""
-    first = bodies[0]
-    for name, body in zip(names, bodies, strict=True):
-        if body.out_tree != first.out_tree:
-            where = f"from {names[0]}", f"from {name}"
-            raise ControlFlowError(
-                f"{what}: the branches must return the same tree, but "
-                f"{tree_difference('the result', first.out_tree, body.out_tree, where)}. Return the same containers "
-                "and keys."
-            )
-    columns = list(zip(*(body.out_avals for body in bodies), strict=True))
-    wanted = []
-    for i, avals in enumerate(columns):
-        strong = next((a for a in avals if not a.weak_type), avals[0])
-        for name, aval in zip(names, avals, strict=True):
-            gives_way = aval.weak_type and not strong.weak_type and dtypes.result_type(aval, strong) == strong.dtype
-            if aval.shape != strong.shape or (aval.dtype != strong.dtype and not gives_way):
-                leaf = leaf_names("the result", first.out_tree)[i]
-                other = names[avals.index(strong)]
-                cure = "Reshape one of them." if aval.shape != strong.shape else "Convert one of them, with astype."
-                raise ControlFlowError(
-                    f"{what}: the branches must return the same types, but {leaf} is {strong} from {other} and {aval} "
-                    f"from {name}: {aval_difference(strong, aval)}. {cure}"
-                )
-        wanted.append(strong)
-    return wanted
 
 
 def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:

@@ -1,0 +1,198 @@
+"""The types that the branches of ``cond`` and ``switch`` return: the same for all, eager too.
+
+Eager, only one branch is run. So that a program does not change its types with its data, and does not fail first where
+it is compiled, the others are traced too, and what all return is compared. It is remembered by what the functions are:
+their code, and the types of the arrays and the other values that they close over. So functions that are written in the
+call, which are other objects each time, are traced once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.control.common import Body, aval_difference, leaf_names, leaves_of, stage, tree_difference, without_refs
+from pullback.core import dtypes, tree
+from pullback.core.array import Array, typeof
+from pullback.core.config import config
+from pullback.core.errors import ConcretizationTypeError, ControlFlowError
+from pullback.core.trace import state
+from pullback.core.types import ShapedArray
+from pullback.primitives.elementwise import convert_element_type
+from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.functions.flat_function import flat_result
+
+Functions = Sequence[Callable[..., Any]]
+
+
+def staged_branches(
+    what: str, functions: Functions, avals: Sequence[ShapedArray], in_tree: Any, with_refs: Callable[[Any], Any]
+) -> list[Body]:
+    """Branches as programs.
+
+    Args:
+      what: the operation, for error messages.
+      functions: the branches.
+      avals: the types of the operands' leaves.
+      in_tree: the tree of the operands.
+      with_refs: puts references into the operands, where they are.
+    """
+
+    def staged(function: Callable[..., Any]) -> Body:
+        return stage(
+            what, function, lambda *xs: function(*with_refs(tree.unflatten(in_tree, xs))), avals,
+            lambda: leaf_names("operands", in_tree),
+        )  # fmt: skip
+
+    return [staged(f) for f in functions]
+
+
+def branch_names(what: str, functions: Functions) -> list[str]:
+    """The branches, as errors name them."""
+    names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
+    return [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)]
+
+
+def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
+    """The types that all branches return: a weakly typed result takes the dtype of the others."""
+    first = bodies[0]
+    for name, body in zip(names, bodies, strict=True):
+        if body.out_tree != first.out_tree:
+            where = f"from {names[0]}", f"from {name}"
+            raise ControlFlowError(
+                f"{what}: the branches must return the same tree, but "
+                f"{tree_difference('the result', first.out_tree, body.out_tree, where)}. Return the same containers "
+                "and keys."
+            )
+    columns = list(zip(*(body.out_avals for body in bodies), strict=True))
+    wanted = []
+    for i, avals in enumerate(columns):
+        strong = next((a for a in avals if not a.weak_type), avals[0])
+        for name, aval in zip(names, avals, strict=True):
+            gives_way = aval.weak_type and not strong.weak_type and dtypes.result_type(aval, strong) == strong.dtype
+            if aval.shape != strong.shape or (aval.dtype != strong.dtype and not gives_way):
+                leaf = leaf_names("the result", first.out_tree)[i]
+                other = names[avals.index(strong)]
+                cure = "Reshape one of them." if aval.shape != strong.shape else "Convert one of them, with astype."
+                raise ControlFlowError(
+                    f"{what}: the branches must return the same types, but {leaf} is {strong} from {other} and {aval} "
+                    f"from {name}: {aval_difference(strong, aval)}. {cure}"
+                )
+        wanted.append(strong)
+    return wanted
+
+
+# Eager ---------------------------------------------------------------------------------------------------------------
+
+
+class _Types(NamedTuple):
+    """What branches return.
+
+    Attributes:
+      trees: for each branch the tree of its result.
+      own: for each branch the types of the leaves.
+      wanted: the types of the leaves of what the operation returns; None where branches look at values, so that what
+        they return is not known.
+    """
+
+    trees: Sequence[Any]
+    own: Sequence[Sequence[Any]]
+    wanted: Sequence[Any] | None
+
+
+_remembered: dict[Any, _Types] = {}
+_MOST = 1024
+
+
+def run_compared(what: str, number: int, functions: Functions, operands: tuple[Any, ...]) -> Any:
+    """The result of a branch that is run as ordinary Python, of the type that all branches return.
+
+    Raises:
+      ControlFlowError: they return different types (a TypeError and ValueError).
+    """
+    in_tree: Any = None
+    leaves: Sequence[Any] = operands
+    with_refs: Callable[[Any], Any] = tuple
+    if not all(isinstance(x, Array) for x in operands):
+        operands, with_refs = without_refs(operands)
+        leaves, in_tree = leaves_of(operands, what, "operands")
+        operands = with_refs(tree.unflatten(in_tree, leaves))
+    key = config.trace_context, tuple(state.axes), in_tree, *map(_kind, leaves), *map(_identity, functions)
+    remembered = _remembered.get(key)
+    found = _compared(what, functions, leaves, in_tree, with_refs) if remembered is None else remembered
+    function = functions[number]
+    out = function(*operands)
+    if found.wanted is not None and isinstance(out, Array):  # the quick way
+        kinds = [_kind(out)]
+        if found.trees[number] is None and found.own[number] == kinds == found.wanted:
+            if remembered is None:
+                _remember(key, found)
+            return out
+    outs, out_tree = flat_result(out, function)
+    kinds = list(map(_kind, outs))
+    if found.wanted is not None and not (found.trees[number] == out_tree and found.own[number] == kinds):
+        found = _compared(what, functions, leaves, in_tree, with_refs)  # it is another function than it seemed to be
+    _remember(key, found)
+    if found.wanted is not None and len(found.wanted) == len(outs):
+        for i, (kind, (_, dtype, weak_type)) in enumerate(zip(kinds, found.wanted, strict=True)):
+            if kind[1:] != (dtype, weak_type):
+                outs[i] = convert_element_type(outs[i], dtype, weak_type)
+    return outs[0] if out_tree is None else tree.unflatten(out_tree, outs)
+
+
+def _remember(key: Any, found: _Types) -> None:
+    if len(_remembered) >= _MOST:
+        _remembered.clear()
+    _remembered[key] = found
+
+
+def _compared(
+    what: str, functions: Functions, leaves: Sequence[Any], in_tree: Any, with_refs: Callable[[Any], Any]
+) -> _Types:
+    if in_tree is None:
+        in_tree = tree.structure(tuple(leaves))
+    try:
+        bodies = staged_branches(what, functions, list(map(typeof, leaves)), in_tree, with_refs)
+    except ConcretizationTypeError:
+        return _Types((), (), None)
+    wanted = common_types(what, branch_names(what, functions), bodies)
+    trees = [None if body.out_tree.is_leaf() else body.out_tree for body in bodies]
+    return _Types(trees, [list(map(_kind, body.out_avals)) for body in bodies], list(map(_kind, wanted)))
+
+
+def _kind(x: Any) -> Any:
+    """The type of an array, as part of a key."""
+    return x.shape, x.dtype, x.weak_type
+
+
+def _identity(x: Any, depth: int = 0) -> Any:
+    """What a function is, or what it closes over: equal for functions that were made by the same program.
+
+    It need not tell all functions apart: that another one is meant shows in what it returns.
+    """
+    kind = type(x)
+    if kind is FunctionType:
+        if (x.__closure__ is None and x.__defaults__ is None) or depth > 4:
+            return x.__code__
+        cells = [_content(cell, depth) for cell in x.__closure__ or ()]
+        defaults = [_identity(value, depth + 1) for value in x.__defaults__ or ()]
+        return x.__code__, *cells, *defaults
+    if kind is MethodType:
+        return x.__func__, id(x.__self__)
+    if isinstance(x, (Array, np.ndarray, np.generic)):
+        return kind is np.ndarray, x.shape, x.dtype, getattr(x, "weak_type", False)
+    if kind in (int, float, complex, str, bool, type(None)):
+        return kind, x
+    if kind is tuple:
+        return tuple([_identity(value, depth + 1) for value in x]) if depth <= 4 else kind
+    return kind, id(x)
+
+
+def _content(cell: Any, depth: int) -> Any:
+    try:
+        return _identity(cell.cell_contents, depth + 1)
+    except ValueError:  # an empty cell
+        return None
