@@ -14,7 +14,7 @@ from helpers import EXHAUSTIVE
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback import core, errors, grad, jacfwd, jacrev, jit, jvp, lax, linear_transpose, make_jaxpr, vjp, vmap
+from pullback import core, errors, grad, jacfwd, jacrev, jit, jvp, lax, linear_transpose, make_jaxpr, tree, vjp, vmap
 from pullback.core.trace import Primitive as AnyPrimitive
 from pullback.interpreters import ad, batching, mlir, xla
 
@@ -671,3 +671,16 @@ def test_programs_call_python_by_bindings() -> None:
         jit(operation(lambda x, y: (x.sum(), np.int32(7))))(W, W)
     with pytest.raises(ZeroDivisionError):
         jit(operation(lambda x, y: (x, 1 // 0)))(W, W)
+
+
+def test_zeros_and_undefined_primals_are_nodes_of_trees():
+    aval = core.ShapedArray((3,), np.dtype("float32"))
+    for node in (ad.Zero(aval), ad.UndefinedPrimal(aval)):
+        assert tree.leaves((node, 1.0)) == [1.0]
+        same = tree.map(lambda x: x, node)
+        assert (type(same), same.aval) == (type(node), aval)
+        assert tree.structure(node) == tree.structure(same)
+        assert tree.structure(node) != tree.structure(type(node)(core.ShapedArray((2,), np.dtype("float32"))))
+    out, zero = jit(lambda x: (2.0 * x, ad.Zero(aval)))(1.0)
+    assert (float(out), type(zero), zero.aval) == (2.0, ad.Zero, aval)
+    assert type(vmap(lambda x: (x, ad.Zero(aval)))(np.ones(2))[1]) is ad.Zero

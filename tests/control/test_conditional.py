@@ -128,9 +128,7 @@ def test_branches_are_traced_once_for_functions_and_types() -> None:
     assert traced == [(3,)]
     call(jnp.ones((2, 3)), jnp.ones(3))
     assert traced == [(3,), (2, 3)]
-    with pytest.raises(
-        ControlFlowError, match=r"the result is f32\[3\] from false_fun .*f32\[2,3\]"
-    ):
+    with pytest.raises(ControlFlowError, match=r"the result is f32\[3\] from false_fun .*f32\[2,3\]"):
         lax.cond(True, lambda x: x * jnp.ones((2, 1)), lambda x: other(x), x)
 
 

@@ -269,6 +269,39 @@ def test_axes_of_pmap():
     )
 
 
+def test_one_copy_of_what_the_devices_have_in_common():
+    x = pnp.arange(12.0).reshape(4, 3)
+    f = pmap(lambda x: (lax.pmean(x, "i"), {"a": 2 * x}), axis_name="i", out_axes=(None, 1))
+    mean, rest = f(x)
+    near(mean, x.mean(0))
+    near(rest["a"], 2 * x.T)
+    assert mean.sharding.is_fully_replicated
+    near(pmap(lambda x: lax.psum(x, "i"), axis_name="i", out_axes=None)(x), x.sum(0))
+    near(grad(lambda x: f(x)[0].sum() + f(x)[1]["a"].sum())(x), np.full((4, 3), 2.25))
+    near(jit(f)(x)[0], x.mean(0))
+    with pytest.raises(ValueError, match=r"out_axes must be an axis of each result, .* or None for one copy, got 5"):
+        pmap(lambda x: x, out_axes=5)(x)
+
+
+def test_a_pmapped_function_ahead_of_time():
+    x = pnp.arange(12.0).reshape(4, 3)
+
+    def scaled(x, n):
+        """A product."""
+        return {"a": lax.psum(x, "i") * n}
+
+    scaled.kept = 5
+    f = pmap(scaled, axis_name="i", static_broadcasted_argnums=1)
+    assert (f.__name__, f.__doc__, f.kept, f.__wrapped__) == ("scaled", "A product.", 5, scaled)
+    lowered = f.lower(pullback.ShapeDtypeStruct((4, 3), "float32"), 2)
+    assert "all_reduce" in lowered.as_text()
+    near(lowered.compile()(x)["a"], np.broadcast_to(2 * x.sum(0), (4, 3)))
+    assert f.trace(x, 2).out_info["a"].shape == (4, 3)
+    near(f(x, 2)["a"], lowered.compile()(x)["a"])
+    f.clear_cache()
+    near(f(x, 2)["a"], lowered.compile()(x)["a"])
+
+
 def test_a_pmapped_function_is_compiled_once():
     count = []
     f = pmap(lambda x: count.append(1) or 2 * x)

@@ -681,7 +681,7 @@ def test_compiled_programs_compute_again_and_take_less_memory() -> None:
 
 def test_the_compiler_merges_it_if_it_may() -> None:
     x = jnp.linspace(0.1, 1.0, 100)
-    for prevent_cse, count in ((True, 2), (False, 1)):
+    for prevent_cse, count in ((True, 2), (False, 1), ((True,), 2), ((False,), 1), ({"a": True, "b": False}, 2)):
         f = checkpoint(lambda x: jnp.sum(jnp.sin(jnp.tanh(x))), prevent_cse=prevent_cse)
         assert jit(value_and_grad(f)).lower(x).compile().as_text().count("tanh(") == count
 

@@ -38,11 +38,12 @@ from pullback import (
     lax,
     linearize,
     make_jaxpr,
+    tree,
     tree_util,
     vjp,
     vmap,
 )
-from pullback.core.errors import ClosedOverError
+from pullback.core.errors import ClosedOverError, CustomRuleError, TangentMismatchError
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.derivatives import taylor
 from pullback.errors import UnexpectedTracerError
@@ -665,3 +666,21 @@ def test_complex_numbers(compiled: Function) -> None:
     norm.defvjp(lambda z: (norm(z), z), lambda z, ct: (2.0 * jnp.conj(z) * ct,))
     close(compiled(grad(norm))(z), 6.0 - 8.0j)
     close(along(compiled(norm), 1.0 + 0.5j)(z), 2.0 * (3.0 + 4.0 * 0.5))
+
+
+def test_cotangents_that_are_prefixes_of_the_arguments():
+    k = custom_vjp(lambda m: m["x"][0] * 2)
+    k.defvjp(lambda m: (m["x"][0] * 2, None), lambda _, ct: ({"x": ct * 2},))
+    for differentiated in (grad(k), jit(grad(k))):
+        assert tree.map(float, differentiated({"x": (1.0,)})) == {"x": (2.0,)}
+    whole = custom_vjp(lambda m, n: m["x"][0] * m["y"] * n)
+    whole.defvjp(lambda m, n: (m["x"][0] * m["y"] * n, None), lambda _, ct: (ct * 3, None))
+    found = grad(whole, (0, 1))({"x": (1.0, 2.0), "y": 3.0}, 4.0)
+    assert tree.map(float, found) == ({"x": (3.0, 3.0), "y": 3.0}, 0.0)
+    whole.defvjp(lambda m, n: (m["x"][0] * m["y"] * n, None), lambda _, ct: ({"x": ct, "z": ct}, None))
+    with pytest.raises(CustomRuleError, match=r"is at \[0\]\['z'\], where the arguments have no array"):
+        grad(whole)({"x": (1.0, 2.0), "y": 3.0}, 4.0)
+    shaped = custom_vjp(lambda m: m[0] + m[1].sum())
+    shaped.defvjp(lambda m: (m[0] + m[1].sum(), None), lambda _, ct: (ct,))
+    with pytest.raises(TangentMismatchError, match=r"argument 0\[1\] is f32\[2\]"):
+        grad(shaped)((1.0, jnp.ones(2)))

@@ -747,8 +747,14 @@ def as_array(x: Any) -> Array:
     for kind in (bool, int, float, complex):
         if isinstance(x, kind):
             return from_scalar(kind(x))  # type: ignore[arg-type]
-    if hasattr(x, "__jax_array__"):
+    if getattr(x, "__jax_array__", None) is not None:  # None on the tracers of the package jax
         return as_array(x.__jax_array__())
+    if is_of_jax(x) and type(x).__name__.endswith("Tracer"):
+        raise OperandError(
+            f"expected an array or a number, got a value that the package jax traces, of type {type(x).__name__}. "
+            "Transformations of jax and functions of pullback do not mix: use those of one of the two. Arrays of jax "
+            "that are not traced are taken as NumPy's are."
+        )
     if not isinstance(x, type) and _has_memory(x):
         return from_numpy(np.asarray(x))
     if type(x) in operand_types:
@@ -775,6 +781,11 @@ def refuse_masked(x: Any) -> None:
             f"masked arrays are not supported, for the mask would be lost: got one of shape {x.shape} and dtype "
             f"{x.dtype}. x.filled(value) replaces the masked elements, and x.data ignores the mask."
         )
+
+
+def is_of_jax(x: Any) -> bool:
+    """Whether an object is an array, or a traced value, of the package jax, which may be there beside this one."""
+    return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def _has_memory(x: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pullback.core.config import config
 from pullback.core.errors import PullbackError
+from pullback.core.registry import OwnsPrograms
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
@@ -171,6 +172,17 @@ def attribute(x: object, name: str) -> Any:
         return None
 
 
+def attributes_of(function: object) -> dict[str, Any]:
+    """The attributes that a user has given a function or a callable object, which what stands for it has too.
+
+    Of what a transformation has returned they are the public ones: its own state is private.
+    """
+    found = attribute(function, "__dict__")
+    if not isinstance(found, dict):
+        return {}
+    return {k: x for k, x in found.items() if k[:1] != "_"} if isinstance(function, OwnsPrograms) else found
+
+
 def _repr(x: object) -> str:
     try:
         return repr(x)
@@ -210,12 +222,13 @@ def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
 
     def decorate(wrapper: W) -> W:
         if attributes:
-            found = attribute(function, "__dict__")
-            vars(wrapper).update(found if isinstance(found, dict) else {})
+            vars(wrapper).update(attributes_of(function))
         for name in ("__module__", "__qualname__", "__doc__"):
             value = attribute(function, name)
             if isinstance(value, str) or name == "__doc__":  # not that of the wrapper's class
                 setattr(wrapper, name, value if isinstance(value, str) else None)
+        hints = attribute(function, "__annotations__")
+        wrapper.__annotations__ = hints if isinstance(hints, dict) else {}
         wrapper.__name__ = plain_name(function)  # type: ignore[attr-defined]
         wrapper.__wrapped__ = function  # type: ignore[attr-defined]
         return wrapper

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import dtypes, rules, trace
+from pullback.core import dtypes, rules, trace, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import CustomRuleError
 from pullback.core.jaxpr import infer
@@ -62,6 +62,9 @@ class Zero:
         return f"Zero({self.aval})"
 
 
+tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+
+
 class UndefinedPrimal:
     """An operand in which an operation is linear, as transpose rules are given it: it has a type, and no value.
 
@@ -80,6 +83,9 @@ class UndefinedPrimal:
 
     def __repr__(self) -> str:
         return f"UndefinedPrimal({self.aval})"
+
+
+tree.register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 def is_undefined_primal(x: Any) -> bool:

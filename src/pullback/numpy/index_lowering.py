@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array, ArrayImpl, PlacedArray, is_at_home, refuse_masked
+from pullback.core.array import Array, ArrayImpl, PlacedArray, as_array, is_at_home, is_of_jax, refuse_masked
 from pullback.core.config import config
 from pullback.core.errors import (
     IndexingError,
@@ -83,6 +83,8 @@ def _classify(item: Any, index: Any) -> Any:
         if value.dtype.kind == "b":
             return np.asarray(value)
         raise _not_an_index(item, index)
+    if is_of_jax(item) and hasattr(item, "__array__"):
+        return _classify(as_array(item), index)
     if hasattr(type(item), "__jax_array__"):
         return _classify(item.__jax_array__(), index)
     try:

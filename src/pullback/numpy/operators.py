@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.trace import NUMPY_REFUSES, recorders, state
@@ -47,8 +47,10 @@ def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = Fa
         try:
             if type(other) not in SCALARS and not isinstance(other, _PLAIN):
                 kind = type(other)
-                if hasattr(kind, "__jax_array__"):
+                if getattr(kind, "__jax_array__", None) is not None:
                     return method(self, other.__jax_array__())
+                if is_of_jax(other) and hasattr(kind, "__array__"):  # which refuses our arrays
+                    return method(self, as_array(other))
                 if kind.__module__ != "builtins":
                     if hasattr(kind, other_half) or not hasattr(kind, "__array__"):
                         return NotImplemented

@@ -18,6 +18,7 @@ from pullback.core.annotations import AxisName, PyTree
 from pullback.core.array import typeof
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
+from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import state
 from pullback.primitives import shapes
 from pullback.spmd.shard_map import bind_mapped
@@ -40,13 +41,17 @@ class _Unnamed:
         return "pmap"
 
 
-class PmapFunction:
-    """A function that ``pmap`` made."""
+class PmapFunction(OwnsPrograms):
+    """A function that ``pmap`` made.
+
+    It is called like the function that it was made from. ``trace`` and ``lower`` look inside, as those of ``jit`` do.
+    """
 
     def __init__(
         self, fun: Callable[..., Any], name: Any, in_axes: Any, out_axes: Any, static: tuple[int, ...],
         donated: tuple[int, ...], devices: tuple[Device, ...] | None, axis_size: int | None, backend: str | None,
     ) -> None:  # fmt: skip
+        source.named_as(fun)(self)
         self._fun = fun
         self._name = name
         self._in_axes = in_axes
@@ -57,7 +62,6 @@ class PmapFunction:
         self._axis_size = axis_size
         self._backend = backend
         self._programs: dict[Any, tuple[Any, FlatFunction]] = {}
-        source.named_as(fun, attributes=False)(self)
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,6 +84,25 @@ class PmapFunction:
             found = self._programs[key] = self._program(in_tree, axes, mesh, fixed, len(args), where)
         program, flat = found
         return flat.result(program(*arrays))
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run."""
+        return self._jitted().trace(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for some arguments as text for the compiler."""
+        return self._jitted().lower(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled for this function."""
+        self._programs.clear()
+
+    def _jitted(self) -> Any:
+        @source.named_as(self._fun, attributes=False)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        return jit(call, static_argnums=self._static, donate_argnums=self._donated)
 
     def _fixed(self, args: Sequence[Any]) -> dict[int, Any]:
         beyond = [i for i in self._static if not -len(args) <= i < len(args)]
@@ -163,15 +186,15 @@ class PmapFunction:
         name = self._name
 
         specs = [PartitionSpec() if d is None else PartitionSpec(*(None,) * d, name) for d in axes]
-        ends: list[int] = []
+        ends: list[int | None] = []
 
         def part(*parts: Any) -> list[Any]:
             outs = flat(*[x if d is None else shapes.squeeze(x, (d,)) for x, d in zip(parts, axes, strict=True)])
             ends[:] = self._ends(flat, outs)
-            return [shapes.expand_dims(x, (e,)) for x, e in zip(outs, ends, strict=True)]
+            return [x if e is None else shapes.expand_dims(x, (e,)) for x, e in zip(outs, ends, strict=True)]
 
         def out_specs_of(avals: Any) -> list[PartitionSpec]:
-            return [PartitionSpec(*(None,) * e, name) for e in ends]
+            return [PartitionSpec() if e is None else PartitionSpec(*(None,) * e, name) for e in ends]
 
         def run(*arrays: Any) -> list[Any]:
             avals = [part_aval(typeof(x), mesh, spec) for x, spec in zip(arrays, specs, strict=True)]
@@ -183,21 +206,24 @@ class PmapFunction:
         run.__name__ = found if isinstance(found, str) else "pmap"
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
-    def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int]:
-        """Where the mapped axis goes in each leaf of the result."""
+    def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
+        """Where the mapped axis goes in each leaf of the result; None for what the devices have in common."""
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
         except ValueError as error:
             raise BatchAxisError(
                 f"pmap of {name_of(self._fun)}: out_axes={self._out_axes!r} must be a prefix of the results: {error}"
             ) from None
-        found = []
+        found: list[int | None] = []
         for x, end in zip(outs, ends, strict=True):
             rank = len(x.shape) + 1
-            if end is None or isinstance(end, bool) or not isinstance(end, int) or not -rank <= end < rank:
+            if end is None:
+                found.append(None)
+                continue
+            if isinstance(end, bool) or not isinstance(end, int) or not -rank <= end < rank:
                 raise BatchAxisError(
                     f"pmap of {name_of(self._fun)}: out_axes must be an axis of each result, of {rank} axes with the "
-                    f"mapped one, got {end!r}"
+                    f"mapped one, or None for one copy, got {end!r}"
                 )
             found.append(end % rank)
         return found
@@ -259,7 +285,8 @@ def pmap(
       fun: takes and returns trees of arrays.
       axis_name: a name for the axis, for collectives.
       in_axes: as of ``vmap``: an int, None, or a tuple with an entry, or a tree, for each argument.
-      out_axes: where the mapped axis goes in each result: an int, or a tree of ints.
+      out_axes: where the mapped axis goes in each result: an int, or a tree of ints; None for a result that is the same
+        on all devices, such as a sum over them, of which there is one copy. It is not checked that it is the same.
       static_broadcasted_argnums: positional arguments that are passed to ``fun`` as they are; they must be hashable.
       devices: the devices, as many as the mapped axis has indices; by default the first ones of ``devices()``.
       backend: the platform of the devices, if they are not given.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pullback.core import tree
+from pullback.core.annotations import PyTree
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, StaticArgumentError, UnsupportedArgumentError
 from pullback.core.refs import RunsAgain, take_refs
@@ -50,7 +51,7 @@ class CheckpointDecorator(Protocol):
 def checkpoint(
     fun: Callable[P, R],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | PyTree = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -60,7 +61,7 @@ def checkpoint(
 def checkpoint(
     fun: None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | PyTree = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -70,7 +71,7 @@ def checkpoint(
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | PyTree = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -87,7 +88,8 @@ def checkpoint(
     Args:
       fun: takes and returns trees of arrays. Without it, the result is a decorator.
       prevent_cse: whether the compiler is kept from merging what is computed again with what was computed before, which
-        would undo the checkpoint; in the body of a loop there is nothing to merge, and False is a little faster.
+        would undo the checkpoint; in the body of a loop there is nothing to merge, and False is a little faster. A tree
+        of booleans, as JAX takes it for single arguments, counts as True if one of them is.
       policy: ``policy(primitive, *avals, **params) -> bool`` says of an operation whether its results may be kept, such
         as the members of ``checkpoint_policies``; None keeps nothing. It goes for the operations within functions under
         ``jit`` and within the steps of ``scan`` too; a checkpointed function within keeps what its own policy says.
@@ -127,11 +129,14 @@ def checkpoint(
     if policy is not None:
         check_policy(policy, f"checkpoint of {name_of(fun)}")
         policy = policy if isinstance(policy, Hashable) else functools.partial(policy)
-    if type(prevent_cse) is not bool:
-        raise ArgumentError(f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, got {prevent_cse!r}")
+    flags = tree.leaves(prevent_cse)
+    if not flags or any(type(flag) is not bool for flag in flags):
+        raise ArgumentError(
+            f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, or a tree of them, got {prevent_cse!r}"
+        )
     nums = () if static_argnums in (None, ()) else check_argnums(static_argnums, "checkpoint", "static_argnums")
     static = numbers_and_names(fun, nums, static_argnames, "static", "checkpoint")
-    options = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
+    options = {"policy": policy, "prevent_cse": any(flags), "differentiated": False}
     return Transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
 
 

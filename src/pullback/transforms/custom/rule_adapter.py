@@ -368,7 +368,7 @@ class UserLinearMap(LinearMap):
         given = tree.leaves_with_path(results, is_leaf=_is_none)
         wrong = [
             f"\n  {_short(ct)} is at {tree.keystr(path)}, where the arguments have no array"
-            for path, ct in given if ct is not None and path not in where
+            for path, ct in given if ct is not None and not any(p[: len(path)] == path for p in where)
         ] + [
             f"\n  nothing is at {tree.keystr(path)}, where the arguments have an array"
             for path in where if not any(path[: len(p)] == p for p, _ in given)

@@ -40,19 +40,26 @@ class Transformed(OwnsPrograms):
         maker: Any = None,
         *options: Any,
     ) -> None:
-        self._call = call
-        self._again = maker, (fun, *options)
-        self.__wrapped__ = fun
         if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
+            if fun.__dict__:
+                self.__dict__.update(fun.__dict__)
+            self._call = call
+            self._again = maker, (fun, *options)
+            self.__wrapped__ = fun
+            self.__annotations__ = fun.__annotations__
             self.__name__ = fun.__name__
             self.__qualname__ = fun.__qualname__
             self.__module__ = fun.__module__
             self.__doc__ = fun.__doc__
             return
+        self.__dict__.update(source.attributes_of(fun))
+        self._call = call
+        self._again = maker, (fun, *options)
+        self.__wrapped__ = fun
         self.__name__ = source.plain_name(fun)
-        for name in ("__qualname__", "__module__", "__doc__"):
+        for name, kind in (("__qualname__", str), ("__module__", str), ("__doc__", str), ("__annotations__", dict)):
             value = source.attribute(fun, name)
-            if isinstance(value, str):
+            if isinstance(value, kind):
                 setattr(self, name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
