@@ -1,6 +1,6 @@
 """Looking into functions while they run, transformed and compiled ones too."""
 
-from pullback.transforms.programs.callbacks import debug_breakpoint as breakpoint
+from pullback.transforms.programs.breakpoints import debug_breakpoint as breakpoint
 from pullback.transforms.programs.callbacks import debug_callback as callback
 from pullback.transforms.programs.callbacks import debug_print as print
 from pullback.transforms.programs.sharding_views import (

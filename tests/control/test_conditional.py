@@ -147,6 +147,22 @@ def test_functions_that_seem_to_be_those_of_before() -> None:
     assert call(0)["a"].dtype == np.int32
 
 
+def test_an_operand_that_all_branches_hand_through_is_not_mapped() -> None:
+    def f(i: Any, b: Any, c: Any) -> Any:
+        return lax.switch(i, [lambda b, c: (b, c, 1.0), lambda b, c: (b, c + 1, 2.0)], b, c)
+
+    i, b = jnp.arange(3), jnp.arange(2)
+    outs = vmap(f, (0, None, None), (None, 0, 0))(i, b, 5.0)
+    np.testing.assert_array_equal(outs[0], b)
+    np.testing.assert_array_equal(outs[1], [5.0, 6.0, 6.0])
+    np.testing.assert_array_equal(outs[2], [1.0, 2.0, 2.0])
+    np.testing.assert_array_equal(jit(vmap(f, (0, None, None), (None, 0, 0)))(i, b, 5.0)[0], b)
+    with pytest.raises(errors.BatchAxisError, match="out_axes is None for a result that does depend on the mapped"):
+        vmap(f, (0, None, None), (None, None, 0))(i, b, 5.0)
+    with pytest.raises(errors.BatchAxisError, match="out_axes is None for a result that does depend on the mapped"):
+        vmap(f, (0, None, 0), (None, None, 0))(i, b, jnp.ones(3))
+
+
 def test_many_operations_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: Any) -> Any:
         return lax.cond(x.sum() > 0, lambda x: jnp.sin(x) * 2, lambda x: x, x)

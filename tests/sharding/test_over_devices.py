@@ -88,3 +88,27 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
     run(["-W", "ignore", "-c", program], PULLBACK_NUM_CPU_DEVICES="2")
+
+
+FIRST_USE = """
+import numpy as np, pullback
+mesh = pullback.make_mesh((4,), ("x",))
+x = {}
+assert x.is_fully_replicated
+assert [s.device.id for s in x.addressable_shards] == [0, 1, 2, 3]
+np.testing.assert_array_equal(x + 1, np.ones((4, 2)))
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "pullback.make_array_from_callback((4, 2), pullback.NamedSharding(mesh, pullback.P(None)), "
+        "lambda index: np.zeros((4, 2), 'float32')[index])",
+        "pullback.device_put(pullback.jit(lambda: pullback.numpy.zeros((4, 2)))(), "
+        "pullback.NamedSharding(mesh, pullback.P()))",
+    ],
+    ids=["callback", "of the first device"],
+)
+def test_copies_on_several_devices_as_the_first_use_of_them(made: str) -> None:
+    run(["-c", FIRST_USE.format(made)], PULLBACK_NUM_CPU_DEVICES="4")

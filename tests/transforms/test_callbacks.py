@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -705,14 +706,38 @@ def test_breakpoint_stops_in_the_users_function() -> None:
     assert "result 0.95885" in done.stdout
 
 
-@pytest.mark.parametrize("transform", [jit, make_jaxpr, lambda f: jit(grad(f))])
-def test_breakpoint_is_refused_where_there_are_no_values(transform: Any) -> None:
-    def f(x: Any) -> Any:
-        debug.breakpoint()
-        return x
+COMPILED = """
+import pullback
+import pullback.numpy as jnp
+def f(x, n=3):
+    y = {"sine": jnp.sin(x), "n": n}
+    pullback.debug.breakpoint()
+    return y["sine"] * x
+g = pullback.jit(f)
+print("result", g(0.5))
+print("result", g(2.0))
+print("result", pullback.jit(pullback.grad(f))(0.5))
+print("result", pullback.vmap(g)(jnp.arange(2.0)))
+"""
 
-    with pytest.raises(errors.ConcretizationTypeError, match=r"within disable_jit\(\) to stop here"):
-        transform(f)(1.0)
+
+def test_breakpoint_stops_the_program_that_is_made_of_a_function(tmp_path: Any) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(COMPILED)
+    done = subprocess.run(
+        [sys.executable, str(program)], input="p 'y is', y, x, n\nc\n" * 5, capture_output=True, text=True, check=True
+    )
+    stops = [line for line in done.stdout.splitlines() if "program.py(7)f()" in line]
+    assert len(stops) == 5  # two calls, a gradient, two examples
+    assert done.stdout.count('-> return y["sine"] * x') == 5
+    for sine, x in ((0.47942, 0.5), (0.90929, 2.0), (0.0, 0.0), (0.84147, 1.0)):
+        assert re.search(rf"'y is', {{'sine': array\({sine}\d*, [^)]*\), 'n': 3}}, array\({x}0*,", done.stdout)
+    assert [line.split()[1][:6] for line in done.stdout.splitlines() if "result" in line][:2] == ["0.2397", "1.8185"]
+
+
+def test_breakpoints_of_other_debuggers_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedArgumentError, match="the debugger is 'cli', which is Python's; got 'web'"):
+        jit(lambda x: debug.breakpoint(backend="web"))(1.0)
 
 
 # Elsewhere -----------------------------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
         if is_borrowed(x._value):
             shared(buffer)
         return buffer
-    if devices.several_in_use and backend().device_of(buffer) is not device:
+    # As long as one device is in use, it is the first of them, unless this is the first use of another.
+    if (devices.several_in_use or device.id) and backend().device_of(buffer) is not device:
         transfers.check("device_to_device", x.aval)
         return backend().move(buffer, device)
     return buffer

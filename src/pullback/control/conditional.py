@@ -464,9 +464,25 @@ def _select(
         taken = eq_p.bind(index, _int32.type(i))
         program, _ = batch_jaxpr(branch, axis.size, mapped, axis.name, True)
         columns.append(jaxpr_as_fun(program)(*guard(taken, fronted, [d is not None for d in mapped])))
-    rows = zip(*columns, strict=True)
-    outs = [select_n(front_aligned(index, 0, len(cases[0].shape) - 1), *cases) for cases in rows]
-    return outs, [0] * len(outs)
+    outs: list[Any] = []
+    out_dims: list[int | None] = []
+    for cases, position in zip(zip(*columns, strict=True), _handed_through(branches), strict=True):
+        if position is not None and dims[position] is None:  # what all branches return, whatever the example
+            outs.append(operands[position])
+            out_dims.append(None)
+        else:
+            outs.append(select_n(front_aligned(index, 0, len(cases[0].shape) - 1), *cases))
+            out_dims.append(0)
+    return outs, out_dims
+
+
+def _handed_through(branches: Branches) -> list[int | None]:
+    """For each result the position of the operand that it is in all branches; None if it is none."""
+    positions = []
+    for closed in branches:
+        inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}
+        positions.append([inputs.get(v) if type(v) is Var else None for v in closed.jaxpr.outvars])
+    return [column[0] if len(set(column)) == 1 else None for column in zip(*positions, strict=True)]
 
 
 # Checks

@@ -26,7 +26,6 @@ from pullback.core.config import config
 from pullback.core.errors import (
     ArgumentError,
     CallbackError,
-    ConcretizationTypeError,
     HostFunctionError,
     OperandError,
     UnsupportedArgumentError,
@@ -39,7 +38,6 @@ from pullback.primitives.shapes import expand_dims, moveaxis
 from pullback.primitives.slicing import front
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
-from pullback.transforms.interpreters.stage import StageTrace
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -482,7 +480,7 @@ def io_callback(
     return _call_for_results(io_callback_p, callback, result_shape_dtypes, args, kwargs, ordered=bool(ordered))
 
 
-def _call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
+def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
     """Call a function; what is no array (Python's numbers only if ``numbers``) is handed to it as it is."""
     leaves, outline = tree.flatten((args, kwargs))
     kinds = (Array, np.ndarray, np.generic)
@@ -542,7 +540,7 @@ def debug_callback(
     if callback is None:
         return partial(debug_callback, *args, ordered=ordered, partitioned=partitioned, **kwargs)
     check_callable(callback, "debug.callback")
-    _call_for_effect(callback, args, kwargs, ordered, numbers=True)
+    call_for_effect(callback, args, kwargs, ordered, numbers=True)
     return None
 
 
@@ -625,7 +623,7 @@ def debug_print(
             print(text)
 
     show.__name__ = "print"
-    _call_for_effect(show, args, kwargs, ordered, numbers=False)
+    call_for_effect(show, args, kwargs, ordered, numbers=False)
     return None
 
 
@@ -657,47 +655,6 @@ def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
         name = field.split(".")[0].split("[")[0]
         yield int(name) if name.isdigit() else name or next(automatic)
         yield from _fields(spec or "", automatic)
-
-
-@api_boundary
-def debug_breakpoint(
-    *,
-    backend: str | None = None,
-    filter_frames: bool = True,
-    num_frames: int | None = None,
-    ordered: bool = False,
-    token: object = None,
-    **kwargs: PyTree,
-) -> None:
-    """Stop in Python's debugger, at the line after the call, where values can be looked at.
-
-    Args:
-      backend: the debugger: ``"cli"``, which is Python's own, or None for it.
-      filter_frames, num_frames, ordered, token, kwargs: as in JAX, whose debugger works on a copy of the stack. Here
-        they change nothing: Python's debugger shows all frames, in the order in which they run.
-
-    Raises:
-      ConcretizationTypeError: the function is being traced, by ``jit`` or ``make_jaxpr``, so that there are no values
-        (a TypeError).
-      UnsupportedArgumentError: another debugger (a NotImplementedError).
-    """
-    if backend not in (None, "cli"):
-        raise UnsupportedArgumentError(f"debug.breakpoint: the debugger is 'cli', which is Python's; got {backend!r}")
-    trace = state.trace
-    while not trace.is_bottom:
-        if isinstance(trace, StageTrace):
-            raise ConcretizationTypeError(
-                f"debug.breakpoint stops in functions that run eager, but this one is traced, by "
-                f"{trace.describe()}, and has no values yet. Run it within disable_jit() to stop here; debug.print and "
-                "debug.callback show values of compiled functions."
-            )
-        trace = trace.parent
-    from pdb import Pdb
-
-    frame = sys._getframe(1)
-    while frame.f_back is not None and source.is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
-    Pdb(nosigint=True).set_trace(frame)
 
 
 def effects_barrier() -> None:

@@ -1,0 +1,87 @@
+"""``debug.breakpoint``: Python's debugger, where a function runs, or where the program that was made of it does."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from types import FrameType
+from typing import Any
+
+from pullback.core import source, tree
+from pullback.core.annotations import PyTree
+from pullback.core.errors import UnsupportedArgumentError
+from pullback.core.trace import Tracer, is_at_work, state
+from pullback.transforms.functions.api_boundary import api_boundary
+from pullback.transforms.interpreters.stage import StageTrace
+from pullback.transforms.programs.callbacks import call_for_effect
+
+
+@api_boundary
+def debug_breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: object = None,
+    **kwargs: PyTree,
+) -> None:
+    """Stop in Python's debugger, at the line after the call, where values can be looked at.
+
+    A function that is being traced, by ``jit`` for example, has no values yet. There the program stops that is made of
+    it, each time it runs, with the values of the variables that the function had at the call. They can be looked at;
+    the program goes on with its own.
+
+    Args:
+      backend: the debugger: ``"cli"``, which is Python's own, or None for it.
+      ordered: whether a program stops at several breakpoints in the order in which they were written.
+      filter_frames, num_frames, token, kwargs: as in JAX, whose debugger works on a copy of the stack. Here they change
+        nothing.
+
+    Raises:
+      UnsupportedArgumentError: another debugger (a NotImplementedError).
+    """
+    if backend not in (None, "cli"):
+        raise UnsupportedArgumentError(f"debug.breakpoint: the debugger is 'cli', which is Python's; got {backend!r}")
+    frame = sys._getframe(1)
+    while frame.f_back is not None and source.is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    trace = state.trace
+    while not trace.is_bottom:
+        if isinstance(trace, StageTrace):
+            _stop_later(frame, ordered)
+            return
+        trace = trace.parent
+    _stop(frame)
+
+
+def _stop(frame: FrameType) -> None:
+    from pdb import Pdb
+
+    Pdb(nosigint=True).set_trace(frame)
+
+
+def _stop_later(frame: FrameType, ordered: bool) -> None:
+    """Have the program that is being made stop, with the values of a function's variables."""
+    variables = dict(frame.f_locals)
+    traced = {name: x for name, x in variables.items() if _has_values_later(x)}
+    filename, line = frame.f_code.co_filename, frame.f_lineno
+    # A frame that looks like the user's: of the same file, at the line after the call, with these variables.
+    program = ast.parse("__stop__()\n__stop__")
+    ast.increment_lineno(program, line - 1)
+    code = compile(program, filename, "exec").replace(co_name=frame.f_code.co_name)
+    surroundings = {**frame.f_globals, "__stop__": lambda: _stop(sys._getframe(1))}
+
+    def breakpoint(**values: Any) -> None:
+        exec(code, surroundings, {**variables, **values})
+
+    call_for_effect(breakpoint, (), traced, ordered, numbers=False)
+
+
+def _has_values_later(x: Any) -> bool:
+    """Whether there are traced values in a tree, all of transformations that are at work."""
+    try:
+        traced = [leaf for leaf in tree.leaves(x) if isinstance(leaf, Tracer)]
+    except Exception:  # a container of the user's that is not complete yet
+        return False
+    return bool(traced) and all(is_at_work(leaf._trace) for leaf in traced)
