@@ -145,7 +145,8 @@ def _sorted(treedef: PyTreeDef) -> PyTreeDef:
     if len(_known) + len(_without_dictionaries) >= _MOST_KNOWN:
         _known.clear()
         _without_dictionaries.clear()
-    nodes = treedef.__getstate__()[0]
+    state: Any = treedef.__getstate__()
+    nodes = state[0]
     kinds = {type(key) for node in nodes if node[7] is not None for key in node[7]}
     if not kinds:
         _without_dictionaries.add(number)
@@ -160,16 +161,17 @@ def _sorted(treedef: PyTreeDef) -> PyTreeDef:
 
 
 def _in_order(treedef: PyTreeDef) -> PyTreeDef:
-    nodes, *rest = treedef.__getstate__()
+    state: Any = treedef.__getstate__()
+    nodes, *rest = state
     ordered = list(nodes)
     for i, node in enumerate(nodes):
         if node[7] is not None:
             data = node[2]
             keys = data[1] if type(data) is tuple else data  # a defaultdict has its factory besides
             ordered[i] = (*node[:7], type(node[7])(dict.fromkeys(keys)))
-    made: PyTreeDef = type(treedef).__new__(type(treedef))
+    made: Any = type(treedef).__new__(type(treedef))
     made.__setstate__((tuple(ordered), *rest))
-    return made
+    return made  # type: ignore[no-any-return]
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:

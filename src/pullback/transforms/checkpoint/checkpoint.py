@@ -175,7 +175,7 @@ def _outs(
     if not is_traced_ahead(state.trace):
         try:
             if not keeps(state.trace):
-                return recording(state.trace, options, lambda: call(*arrays))
+                return recording(state.trace, options, lambda: call(*arrays))  # type: ignore[no-any-return]
             if policy is everything_saveable:
                 return call(*arrays)
             if keeps_nothing:

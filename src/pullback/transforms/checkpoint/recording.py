@@ -96,7 +96,8 @@ class _Replay:
             for eqn, last in zip(jaxpr.eqns, reversed(self._last), strict=True):
                 state.source_loc = eqn.made_at or source_loc
                 state.scope = scope if eqn.scope is None else eqn.scope.within(scope)
-                out = self._evaluated(eqn, [env[a] if type(a) is Var else a.val for a in eqn.invars])
+                atoms: list[Any] = eqn.invars
+                out = self._evaluated(eqn, [env[a] if type(a) is Var else a.val for a in atoms])
                 if eqn.primitive.multiple_results:
                     env.update(zip(eqn.outvars, out, strict=True))
                 else:
@@ -171,7 +172,7 @@ class RecordTracer(Tracer):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         value = self.concrete() if self.differentiated() is None else None
-        return super().__array__(dtype, copy) if value is None else value.__array__(dtype, copy)  # type: ignore[no-any-return]
+        return super().__array__(dtype, copy) if value is None else value.__array__(dtype, copy)
 
 
 class _Region:
@@ -297,7 +298,7 @@ class RecordTrace(Trace):
             x = as_array(x)
         reference, var = self._known.get(id(x), _NONE)
         if reference() is x:
-            return var
+            return var  # type: ignore[no-any-return]
         var = Var(typeof(x))
         self._known[id(x)] = lambda: x, var
         self._constvars.append(var)

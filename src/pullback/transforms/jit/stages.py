@@ -479,7 +479,7 @@ def _device(call: Call, places: Sequence[Any], results: Sequence[Any], consts: S
 
 def _where_inputs_go(jaxpr: Jaxpr, results: list[Any], places: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     """The places of the results, of which those that are inputs go where ``in_shardings`` asks for these."""
-    moved = {v: to for v, to, here in zip(jaxpr.invars, places, given, strict=True) if to != here}
+    moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, places, given, strict=True) if to != here}
     if moved and not moved.keys().isdisjoint(jaxpr.outvars):
         results = results or [None] * len(jaxpr.outvars)
         results = [moved.get(v) if to is None else to for v, to in zip(jaxpr.outvars, results, strict=True)]
