@@ -8,7 +8,7 @@ import scipy.sparse
 
 import pullback
 import pullback.numpy as jnp
-from pullback import lax
+from pullback import grad, jit, lax
 from pullback.core.errors import SparseEfficiencyWarning
 from pullback.experimental import sparse
 
@@ -297,7 +297,7 @@ REFUSED = {
     "inefficient": (lambda: M.update_layout(n_batch=1), ValueError, "many zeros"),
     "option": (lambda: M.update_layout(n_batch=1, on_inefficient="x"), ValueError, "'error', 'warn' or None"),
     "format": (lambda: sparse.eye(2, sparse_format="x"), ValueError, "must be one of"),
-    "as an array": (lambda: np.asarray(M), TypeError, "sparse.todense"),
+    "as an array": (lambda: np.asarray(M), TypeError, "x.todense"),
     "reshape": (lambda: M.reshape(5), ValueError, "cannot have the shape"),
     "transpose": (lambda: M.transpose(0, 0), ValueError, "not distinct axes"),
     "places": (lambda: sparse.random_bcoo(pullback.random.key(0), (2, 2), nse=9), ValueError, "different places"),
@@ -317,3 +317,35 @@ def test_what_is_refused(name):
 def test_inefficient_layouts_warn_if_asked_to():
     with pytest.warns(SparseEfficiencyWarning, match="many zeros"):
         same(M.update_layout(n_batch=1, on_inefficient="warn"), np.eye(3, 4))
+
+
+FORMATS = [sparse.BCOO, sparse.BCSR, sparse.COO, sparse.CSR, sparse.CSC]
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.__name__)
+def test_what_scipys_arrays_have(kind):
+    dense = np.array([[0.0, 1, 0, 4], [2, 0, 3, 0], [0, 5, 0, 6]], np.float32)
+    x, theirs = kind.fromdense(jnp.array(dense)), scipy.sparse.coo_array(dense)
+    assert x.nnz == theirs.nnz == 6
+    np.testing.assert_array_equal(x.toarray(), dense)
+    for k in range(-4, 6):
+        np.testing.assert_array_equal(x.diagonal(k), np.diagonal(dense, k) if -3 < k < 4 else [])
+    for name in ("tocoo", "tocsr", "tocsc"):
+        made = getattr(x, name)()
+        assert made.format == name[2:]
+        np.testing.assert_array_equal(made.toarray(), dense)
+    np.testing.assert_array_equal(scipy.sparse.csr_matrix(x.to_scipy_sparse()).toarray(), dense)
+    with pytest.raises(ValueError, match="unrecognized csr_matrix") as refused:
+        scipy.sparse.csr_matrix(x)
+    assert "x.to_scipy_sparse() an array of SciPy's" in str(refused.value.__cause__)
+
+
+def test_diagonals_of_sums_and_of_padding():
+    x = sparse.BCOO((jnp.array([1.0, 2.0, 9.0, 4.0]), jnp.array([[1, 1], [1, 1], [3, 3], [0, 1]])), shape=(3, 3))
+    assert x.nnz == 3  # one is padding
+    np.testing.assert_array_equal(x.diagonal(), [0.0, 3.0, 0.0])
+    np.testing.assert_array_equal(jit(lambda x: x.diagonal(1))(x), [4.0, 0.0])
+    of_data = grad(lambda data: (sparse.BCOO((data, x.indices), shape=(3, 3)).diagonal() ** 2).sum())
+    np.testing.assert_array_equal(of_data(x.data), [6.0, 6.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="one matrix, without batch and dense axes"):
+        sparse.BCOO.fromdense(jnp.ones((2, 2, 2))).diagonal()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.core.interrupts import imported
@@ -54,7 +55,10 @@ def _todense(self: Any) -> Any:
 
 
 def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-    raise OperandError(f"{self!r} does not become a dense array by itself; sparse.todense(...) makes one of it")
+    raise OperandError(
+        f"{self!r} does not become a dense array by itself: x.todense() makes one of it, and "
+        "x.to_scipy_sparse() an array of SciPy's"
+    )
 
 
 def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
@@ -145,6 +149,31 @@ def _to_scipy_sparse(self: Any) -> Any:
     return triples.tocsr() if isinstance(self, (BCSR, CSR)) else triples.tocsc() if isinstance(self, CSC) else triples
 
 
+def _stored(self: Any) -> int:
+    """How many elements are stored, as SciPy counts them: without padding, zeros that are stored included."""
+    mat = compressed.to_bcoo(self)
+    return int(layouts.inside(mat.indices, mat.shape).sum())
+
+
+def _diagonal(self: Any, k: int = 0) -> Any:
+    """A diagonal of a matrix, as a dense array.
+
+    Args:
+      k: which one: that many places to the right of the main one, or below it if negative.
+
+    Raises:
+      ShapeError: it is no matrix, or has batch or dense axes (a TypeError and ValueError).
+    """
+    mat = compressed.to_bcoo(self)
+    if mat.n_batch or mat.n_dense or mat.ndim != 2:
+        raise ShapeError(f"diagonal of a sparse array that is one matrix, without batch and dense axes, got {self!r}")
+    rows, columns = mat.indices[:, 0], mat.indices[:, 1]
+    length = max(0, min(mat.shape[0] + min(k, 0), mat.shape[1] - max(k, 0)))
+    place = rows if k >= 0 else columns
+    on = layouts.inside(mat.indices, mat.shape) & (columns == rows + k)
+    return pnp.zeros(length, mat.dtype).at[pnp.where(on, place, length)].add(mat.data, mode="drop")
+
+
 _OF_ALL: dict[str, Any] = {
     "T": property(_transpose, doc="The array with its axes reversed."),
     "__abs__": arithmetic.absolute,
@@ -171,6 +200,12 @@ _OF_ALL: dict[str, Any] = {
     "reshape": _reshape,
     "astype": _astype,
     "to_scipy_sparse": _to_scipy_sparse,
+    "toarray": _todense,
+    "tocoo": lambda self: _to_scipy_sparse(self).tocoo(),
+    "tocsr": lambda self: _to_scipy_sparse(self).tocsr(),
+    "tocsc": lambda self: _to_scipy_sparse(self).tocsc(),
+    "nnz": property(_stored, doc=_stored.__doc__),
+    "diagonal": _diagonal,
 }
 
 
