@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
 import traceback
@@ -33,11 +34,17 @@ from pullback.compat.extras._src import (
     xla_bridge,
 )
 from pullback.compat.extras._src import core as private_core
+from pullback.compat.extras._src.numpy import util as private_numpy
 from pullback.compat.extras._src.state import types as state_types
 from pullback.compat.extras.experimental import colocated_python, hijax
+from pullback.compat.extras.extend import backend as served_backend
+from pullback.compat.extras.interpreters import batching as served_batching
+from pullback.compat.extras.interpreters import xla as served_xla
 from pullback.compat.serving import Served
 from pullback.core import source
+from pullback.core.array import operand_types
 from pullback.extend import source_info_util as public_source_info
+from pullback.transforms.derivatives.vmap import of_their_own
 
 
 def test_versions() -> None:
@@ -417,3 +424,89 @@ def test_names_under_the_hook(tmp_path: Any) -> None:
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["refused for cpu", "20.5", "ModuleNotFoundError"]
+
+
+class Variable:
+    """A value of a library's own, which says by no method what array it stands for."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.fixture
+def without_new_types() -> Any:
+    before = dict(operand_types)
+    yield
+    operand_types.clear()
+    operand_types.update(before)
+    for table in (served_core.pytype_aval_mappings, served_xla.canonicalize_dtype_handlers):
+        for kind in [kind for kind in table if kind.__module__ == __name__]:
+            dict.pop(table, kind)
+
+
+def test_types_of_operands_are_registered(without_new_types: None) -> None:
+    """TensorFlow Probability takes NumPy's handlers for its variables."""
+    aval_of = served_core.pytype_aval_mappings[np.ndarray]
+    assert aval_of(np.float32([1, 2])) == core.get_aval(jnp.ones(2))
+    assert served_xla.canonicalize_dtype_handlers[np.ndarray](np.ones(2)).dtype == "float32"
+    with pytest.raises(TypeError, match="expected an array or a number"):
+        jnp.sin(Variable(1.0))  # type: ignore[arg-type]
+    served_xla.canonicalize_dtype_handlers[Variable] = lambda x: np.float32(x.value)
+    served_core.pytype_aval_mappings[Variable] = aval_of
+    x: Any = Variable(2.0)
+    assert jnp.sin(x) == jnp.sin(2.0)
+    assert jax.jit(lambda y: y * 2)(x) == 4.0
+    assert jax.grad(lambda y: y * jnp.asarray(x))(3.0) == 2.0
+
+
+def test_classes_that_are_mapped_in_their_own_way_are_refused() -> None:
+    class Data(dict[str, Any]):
+        pass
+
+    jax.tree_util.register_pytree_node(Data, lambda d: (tuple(d.values()), tuple(d)), lambda k, v: Data(zip(k, v)))
+    data = Data(a=jnp.ones(3))
+    f = jax.vmap(lambda d: d["a"] + 1)
+    assert f(data).shape == (3,)
+    served_batching.register_vmappable(Data, int, int, lambda *x: x, lambda *x: x, None)
+    try:
+        with pytest.raises(errors.BatchAxisError, match="an object of type Data is mapped in a way of its own"):
+            f([data])
+        assert jax.vmap(lambda x: x + 1)(jnp.ones(3)).shape == (3,)
+    finally:
+        of_their_own.remove(Data)
+
+
+def test_the_runtimes_by_their_public_names() -> None:
+    assert "cpu" in served_backend.backends()
+    assert served_backend.get_backend().platform == "cpu"
+    assert served_backend.get_default_device() in jax.devices()
+
+
+def test_promotion_by_its_private_names() -> None:
+    assert [x.dtype.name for x in private_numpy.promote_dtypes_complex(jnp.ones(2), 1)] == ["complex64", "complex64"]
+    assert [x.dtype.name for x in private_numpy.promote_dtypes_inexact(jnp.int8(1), 2)] == ["float32", "float32"]
+    assert [x.dtype.name for x in private_numpy.promote_dtypes(jnp.int8(1), 2)] == ["int8", "int8"]
+
+
+def test_numbers_with_a_dtype() -> None:
+    for kind, value, dtype in (
+        (literals.TypedInt, 2, "int32"),
+        (literals.TypedFloat, 2.5, "float32"),
+        (literals.TypedComplex, 2j, "complex64"),
+    ):
+        x: Any = kind(value, np.dtype(dtype))
+        assert x == value
+        assert (x.dtype, x.aval.weak_type) == (dtype, True)
+        again = pickle.loads(pickle.dumps(x))
+        assert (again, again.dtype, type(again)) == (value, dtype, kind)
+        assert repr(x) == f"{kind.__name__}({value!r}, dtype={dtype})"
+        assert jnp.asarray(x) == value
+
+
+def test_modules_that_are_imported_and_hold_little() -> None:
+    code = (
+        "import pullback.compat; pullback.compat.install(); import jax.lib, jaxlib, jax._src.pjit; "
+        "from jax.experimental.pallas import triton; from jax.extend.backend import get_backend; "
+        "assert jax.lib.__version__ == jaxlib.__version__; assert jax._src.pjit.jit_p.name == 'jit'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

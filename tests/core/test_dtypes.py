@@ -499,3 +499,17 @@ def test_the_integers_that_hold_two_others():
         for a, b in itertools.product(names, repeat=2):
             expected = np.promote_types(a, b)
             assert dtypes.integer_for(np.dtype(a), np.dtype(b)) == (expected if expected.kind in "iu" else None)
+
+
+def test_names_of_small_types_are_numpys_after_the_import() -> None:
+    """As where JAX is imported; the module of the types is imported when one of them is asked for."""
+    code = """
+import sys, numpy as np, pullback
+assert "ml_dtypes" not in sys.modules
+assert np.dtype("bfloat16").itemsize == 2 and "ml_dtypes" in sys.modules
+import ml_dtypes, pullback.numpy as jnp
+assert np.dtype("bfloat16") == ml_dtypes.bfloat16 and np.dtype("int4") == ml_dtypes.int4
+assert np.sctypeDict["float8_e4m3fn"] is ml_dtypes.float8_e4m3fn
+assert jnp.asarray(np.ones(2, "bfloat16")).dtype == jnp.bfloat16
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -623,3 +623,22 @@ def test_keys_that_are_equal_stay_what_they_are():
     for first, second in (({"b": 1, "a": 2}, {_Name("b"): 1, _Name("a"): 2}), ({2: 1, 1: 2}, {2.0: 1, True: 2})):
         assert list(map(type, tree.tree_map(lambda x: x, first))) == list(map(type, sorted(first)))
         assert list(map(type, tree.tree_map(lambda x: x, second))) == list(map(type, sorted(second)))
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_trees_are_whole_in_functions_at_exit(early: bool) -> None:
+    """Those of the user's that were registered before the first tree run after those of the library beneath."""
+    code = f"""
+import atexit
+def last():
+    print(pullback.tree.leaves({{"a": 1, "b": [2, (3,)]}}), pullback.jit(lambda d: d["a"] + 1)({{"a": 1}}))
+atexit.register(last)
+import pullback
+pullback.grad(lambda d: d["a"])({{"a": 1.0}})
+if {early}:
+    atexit._run_exitfuncs()
+    last()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == (1 + early) * "[1, 2, 3] 2\n"
+    assert done.stderr == ""

@@ -108,6 +108,19 @@ _EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
 _BUILTIN_CODES = "?bhilqBHILQefdFD"
 
 
+class _Named(type):
+    """What stands for a type of ``ml_dtypes`` in NumPy's table of names, until that is imported and enters itself."""
+
+    @property
+    def dtype(cls) -> DType:
+        found: DType = np.dtype(getattr(imported("ml_dtypes"), cls.__name__))
+        return found
+
+
+for _name in _EXTENDED:  # so that np.dtype("bfloat16") is one, as where JAX is imported, and nobody waits for it
+    np.sctypeDict.setdefault(_name, cast(Any, _Named(_name, (), {})))
+
+
 def __getattr__(name: str) -> Any:
     if name in _EXTENDED:
         return getattr(imported("ml_dtypes"), name)

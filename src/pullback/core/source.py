@@ -258,6 +258,9 @@ def hide_internal_frames(error: Exception) -> None:
             error.__context__ = error.__context__.__context__  # what NumPy said, which our error says better
 
 
+PullbackError.before_shown = hide_internal_frames
+
+
 def _is_all_internal(tb: TracebackType | None) -> bool:
     while tb is not None:
         if not is_hidden(tb.tb_frame.f_code.co_filename):

@@ -726,18 +726,15 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     quickest = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
     found = _checked if switches["debug_nans"] or switches["debug_infs"] else quickest
     if switches["check_indices"] or switches["error_checking_behavior_oob"] == "raise":
-        found = _wrapped(found, _watch_indices)
-    return _wrapped(found, _watch_keys) if switches["debug_key_reuse"] else found
+        found = _wrapped(found, "indices")
+    return _wrapped(found, "keys") if switches["debug_key_reuse"] else found
 
 
-def _wrapped(inner: EvalTrace, make: Callable[[EvalTrace], EvalTrace] | None) -> EvalTrace:
-    """The trace that ``make`` makes of another one; ``WATCHED`` before the floor that has it is there."""
-    if make is None:
-        return WATCHED
-    found = _wrappers.get((inner, make))
-    if found is None:
-        found = _wrappers[inner, make] = make(inner)
-    return found
+def _wrapped(inner: EvalTrace, what: str) -> EvalTrace:
+    """The trace that looks for something, on another one; ``WATCHED`` before the floor that has it is there."""
+    if (inner, what) not in _wrappers and what in _watchers:
+        _wrappers[inner, what] = _watchers[what](inner)
+    return _wrappers.get((inner, what), WATCHED)
 
 
 class SwitchedThread:
@@ -791,30 +788,19 @@ def look_by(trace: EvalTrace) -> None:
     _obey_all(True)
 
 
-def watch_keys_by(make: Callable[[EvalTrace], EvalTrace]) -> None:
-    """Set what makes the trace that looks for random keys that are used twice, of one that evaluates."""
-    global _watch_keys
-    _watch_keys = make
+def watch_by(what: str, make: Callable[[EvalTrace], EvalTrace]) -> None:
+    """Set what makes the trace that looks for "keys" used twice, or "indices" out of range, of one that evaluates."""
+    _watchers[what] = make
     _obey_all(True)
 
 
-def watch_indices_by(make: Callable[[EvalTrace], EvalTrace]) -> None:
-    """Set what makes the trace that looks for indices that are out of range, of one that evaluates."""
-    global _watch_indices
-    _watch_indices = make
-    _obey_all(True)
-
-
-_watch_keys: Callable[[EvalTrace], EvalTrace] | None = None
-_watch_indices: Callable[[EvalTrace], EvalTrace] | None = None
-_wrappers: dict[tuple[EvalTrace, Callable[[EvalTrace], EvalTrace]], EvalTrace] = {}
+_watchers: dict[str, Callable[[EvalTrace], EvalTrace]] = {}
+_wrappers: dict[tuple[EvalTrace, str], EvalTrace] = {}
 _lock = threading.Lock()
 renewed(globals(), "_lock", threading.Lock)
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
 array.is_recording = lambda: not state.trace.eager
-for _name in (
-    "debug_nans", "debug_infs", "debug_key_reuse", "check_indices", "error_checking_behavior_oob",
-    "numpy_rank_promotion",
-):  # fmt: skip
+_switches = "debug_nans debug_infs debug_key_reuse check_indices error_checking_behavior_oob numpy_rank_promotion"
+for _name in _switches.split():
     observe(_name, _obey_all)

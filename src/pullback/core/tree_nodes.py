@@ -198,7 +198,7 @@ def _imported_to_stay() -> Any:
         registered.append(function)
         return register(function, *args, **kwargs)
 
-    atexit.register = noting
+    atexit.register = noting  # type: ignore[assignment]
     try:
         module = imported("optree")
     finally:

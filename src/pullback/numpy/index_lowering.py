@@ -223,6 +223,14 @@ def unless_checked(mode: Any) -> Any:
     return GatherScatterMode.PROMISE_IN_BOUNDS if mode is None and config.indices_are_checked else mode
 
 
+def checked_mode(name: str, positions: Any, x: Any, axis: int, mode: Any, wrap: bool = True) -> Any:
+    """The mode; positions that are known are looked at where a switch asks for that, and the user gave no mode."""
+    looks = config.indices_are_checked or config.check_static_indices
+    if looks and mode is None and not isinstance(positions, Tracer):
+        require_positions(positions, x.shape[axis], axis, f"{name} of an array of shape {x.shape}", wrap)
+    return unless_checked(mode)
+
+
 # Basic indices -----------------------------------------------------------------------------------------------------
 
 

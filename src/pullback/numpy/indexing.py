@@ -15,7 +15,6 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
-from pullback.core.config import config
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -27,7 +26,7 @@ from pullback.core.errors import (
 )
 from pullback.core.trace import Tracer, state
 from pullback.numpy.creation import listed
-from pullback.numpy.index_lowering import position, read, require_positions, unless_checked, write
+from pullback.numpy.index_lowering import checked_mode, position, read, unless_checked, write
 from pullback.numpy.promotion import (
     another,
     axis_index,
@@ -250,8 +249,7 @@ def take(
             return ArrayImpl(x._value.take(positions._value, axis=where), x.weak_type)
         except IndexError:
             pass
-    mode = unless_checked(mode)
-    positions, gather_mode = _wrapped("take", positions, x.shape[where], mode)
+    positions, gather_mode = _wrapped("take", positions, x.shape[where], unless_checked(mode))
     index = (*(slice(None),) * where, positions) if where else positions
     return read(x, index, gather_mode, fill_value, indices_are_sorted, unique_indices)
 
@@ -274,14 +272,6 @@ def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, 
                 f"1, in every axis but axis {where}"
             )
     return x, positions, where
-
-
-def _checked(name: str, positions: Any, x: Any, axis: int, mode: Any, wrap: bool = True) -> Any:
-    """The mode; positions that are known are looked at where a switch asks for that, and the user gave no mode."""
-    looks = config.indices_are_checked or config.check_static_indices
-    if looks and mode is None and not isinstance(positions, Tracer):
-        require_positions(positions, x.shape[axis], axis, f"{name} of an array of shape {x.shape}", wrap)
-    return unless_checked(mode)
 
 
 def _spread(x: Any, like: Any, axis: int) -> Any:
@@ -353,7 +343,7 @@ def take_along_axis(
             pass
     if mode == "one_hot":
         return _by_product(_spread(x, positions, where), _spread(positions, x, where), where)
-    mode = _checked("take_along_axis", positions, x, where, mode, wrap_negative_indices)
+    mode = checked_mode("take_along_axis", positions, x, where, mode, wrap_negative_indices)
     vectors = _index_vectors(_spread(positions, x, where), x.shape[where], wrap_negative_indices)
     x = _spread(x, positions, where)
     if 0 in vectors.shape or 0 in x.shape:
@@ -408,7 +398,7 @@ def put_along_axis(
     """
     _not_in_place("put_along_axis", inplace)
     x, positions, where = _aligned("put_along_axis", arr, indices, axis)
-    mode = _checked("put_along_axis", positions, x, where, mode)
+    mode = checked_mode("put_along_axis", positions, x, where, mode)
     vectors = _index_vectors(_spread(positions, x, where), x.shape[where])
     target = vectors.shape[:-1]
     if any(n != 1 and i != where and n < m for i, (n, m) in enumerate(zip(x.shape, target, strict=True))):

@@ -478,7 +478,7 @@ class _Signature(inspect.Signature):
 class _Docstring(str):
     """A sentence, and what ``inspect.getdoc`` makes of it: the docstring of the function, found out when it asks."""
 
-    __slots__ = ("_name",)
+    _name: str
 
     def __new__(cls, name: str) -> _Docstring:
         self = super().__new__(cls, f"As :func:`pullback.numpy.{name}`, of this array.")

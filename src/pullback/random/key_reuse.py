@@ -28,7 +28,7 @@ from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import KeyReuseError
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.lists import split_list
-from pullback.core.trace import EvalTrace, Primitive, RuleKind, state, watch_keys_by
+from pullback.core.trace import EvalTrace, Primitive, RuleKind, state, watch_by
 from pullback.primitives import elementwise, gather, indexing, shapes, slicing
 from pullback.primitives.random_bits import random_clone_p, random_use_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
@@ -346,4 +346,4 @@ def _account(outs: Sequence[Any], found: Any) -> None:
             _remember(x, _fitted(keys, x.shape))
 
 
-watch_keys_by(KeyTrace)
+watch_by("keys", KeyTrace)

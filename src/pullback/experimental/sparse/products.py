@@ -301,7 +301,8 @@ def bcoo_dot_general(
     y = rhs if sparse[1] else dense_operand(name, rhs)
     xc, yc, xb, yb = checked_dims(name, x, y, dimension_numbers)
     if preferred_element_type is not None:
-        wide = dtypes.accumulator(dtypes.canonicalize_dtype(preferred_element_type), x.dtype, y.dtype)
+        preferred_element_type = dtypes.requested_dtype(preferred_element_type, name)
+        wide = dtypes.accumulator(preferred_element_type, x.dtype, y.dtype)
         x, y = cast(x, wide), cast(y, wide)
     out: Any
     if all(sparse):
@@ -315,11 +316,7 @@ def bcoo_dot_general(
         n = len(xb)
         order = (*range(n), *range(n + other, out.ndim), *range(n, n + other))
         out = pnp.transpose(out, order) if free and other else out
-    return (
-        out
-        if preferred_element_type is None
-        else cast(out, dtypes.requested_dtype(preferred_element_type, "a sparse product"))
-    )
+    return out if preferred_element_type is None else cast(out, preferred_element_type)
 
 
 def cast(x: Any, dtype: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from pullback.core.array import host_value
 from pullback.core.check_rules import checked_program, checks
 from pullback.core.errors import OutOfBoundsError
-from pullback.core.trace import EvalTrace, Primitive, state, watch_indices_by
+from pullback.core.trace import EvalTrace, Primitive, state, watch_by
 from pullback.transforms.checks.report import Failures
 from pullback.transforms.checks.trace import CheckTrace, Errors
 
@@ -77,4 +77,4 @@ def _watching(inner: EvalTrace) -> EvalTrace:
     return IndexTrace(inner)
 
 
-watch_indices_by(_watching)
+watch_by("indices", _watching)

@@ -49,7 +49,7 @@ class _Typed:
     dtype: np.dtype[Any]
 
     def __new__(cls, value: Any, dtype: np.dtype[Any]) -> Any:
-        self: Any = cls.__mro__[2].__new__(cls, value)
+        self: Any = cls.__mro__[2].__new__(cls, value)  # type: ignore[arg-type]
         self.dtype = np.dtype(dtype)
         return self
 
@@ -65,7 +65,7 @@ class _Typed:
         return type(self).__mro__[2](self), self.dtype  # type: ignore[call-arg]
 
 
-class TypedInt(_Typed, int):
+class TypedInt(_Typed, int):  # type: ignore[misc]
     """An integer of a dtype.
 
     >>> TypedInt(2, np.dtype("int32")), TypedInt(2, np.dtype("int32")).aval
@@ -73,7 +73,7 @@ class TypedInt(_Typed, int):
     """
 
 
-class TypedFloat(_Typed, float):
+class TypedFloat(_Typed, float):  # type: ignore[misc]
     """A float of a dtype."""
 
 
