@@ -4,8 +4,8 @@
 A Python number is *weak*: it takes part in an operation without widening the arrays that it meets. Types of
 64 bits are narrowed to 32 unless ``config.enable_x64``. Two types that are not in NumPy's own vocabulary mark
 values that are not numbers: :data:`float0`, the tangents of integers and booleans, and :data:`key_dtype`,
-random keys. The types of ``ml_dtypes`` (``bfloat16``, ``float8_e4m3fn``, ``int4``, ...) are imported at once, which takes
-4 ms: NumPy knows their names from then on, and programs written for JAX read such names from files.
+random keys. The types of ``ml_dtypes`` (``bfloat16``, ``float8_e4m3fn``, ``int4``, ...) are imported at once, which
+takes 4 ms: NumPy knows their names from then on, and programs written for JAX read such names from files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from pullback.core.annotations import DTypeLike
-from pullback.core.config import config
+from pullback.core.config import config, observe
 from pullback.core.errors import (
     ArgumentError,
     DtypeError,
@@ -563,8 +563,19 @@ def _join(names: frozenset[str], strict: bool) -> str:
     raise TypePromotionError(f"{listed} have no common dtype: {reason}; convert the operands with astype")
 
 
+_ever_allowed = False
+
+
+def _note_allowed(everywhere: bool) -> None:
+    global _ever_allowed
+    _ever_allowed = _ever_allowed or config.explicit_x64_dtypes == "allow"
+
+
+observe("explicit_x64_dtypes", _note_allowed)
+
+
 def _has_wide() -> bool | None:
-    """Whether there are types of 64 bits in promotion; None: if an operand has one."""
+    """Whether there are types of 64 bits in promotion; None: if an operand has one. Asked where a thread allowed it."""
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 
 
@@ -613,7 +624,11 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     >>> promote_types("int8", "uint8"), promote_types("bfloat16", "float16"), promote_types("float16", float)
     (dtype('int16'), dtype('float32'), dtype('float16'))
     """
-    return _promote((_as_operand(a), _as_operand(b)), _has_wide(), config.numpy_dtype_promotion)[0]
+    return _promote(
+        (_as_operand(a), _as_operand(b)),
+        _has_wide() if _ever_allowed else config.enable_x64,
+        config.numpy_dtype_promotion,
+    )[0]
 
 
 @overload
@@ -637,7 +652,7 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
     if not args:
         raise ValueError("result_type needs at least one value or dtype, got none")
     operands = tuple([_as_operand(argument) for argument in args])
-    dtype, weak = _promote(operands, _has_wide(), config.numpy_dtype_promotion)
+    dtype, weak = _promote(operands, _has_wide() if _ever_allowed else config.enable_x64, config.numpy_dtype_promotion)
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
@@ -652,7 +667,11 @@ def common_dtype(*args: Any) -> DType:
     >>> common_dtype("float16", "float32")
     dtype('float32')
     """
-    return _promote(tuple([_as_operand(argument) for argument in args]), _has_wide(), "standard")[0]
+    return _promote(
+        tuple([_as_operand(argument) for argument in args]),
+        _has_wide() if _ever_allowed else config.enable_x64,
+        "standard",
+    )[0]
 
 
 @_by_dtype

@@ -69,10 +69,13 @@ class _ScalarType(type):
 
 
 def _scalar_type(name: str) -> _ScalarType:
+    wide = name in ("int64", "uint64", "float64", "complex128")
+    start = ">>> import pullback.numpy as pnp\n    "
+    if wide:
+        start += ">>> from pullback import enable_x64\n    >>> with enable_x64():\n    ...     "
     docstring = (
         f"The dtype ``{name.rstrip('_')}``; called, it converts a value to an array of that dtype.\n\n"
-        f"    >>> import pullback.numpy as pnp\n    >>> pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n"
-        "    True\n    "
+        f"    {start}{'' if wide else '>>> '}pnp.{name}(1).dtype == pnp.zeros(0, pnp.{name}).dtype\n    True\n    "
     )
     return _ScalarType(name, (), {"__doc__": docstring, "__module__": __name__})
 
