@@ -368,6 +368,7 @@ def test_the_picture_is_well_formed_and_complete(tmp_path: Path) -> None:
     inner = jit(lambda x: jnp.sin(x) * jnp.asarray(np.arange(3, dtype=np.float32)))
     picture = visualize(lambda x, unused: {"<é & ü>": inner(x) @ jnp.ones(3)})(f32(3), f32())
     text = picture._repr_svg_()
+    assert text is not None
     root = ElementTree.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     groups = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if "class" in g.attrib]
@@ -408,10 +409,23 @@ def test_a_missing_renderer_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_pa
     without_renderer(monkeypatch)
     picture = visualize(jnp.sin)(1.0)
     assert picture.source.startswith("digraph")
-    for use in (picture._repr_svg_, lambda: picture.save(tmp_path / "x.svg")):
-        with pytest.raises(RendererError, match=r"pip install 'pullback\[draw\]'.*apt install graphviz.*\.source"):
-            use()
+    with pytest.raises(RendererError, match=r"pip install 'pullback\[draw\]'.*apt install graphviz.*\.source"):
+        picture.save(tmp_path / "x.svg")
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_a_notebook_without_a_renderer_shows_the_program_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback would hide both."""
+    without_renderer(monkeypatch)
+    for graphviz in (True, False):
+        if not graphviz:
+            monkeypatch.setitem(sys.modules, "graphviz", None)
+        picture = visualize(jnp.sin)(1.0)
+        assert picture._repr_svg_() is None
+        (text,) = picture._repr_mimebundle_().values()
+        assert text.startswith(str(picture.jaxpr))
+        assert "This is not drawn: " in text
+        assert "pip install 'pullback[draw]'" in text.splitlines()[-1]
 
 
 def test_a_missing_library_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,7 @@ from pullback.core.config import transfer_guard_device_to_device as transfer_gua
 from pullback.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
+from pullback.core.naming import offered as _offered
 from pullback.core.source import hide_when_uncaught as _hide_when_uncaught
 from pullback.primitives import compositions as _compositions  # which fills the tables of lowering rules
 from pullback.spmd.pmap import pmap as pmap
@@ -234,7 +235,7 @@ _observe("check_tracer_leaks", _check_tracer_leaks)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES} - {"Any", "TYPE_CHECKING", "annotations", "importlib"})
+    return sorted({*_offered(globals(), *_MODULES, "core", "numpy"), *_MODULES, *_NAMES})
 
 
 _hide_when_uncaught()

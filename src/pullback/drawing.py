@@ -121,9 +121,16 @@ class Drawing:
         with open(path, "wb") as file:
             file.write(content)
 
-    def _repr_svg_(self) -> str:
-        """What a notebook shows."""
-        return render(self.source).decode()
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; None where nothing can draw it."""
+        return self._repr_mimebundle_().get("image/svg+xml")
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The picture; where nothing can draw it, the program as text, and what is missing in a line."""
+        try:
+            return {"image/svg+xml": render(self.source).decode(), "text/plain": repr(self)}
+        except RendererError as error:
+            return {"text/plain": f"{self.jaxpr}\n\nThis is not drawn: {error}"}
 
     def __repr__(self) -> str:
         return f"<drawing of {self.title}: {_counted(self.jaxpr.jaxpr)}>"

@@ -20,6 +20,10 @@ from pullback.numpy.promotion import axis_index, inexact_operand, operand, quote
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class ResizeMethod(enum.Enum):
     """How elements between those of an image are computed.
 

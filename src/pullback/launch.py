@@ -172,7 +172,7 @@ def _end(started: list[_Process]) -> None:
         try:
             process.popen.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            process.signal(signal.SIGKILL)
+            process.signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # which ends a process at once on Windows
             process.popen.wait()
         for reader in process.readers:
             reader.join(1)

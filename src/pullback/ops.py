@@ -25,6 +25,10 @@ from pullback.primitives.windows import GatherScatterMode, ScatterDimensionNumbe
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def segment_sum(
     data: ArrayLike,
     segment_ids: ArrayLike,

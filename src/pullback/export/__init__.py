@@ -44,3 +44,7 @@ __all__ = [
     "symbolic_args_specs",
     "symbolic_shape",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

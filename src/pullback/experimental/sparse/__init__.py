@@ -128,3 +128,7 @@ __all__ = [
     "todense",
     "value_and_grad",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

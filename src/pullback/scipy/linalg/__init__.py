@@ -56,3 +56,7 @@ __all__ = [
     "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd",
     "toeplitz",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,3 +12,7 @@ from pullback.scipy.optimize.problems import OptimizeResults
 from pullback.scipy.optimize.root import root
 
 __all__ = ["LeastSquaresResult", "OptimizeResults", "least_squares", "minimize", "root"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,3 +10,7 @@ __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "lfilter",
     "lfilter_zi", "savgol_filter", "sosfilt", "stft", "welch",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -109,3 +109,7 @@ __all__ = [
     "xlogy",
     "zeta",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
