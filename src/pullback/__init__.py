@@ -208,7 +208,9 @@ if not TYPE_CHECKING:  # for whom a name that is not there is an error
         if name == "__all__":  # what ``import *`` brings: also what is imported late
             return [n for n in __dir__() if not n.startswith("_")]
         if name not in _NAMES:
-            raise AttributeError(f"module 'pullback' has no attribute {name!r}")
+            known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
+            hint = f"; it is pullback.tree.{name[5:]}" if known else ""
+            raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
         module, attribute = _NAMES[name]
         value = globals()[name] = getattr(importlib.import_module(f"pullback.{module}"), attribute)
         return value

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+import pullback
 from pullback import launch, show
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.source import hide_internal_frames
@@ -35,7 +36,8 @@ examples:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=_NAME, description="Look at programs, and start them.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"pullback {pullback.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     command = commands.add_parser(
         "show",
         help="show the program that a function becomes",
@@ -123,7 +125,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     own, program = _divided(sys.argv[1:] if argv is None else argv)
-    options = _parser().parse_args(own)
+    parser = _parser()
+    options = parser.parse_args(own)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         if options.command == "launch":
             if not 0 <= options.grace < math.inf:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import pullback
 
 SEEN = "import jax, sys; print(sys.argv, __name__, jax.__version__, jax.numpy.arange(2).sum())"
 
@@ -90,8 +93,30 @@ def test_what_makes_no_sense(arguments: tuple[str, ...]) -> None:
 
 def test_a_program_that_there_is_not(tmp_path: Path) -> None:
     done = run(str(tmp_path / "nothing.py"))
-    assert done.returncode == 1
-    assert "nothing.py" in done.stderr
+    assert done.returncode == 2
+    assert re.search(r"there is no program '.*nothing\.py' here, in ", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_attributes_that_tools_look_for_are_not_reported() -> None:
+    done = run("--report", "-c", "import jax\nhasattr(jax, '_mock_name')")
+    assert done.stderr.startswith("Pullback has every name")
+
+
+@pytest.mark.parametrize("name", ["map", "leaves", "flatten"])
+def test_the_older_names_of_trees_say_the_newer_ones(name: str) -> None:
+    done = run("-c", f"import jax\njax.tree_{name}")
+    assert done.stderr.splitlines()[-1].endswith(f"; it is jax.tree.{name}")
+    with pytest.raises(AttributeError, match=rf"; it is pullback\.tree\.{name}$"):
+        getattr(pullback, f"tree_{name}")
+
+
+def test_the_version_and_no_command() -> None:
+    for options, status in ((["--version"], 0), ([], 2)):
+        done = subprocess.run([sys.executable, "-m", "pullback", *options], capture_output=True, text=True, timeout=60)
+        assert done.returncode == status
+        assert (done.stdout == f"pullback {pullback.__version__}\n") is (status == 0)
+        assert ("show the program that a function becomes" in done.stderr) is (status == 2)
 
 
 def test_help() -> None:

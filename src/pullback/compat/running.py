@@ -97,6 +97,8 @@ def _program(given: Sequence[str]) -> tuple[Callable[[], object], list[str]]:
         return lambda: _run_code(given[1]), ["-c", *given[2:]]
     if not option or option.startswith("-"):
         raise ArgumentError(f"there is no program to run{', but ' + option if option else ''}\n{USAGE}")
+    if not os.path.exists(option):
+        raise ArgumentError(f"there is no program {option!r} here, in {os.getcwd()}\n{USAGE}")
     if os.path.isfile(option):
         sys.path[0] = os.path.dirname(os.path.abspath(option))
     return lambda: runpy.run_path(option, run_name="__main__"), list(given)

@@ -129,10 +129,12 @@ def _is_room(source: ModuleType, name: str) -> bool:
 
 def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
     asker = _asker()
-    if asker is not None:
+    if asker is not None and name[:1] != "_":  # tools look for attributes of their own, such as _mock_name
         _missing.setdefault(f"{module}.{name}", asker)
     near = difflib.get_close_matches(name, {known for source in sources for known in dir(source)}, 3)
     hint = f"; names near it: {', '.join(near)}" if near else ""
+    if module == "jax" and name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:]):
+        hint = f"; it is jax.tree.{name[5:]}"
     return f"module {module!r} has no attribute {name!r}: it is served by Pullback, which does not have that{hint}"
 
 
