@@ -121,6 +121,14 @@ class Drawing:
         with open(path, "wb") as file:
             file.write(content)
 
+    def svg(self) -> str:
+        """The picture, as the text of an SVG file.
+
+        Raises:
+          RendererError: the library ``graphviz``, or a renderer, is missing (a RuntimeError).
+        """
+        return render(self.source).decode()
+
     def _repr_svg_(self) -> str | None:
         """What a notebook shows; None where nothing can draw it."""
         return self._repr_mimebundle_().get("image/svg+xml")
@@ -128,7 +136,7 @@ class Drawing:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The picture; where nothing can draw it, the program as text, and what is missing in a line."""
         try:
-            return {"image/svg+xml": render(self.source).decode(), "text/plain": repr(self)}
+            return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         except RendererError as error:
             return {"text/plain": f"{self.jaxpr}\n\nThis is not drawn: {error}"}
 

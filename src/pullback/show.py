@@ -241,7 +241,7 @@ class Subject(NamedTuple):
         except Exception as error:
             raise TracingError(error) from error
         drawing = Drawing(closed, self.title, self.inputs, result_names(out))
-        return drawing.source if form == "dot" else drawing._repr_svg_()
+        return drawing.source if form == "dot" else drawing.svg()
 
 
 def _stable_hlo(closed: ClosedJaxpr, title: str) -> str:
