@@ -132,3 +132,31 @@ def test_a_star_brings_the_names_that_are_imported_late_too() -> None:
         [sys.executable, "-m", "pullback", "run", "-c", program], capture_output=True, text=True, timeout=60
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("jax.lax jax.nn jax.tree jax.random custom_vjp 1.0\n", "")
+
+
+def test_variables_of_jax_are_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is told by its surroundings to compute in 64 bits does so, or says why not."""
+    code = (
+        "import jax; print(jax.numpy.ones(2).dtype, jax.config.jax_debug_nans, jax.config.jax_threefry_partitionable)"
+    )
+    monkeypatch.setenv("JAX_ENABLE_X64", "True")
+    monkeypatch.setenv("JAX_DEBUG_NANS", "1")
+    assert run("-c", code).stdout == "float64 True True\n"
+    monkeypatch.setenv("PULLBACK_ENABLE_X64", "0")  # outweighs it
+    monkeypatch.setenv("JAX_THREEFRY_PARTITIONABLE", "0")
+    assert run("-c", code).stdout == "float32 True False\n"
+    monkeypatch.setenv("JAX_NUMPY_RANK_PROMOTION", "no such")
+    done = run("-c", code)
+    assert done.returncode == 2
+    assert "JAX_NUMPY_RANK_PROMOTION must be one of" in done.stderr
+
+
+def test_the_switches_that_variables_set_are_as_before_afterwards() -> None:
+    code = (
+        "import os, pullback.compat as c; os.environ['JAX_ENABLE_X64'] = '1'; s = pullback.config; c.install(); "
+        "a = s.enable_x64, s.threefry_partitionable; c.uninstall(); print(a, s.enable_x64, s.threefry_partitionable)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "import pullback; " + code], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "(True, True) False False\n"

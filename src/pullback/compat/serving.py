@@ -19,7 +19,7 @@ from typing import Any
 
 import pullback
 from pullback.backends.backend import ADAPTER
-from pullback.core.config import config
+from pullback.core.config import config, obey_jax_environment
 from pullback.core.errors import CompatError
 from pullback.core.source import is_internal
 
@@ -34,10 +34,12 @@ _missing: dict[str, str] = {}
 def install() -> None:
     """Make ``import jax`` give Pullback, in this process from now on; a second time changes nothing.
 
-    Random numbers are laid out as JAX's are by default: the switch ``threefry_partitionable`` is turned on.
+    Random numbers are laid out as JAX's are by default: the switch ``threefry_partitionable`` is turned on. JAX's
+    variables of the environment, such as ``JAX_ENABLE_X64=1``, set the switches of their names.
 
     Raises:
       CompatError: the real JAX is imported already (an ImportError).
+      ArgumentError: a variable has a value that its switch does not take (a ValueError).
 
     As the first lines of a program::
 
@@ -54,12 +56,14 @@ def install() -> None:
             f"pullback.compat.install: the real jax is imported already, from {place}. Call install() before anything "
             "imports jax, or start the program by python -m pullback run."
         )
-    sys.meta_path.insert(0, _Finder(config.threefry_partitionable))
+    before = {"threefry_partitionable": config.threefry_partitionable}
     config.update("threefry_partitionable", True)
+    before = {**obey_jax_environment(), **before}
+    sys.meta_path.insert(0, _Finder(before))
 
 
 def uninstall() -> None:
-    """Undo :func:`install`: later imports of ``jax`` give the real one, and random numbers are laid out as before.
+    """Undo :func:`install`: later imports of ``jax`` give the real one, and switches are as they were before.
 
     Names that a program has imported stay as they are. Where nothing is installed it changes nothing.
 
@@ -67,7 +71,8 @@ def uninstall() -> None:
     """
     for finder in _installed():
         sys.meta_path.remove(finder)
-        config.update("threefry_partitionable", finder.partitionable)
+        for name, value in finder.before.items():
+            config.update(name, value)
     for name in [name for name, module in sys.modules.items() if isinstance(module, Served)]:
         del sys.modules[name]
     _missing.clear()
@@ -168,8 +173,8 @@ def _has_spec(prefix: str, rest: str) -> bool:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def __init__(self, partitionable: bool) -> None:
-        self.partitionable = partitionable  # as it was before
+    def __init__(self, before: dict[str, Any]) -> None:
+        self.before = before  # the switches that it set
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -51,14 +51,14 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _from_environment(name: str, default: Any) -> Any:
-    text = os.environ.get("PULLBACK_" + name.upper())
+def _from_environment(name: str, default: Any, prefix: str = "PULLBACK_") -> Any:
+    text = os.environ.get(prefix + name.upper())
     if text is None:
         return default
     if isinstance(default, bool):
-        return text.strip().lower() in ("1", "true", "on", "yes")
+        return text.strip().lower() in ("1", "true", "on", "yes", "t", "y")
     if name in _CHOICES and text not in _CHOICES[name]:
-        raise ArgumentError(f"PULLBACK_{name.upper()} must be one of {_CHOICES[name]}, got {text!r}")
+        raise ArgumentError(f"{prefix}{name.upper()} must be one of {_CHOICES[name]}, got {text!r}")
     return type(default)(text) if isinstance(default, (int, float)) else text
 
 
@@ -271,6 +271,26 @@ for _name, _default in _DEFAULTS.items():
 Config.trace_context = _trace_context(vars(Config))
 config = Config()
 _observers: dict[str, Callable[[bool], None]] = {}
+
+
+def obey_jax_environment() -> dict[str, Any]:
+    """Set the switches that JAX's variables of the environment name, such as ``JAX_ENABLE_X64``.
+
+    Variables of Pullback's own outweigh them.
+
+    Returns:
+      The switches that were set, with the values that they had.
+
+    Raises:
+      ArgumentError: a value that the switch does not take (a ValueError).
+    """
+    before = {}
+    for name, default in _DEFAULTS.items():
+        variable = f"JAX_{name.upper()}"
+        if os.environ.get(variable) and f"PULLBACK_{name.upper()}" not in os.environ:
+            before[name] = getattr(config, name)
+            config.update(name, _from_environment(name, default, "JAX_"))
+    return before
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
