@@ -286,8 +286,7 @@ def obey_jax_environment() -> dict[str, Any]:
     """
     before = {}
     for name, default in _DEFAULTS.items():
-        variable = f"JAX_{name.upper()}"
-        if os.environ.get(variable) and f"PULLBACK_{name.upper()}" not in os.environ:
+        if os.environ.get(f"JAX_{name.upper()}") and f"PULLBACK_{name.upper()}" not in os.environ:
             before[name] = getattr(config, name)
             config.update(name, _from_environment(name, default, "JAX_"))
     return before
