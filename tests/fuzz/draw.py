@@ -23,7 +23,7 @@ LARGEST = 48
 BOUND = 1e3
 """How large they may be."""
 DEPTH = 3
-COST = 250
+COST = 120
 """How often the plain form of a program may run an operation."""
 
 
@@ -271,7 +271,7 @@ class Writer:
                 "spread", f"spread(_0, {self.rng.choice([(8,), (8, 2)])!r}, -1.5, 1.5, float32)", [self.any_value()]
             )
         if entry.active:
-            i = self.pick(lambda x: x.dtype.kind == "f" and x.size <= (3 if entry.cost == "nnn" else 6))
+            i = self.pick(lambda x: x.dtype.kind == "f" and x.size <= {"n": 6, "nn": 4, "nnn": 2}.get(entry.cost, 6))
             if i is not None and self.rng.random() < 0.8:
                 return i
             return self.add(
@@ -321,7 +321,7 @@ class Writer:
 
     def whole(self) -> Program:
         """A program of several results: the last value, or all that nothing else uses."""
-        wanted = 3 + int((self.options.longest - 2) * self.rng.random() ** 2)
+        wanted = 3 + int((self.options.longest - 2) * self.rng.random() ** 3)
         for _ in range(2 * wanted):
             if len(self.steps) < wanted:
                 self.grow()

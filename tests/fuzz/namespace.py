@@ -16,9 +16,8 @@ import pullback.image
 import pullback.numpy as jnp
 import pullback.scipy.linalg
 import pullback.scipy.signal
-from pullback import derivatives, image, lax, nn, ops, scipy, tree
+from pullback import derivatives
 from pullback.custom_batching import custom_vmap
-from pullback.lax import linalg as lax_linalg
 from tests.fuzz import words
 
 DTYPES = {
@@ -35,31 +34,30 @@ DTYPES = {
 }
 """In single and in double precision."""
 
+FACE = (
+    "P", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax",
+    "linearize", "make_mesh", "new_ref", "nn", "ops", "image", "scipy", "shard_map", "tree", "value_and_grad",
+    "vjp", "vmap",
+)  # fmt: skip
+DERIVATIVES = (
+    "derivative_tensor", "forward_laplacian", "hvp", "jet", "jvp_from_vjp", "laplacian", "preaccumulate",
+    "sparse_hessian", "sparse_jacobian", "taylor", "vjp_from_jvp",
+)  # fmt: skip
+"""What texts use of ``pullback``, and of ``pullback.derivatives``."""
+
 PUBLIC = {
-    "np": np, "jnp": jnp, "lax": lax, "nn": nn, "ops": ops, "image": image, "scipy": scipy, "tree": tree, "pullback": pullback,
-    "import_module": import_module, "iter_modules": iter_modules, "lax_linalg": lax_linalg,
-    "derivatives": derivatives, "custom_vmap": custom_vmap,
-    **{
-        name: getattr(pullback, name)
-        for name in (
-            ["P", "checkpoint", "custom_jvp", "custom_vjp", "fwd_and_bwd", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "linearize", "make_mesh", "masked_zeros", "new_ref", "shard_map", "value_and_grad", "vjp", "vmap"]
-        )
-    },
-    **{
-        name: getattr(derivatives, name)
-        for name in (
-            ["derivative_tensor", "forward_laplacian", "hvp", "jet", "jvp_from_vjp", "laplacian", "preaccumulate", "sparse_hessian", "sparse_jacobian", "taylor", "vjp_from_jvp"]
-        )
-    },
+    "np": np, "jnp": jnp, "pullback": pullback, "custom_vmap": custom_vmap, "import_module": import_module,
+    "iter_modules": iter_modules,
+    **{name: getattr(pullback, name) for name in FACE},
+    **{name: getattr(derivatives, name) for name in DERIVATIVES},
 }  # fmt: skip
-"""What texts use of the public API."""
 
 WORDS = {
     name: f for name, f in vars(words).items() if isinstance(f, types.FunctionType) and f.__module__ == words.__name__
 }
 
 
-DISTURBED = ("spread", "like", "positive_definite", "sized", "total")
+DISTURBED = ("spread", "like", "positive_definite", "total")
 """The words whose results suffer random changes where those of operations do."""
 
 

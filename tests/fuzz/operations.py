@@ -90,7 +90,7 @@ def reshaped(rng: Random, shape: Shape) -> str:
         f"jnp.broadcast_to(_0, {(2, *shape)!r})",
         f"lax.broadcast_in_dim(_0, {wider!r}, {tuple(k if k == 0 else k + 1 for k in range(len(shape)))!r})",
         f"jnp.tile(_0, {rng.randint(1, 2)})",
-        f"spread(_0, {rng.choice([(2, 3), (4,), (3,), (3, 1), (2, 2, 2), ()])!r}, -2, 2, {rng.choice(DTYPES[:5])})",
+        f"spread(_0, {rng.choice([(2, 3), (4,), (3,), (3, 1), (2, 2, 2), ()])!r}, -2, 2, {rng.choice(DTYPES[:4])})",
     ])  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def dynamic(rng: Random, shape: Shape) -> str | None:
         return None
     sizes = tuple(rng.randint(1, n) for n in shape)
     start = ", ".join(rng.choice([f"choice(_1, {n})", str(rng.randrange(n))]) for n in shape)
-    value = rng.choice([f"jnp.full({sizes!r}, 0.75, _0.dtype)", f"spread(_1, {sizes!r}, -1, 1, _0.dtype.type)"])
+    value = rng.choice([f"jnp.full({sizes!r}, 0.75, _0.dtype)", f"like(_1, _0[{', '.join(f':{n}' for n in sizes)}])"])
     return rng.choice([
         f"lax.dynamic_slice(_0, ({start},), {sizes!r})",
         f"lax.dynamic_update_slice(_0, {value}, ({start},))",
@@ -184,7 +184,7 @@ def windowed(rng: Random, shape: Shape) -> str | None:
     strides = tuple(rng.randint(1, 2) for _ in shape)
     padding = rng.choice(["'VALID'", "'SAME'"])
     how = rng.choice(["0.0, lax.add", "-jnp.inf, lax.max", "jnp.inf, lax.min", "1.0, lax.mul"])
-    return f"lax.reduce_window(sized(_0).astype(float32), {how}, {window!r}, {strides!r}, {padding})"
+    return f"lax.reduce_window(real(_0).astype(float32), {how}, {window!r}, {strides!r}, {padding})"
 
 
 def contracted(rng: Random, shape: Shape) -> str | None:
@@ -197,7 +197,7 @@ def contracted(rng: Random, shape: Shape) -> str | None:
         f"jnp.tensordot(_0, spread(_1, ({m}, {n}), -1, 1, float32), ([-1], [1]))",
         f"jnp.einsum('...i,ji->j...', _0, spread(_1, ({m}, {n}), -1, 1, float32))",
         "jnp.vdot(_0, like(_1, _0))",
-        f"lax.dot_general(_0, spread(_1, {shape!r}, -1, 1, float32).astype(_0.dtype), ((({len(shape) - 1},), ({len(shape) - 1},)), ((), ())))",
+        f"lax.dot_general(_0, like(_1, _0), ((({len(shape) - 1},), ({len(shape) - 1},)), ((), ())))",
         "jnp.matmul(_0, _0.T)" if len(shape) == 2 else "jnp.inner(_0, like(_1, _0))",
     ])  # fmt: skip
 

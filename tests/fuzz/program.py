@@ -25,6 +25,9 @@ class Type(NamedTuple):
     kind: str
 
 
+SCALAR = Type((), "f")
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One operation on values that are there already.
@@ -44,7 +47,7 @@ class Instruction:
     operands: tuple[int, ...] = ()
     bodies: tuple[Program, ...] = ()
     plain: str | None = None
-    type: Type = Type((), "f")
+    type: Type = SCALAR
     smooth: bool = True
 
 

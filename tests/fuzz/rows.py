@@ -7,14 +7,14 @@ import enum
 import importlib
 import inspect
 import pkgutil
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from all_specs import ALL
+from specs import LETTERS, Dominant, K, Pivoted, PositiveDefinite, R, Sample, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
@@ -22,12 +22,6 @@ from pullback import image, lax, nn, ops, scipy, tree
 from pullback.core.config import enable_x64
 from pullback.core.trace import Primitive
 from tests.fuzz.compiler import NeedsCompiler, without_compiler
-
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "grid")]
-
-from all_specs import ALL
-from specs import LETTERS, Dominant, K, Pivoted, PositiveDefinite, R, Sample, Spec, numbered
 
 NAMES = {
     "f": "float32", "h": "float16", "b": "bfloat16", "F": "complex64", "i": "int32", "s": "int8", "u": "uint8",
@@ -103,7 +97,8 @@ def _public(f: Any) -> str:
     """The public name of a function."""
     for path, module in (
         ("jnp", jnp), ("nn", nn), ("lax", lax), ("scipy.special", scipy.special), ("scipy.linalg", scipy.linalg),
-        ("scipy.signal", scipy.signal), ("jnp.linalg", jnp.linalg), ("jnp.fft", jnp.fft), ("ops", ops), ("image", image),
+        ("scipy.signal", scipy.signal), ("jnp.linalg", jnp.linalg), ("jnp.fft", jnp.fft), ("ops", ops),
+        ("image", image),
     ):  # fmt: skip
         name = getattr(f, "__name__", "")
         if name and getattr(module, name, None) is f:
@@ -191,7 +186,11 @@ def operand(sample: Sample, position: int, letter: str) -> str:
         kind = {"f": "float32", "c": "complex64"}.get(values.dtype.kind, values.dtype.name)
         kind = {"bool": "bool_", "int64": "int32"}.get(kind, kind)
         return f"jnp.array({values.tolist()!r}, {kind})"
-    text = f"spread(_{position}, {sample.shape!r}, {sample.lo}, {sample.hi}, {NAMES[letter]})"
+    word = {"F": "spread_complex", "D": "spread_complex", "?": "spread_bool"}.get(
+        letter, "spread_int" if letter in "isuw" else "spread"
+    )
+    numbers = "" if letter == "?" else f", {sample.lo}, {sample.hi}, {NAMES[letter]}"
+    text = f"{word}(_{position}, {sample.shape!r}{numbers})"
     if isinstance(sample, Dominant):
         return f"({text} / 4 + 2 * jnp.eye({sample.shape[-1]}, dtype={NAMES[letter]}))"
     if isinstance(sample, Pivoted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 import traceback
 import warnings
@@ -138,7 +139,11 @@ def main(arguments: Sequence[str]) -> int:
     config.update("tiered", "off")
     warnings.simplefilter("ignore")
     session = Session(chosen.seed)
-    run(session, chosen)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(session, chosen)
+    except KeyboardInterrupt:
+        print("interrupted")
     print(session.summary())
     return int(bool(session.found))
 

@@ -14,23 +14,10 @@ from tests.fuzz.program import BODY, OPERAND, Case, Instruction, Program
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 MODULES = {
     "np": "import numpy as np", "jnp": "import pullback.numpy as jnp", "pullback": "import pullback.primitives",
-    "custom_vmap": "from pullback.custom_batching import custom_vmap", "lax_linalg": "from pullback.lax import linalg as lax_linalg",
+    "custom_vmap": "from pullback.custom_batching import custom_vmap",
     "import_module": "from importlib import import_module", "iter_modules": "from pkgutil import iter_modules",
     "row": "from tests.fuzz.rows import function as row",
 }  # fmt: skip
-DERIVATIVES = [
-    "derivative_tensor",
-    "forward_laplacian",
-    "hvp",
-    "jet",
-    "jvp_from_vjp",
-    "laplacian",
-    "preaccumulate",
-    "sparse_hessian",
-    "sparse_jacobian",
-    "taylor",
-    "vjp_from_jvp",
-]
 
 
 class _Printer:
@@ -104,9 +91,9 @@ def _words(text: str) -> list[str]:
 def _imports(text: str) -> list[str]:
     used = set(_NAME.findall(text))
     lines = [line for name, line in MODULES.items() if name in used]
-    face = [name for name in namespace.PUBLIC if name in used and name not in MODULES and name not in DERIVATIVES]
+    face = [name for name in namespace.FACE if name in used]
     lines.append(f"from pullback import {', '.join(sorted([*face, 'enable_x64']))}")
-    of_derivatives = [name for name in DERIVATIVES if name in used]
+    of_derivatives = [name for name in namespace.DERIVATIVES if name in used]
     return lines + ([f"from pullback.derivatives import {', '.join(of_derivatives)}"] if of_derivatives else [])
 
 

@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 TOTAL = "lambda x: total(f0(x, _1))"
 WHOLE = "lambda x: f0(x, _1)"
-REAL = "lambda x: sized(f0(x, _1))"
+REAL = "lambda x: real(f0(x, _1))"
 
 CALLS = [
     Entry("checkpoint", "checkpoint(f0)(_0, _1)", "f0(_0, _1)"),
@@ -127,7 +127,7 @@ FIRST = [
         active=True, cost="n", forward=True,
     ),
     Entry(
-        "vjp", f"vjp({REAL}, _0)[1](like(_1, sized(f0(_0, _1))))[0]", f"product_by_columns({REAL}, _0, like(_1, sized(f0(_0, _1))))", active=True,
+        "vjp", f"vjp({REAL}, _0)[1](like(_1, real(f0(_0, _1))))[0]", f"product_by_columns({REAL}, _0, like(_1, real(f0(_0, _1))))", active=True,
         cost="n", reverse=True,
     ),
     Entry("jacfwd", f"jacfwd({REAL})(_0)", f"jacobian_rows({REAL}, _0)", active=True, cost="n", forward=True),
@@ -186,8 +186,8 @@ ALL = "jnp.broadcast_to({}, y.shape)"
 COLLECTIVES = [
     ("lax.psum(X, 'i')", ALL.format("jnp.sum(y, 0)")),
     ("lax.pmean(X * 1.0, 'i')", ALL.format("jnp.mean(y * 1.0, 0)")),
-    ("lax.pmax(sized(X), 'i')", ALL.format("jnp.max(sized(y), 0)")),
-    ("lax.pmin(sized(X), 'i')", ALL.format("jnp.min(sized(y), 0)")),
+    ("lax.pmax(real(X), 'i')", ALL.format("jnp.max(real(y), 0)")),
+    ("lax.pmin(real(X), 'i')", ALL.format("jnp.min(real(y), 0)")),
     ("lax.all_gather(X, 'i')[-1]", ALL.format("y[-1]")),
     ("lax.ppermute(X, 'i', [(k, (k + 1) % len(_0)) for k in range(len(_0))])", "jnp.roll(y, 1, 0)"),
     ("X * lax.axis_index('i')", "y * jnp.arange(len(y)).reshape(-1, *[1] * (y.ndim - 1))"),

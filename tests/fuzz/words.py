@@ -18,63 +18,68 @@ from pullback.custom_batching import custom_vmap
 
 def array(values, dtype):
     """An array of numbers, or of pairs where the dtype is complex."""
-    if jnp.issubdtype(dtype, jnp.complexfloating):
+    if dtype == complex64:
         pairs = np.asarray(values, np.float64)
         values = pairs[..., 0] + 1j * pairs[..., 1]
     return jnp.array(values, dtype)
 
 
+def real(x):
+    """A real float of whatever x is."""
+    kind = x.dtype.kind
+    return x if kind in "fV" else x.real if kind == "c" else x.astype(float32)
+
+
+def shifts(shape):
+    """Other numbers for all elements, so that matrices of functions of one number have full rank."""
+    k = np.arange(int(np.prod(shape)), dtype=np.float64)
+    return (0.7 * k + 0.13 * k**2).reshape(shape)
+
+
+def fitted(x, shape):
+    """The elements of x, as often as it takes."""
+    return x if x.shape == shape else x.ravel()[np.arange(int(np.prod(shape))) % x.size].reshape(shape)
+
+
 def spread(x, shape, low, high, dtype):
-    """Numbers between two, of a shape and a dtype, as different as those of x allow."""
-    size = int(np.prod(shape))
-    x = jnp.asarray(x)
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        x = x.astype(float32)
-    if x.shape != shape:
-        x = x.ravel()[np.arange(size) % x.size].reshape(shape)
-    if jnp.issubdtype(dtype, jnp.complexfloating):
-        re, im = (x.real, x.imag) if jnp.iscomplexobj(x) else (x, 1 - x)
-        return lax.complex(*(between(part, size, low, high).astype(dtype(0).real.dtype) for part in (re, im)))
-    x = x.real if jnp.iscomplexobj(x) else x
-    if jnp.issubdtype(dtype, jnp.floating):
-        return between(x, size, low, high).astype(dtype)
-    if dtype == jnp.bool_:
-        return jnp.sin(3 * x) > 0
-    low, high = np.floor(3 * low), np.ceil(3 * high)
-    return jnp.floor(between(x, size, max(low, 0) if jnp.issubdtype(dtype, jnp.unsignedinteger) else low, high)).astype(
-        dtype
-    )
+    """Numbers between two, of a shape and a float dtype: a smooth function of x, another one for each element."""
+    y = jnp.sin(fitted(real(x), shape) + shifts(shape))
+    return ((low + high) / 2 + (high - low) / 2.02 * y).astype(dtype)
 
 
-def between(x, size, low, high):
-    """A smooth function of x, another one for each element, to the numbers between two."""
-    shifts = (0.7 * np.arange(size) + 0.13 * np.arange(size) ** 2).reshape(x.shape)
-    return (low + high) / 2 + (high - low) / 2.02 * jnp.sin(x + shifts.astype(x.dtype))
+def spread_complex(x, shape, low, high, dtype):
+    """The same for complex numbers, whose parts are between the two."""
+    other = x.imag if x.dtype.kind == "c" else 1 - real(x)
+    part = np.zeros((), dtype).real.dtype
+    return lax.complex(spread(x, shape, low, high, part), spread(other, shape, low, high, part))
+
+
+def spread_int(x, shape, low, high, dtype):
+    """The same for integers, between three times the numbers; not negative if the dtype is unsigned."""
+    low = max(low, 0) if np.dtype(dtype).kind == "u" else low
+    return jnp.floor(spread(x, shape, 3 * low, 3 * high + 1, float32)).astype(dtype)
+
+
+def spread_bool(x, shape):
+    return jnp.sin(3 * (fitted(real(x), shape) + shifts(shape))) > 0
 
 
 def like(y, x):
     """A value of the shape and dtype of x, that is made of y."""
-    y = jnp.asarray(y)
-    if y.shape != x.shape:
-        y = y.ravel()[np.arange(x.size) % y.size].reshape(x.shape)
-    if jnp.issubdtype(x.dtype, jnp.inexact):
-        if jnp.iscomplexobj(y):
-            return (y / (1 + abs(y)) if jnp.iscomplexobj(x) else jnp.sin(y.real)).astype(x.dtype)
-        return jnp.sin(y).astype(x.dtype) if jnp.issubdtype(y.dtype, jnp.inexact) else y.astype(x.dtype)
-    if jnp.issubdtype(y.dtype, jnp.inexact):
-        y = jnp.floor(3 * jnp.sin(y.real)).astype(jnp.int32)
-    return (y != 0) if x.dtype == jnp.bool_ else (y % 5 if y.dtype != jnp.bool_ else y).astype(x.dtype)
+    y = fitted(y, x.shape)
+    kind, of_y = x.dtype.kind, y.dtype.kind
+    if kind == "c":
+        return (y / (1 + abs(y)) if of_y == "c" else jnp.sin(real(y))).astype(x.dtype)
+    if kind in "fV":
+        return jnp.sin(real(y)).astype(x.dtype)
+    if of_y in "fVc":
+        y = jnp.floor(3 * jnp.sin(real(y))).astype(jnp.int32)
+    return (y != 0) if kind == "b" else (y if of_y == "b" else y % 5).astype(x.dtype)
 
 
 def total(y):
     """A real number that depends on all of y, and on no part of it linearly."""
-    y = y.real + y.imag * y.real if jnp.iscomplexobj(y) else y
-    return jnp.sum(jnp.sin(y if jnp.issubdtype(y.dtype, jnp.inexact) else y.astype(float32)))
-
-
-def sized(x):
-    """The real part; of what is not inexact, as a float."""
-    return x.real if jnp.iscomplexobj(x) else x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(float32)
+    return jnp.sum(jnp.sin(y.real + y.imag * y.real if y.dtype.kind == "c" else real(y)))
 
 
 def strong(x):
@@ -84,15 +89,15 @@ def strong(x):
 
 def truth(x):
     """A condition."""
-    return jnp.sum(jnp.cos(2 * sized(x).astype(float32))) > 0
+    return jnp.sum(jnp.cos(2 * real(x).astype(float32))) > 0
 
 
 def choice(x, count):
     """An index below a number."""
-    return jnp.floor(7 * abs(jnp.sum(sized(x).astype(float32)))).astype(jnp.int32) % count
+    return jnp.floor(7 * abs(jnp.sum(real(x).astype(float32)))).astype(jnp.int32) % count
 
 
-# Functions with rules of their own, which are those that they have anyway ------------------------------------------------
+# Functions with rules of their own, which are those that they have anyway ----------------------------------------
 
 
 def with_jvp(f):
@@ -125,7 +130,7 @@ def by_reference(f, x, c):
     return r[...]
 
 
-# Plain means -----------------------------------------------------------------------------------------------------------
+# Plain means --------------------------------------------------------------------------------------------------------
 
 
 def repeated(f, x, times):
