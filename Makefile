@@ -7,6 +7,7 @@ PYTHON ?= $(or $(shell .ci/find-python),python3)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 ACCURACY_ARGS ?=
+FUZZ_ARGS ?= --minutes 10 --seed 0
 ECOSYSTEM_ARGS ?=
 OTHER_PYTHONS ?= 3.12 3.13
 # The suite of the Python array API standard: a checkout of https://github.com/data-apis/array-api-tests.
@@ -16,7 +17,7 @@ ARRAY_API_ARGS ?= --max-examples 20
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants lint bench accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz lint bench accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -105,6 +106,9 @@ array-api: .venv-array-api/array-api.stamp ## the suite of the array API standar
 
 mutants: .venv/dev.stamp ## plant faults, one at a time, and see that the tests find them (some minutes)
 	.venv/bin/python tests/mutants
+
+fuzz: .venv/dev.stamp ## random programs against what they have to be equal to (FUZZ_ARGS="--minutes 1 --seed 3")
+	.venv/bin/python -m tests.fuzz $(FUZZ_ARGS)
 
 lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of functions and files
 	.venv/bin/ruff check .
