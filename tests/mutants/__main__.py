@@ -2,10 +2,15 @@
 
 ``make mutants`` runs all; ``python tests/mutants NAME ...`` runs some. The unmutated copy has to pass the same tests
 first. The exit status is 1 if it does not, or if more than two mutants survive.
+
+``python tests/mutants --random 60 --seed 0`` plants faults that are drawn at random (``random_faults.py``), runs the
+tests of their rooms, and prints those that survive; ``--first K`` begins with number K of the seed.
+Whether a survivor changes anything is for the reader to say: many do not, or change only how long something takes.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -16,10 +21,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mutants import MUTANTS, ROOT, Mutant
+from random_faults import Fault, drawn, noticing
 
 PROCESSES = 2
 SECONDS = 180
 """A mutant that takes longer than this is killed too: it hangs."""
+SECONDS_OF_A_ROOM = 1500
+"""The same for the tests of a room; a test that hangs fails before (``tests/helpers.py``)."""
 ALLOWED = 2
 """How many mutants may survive."""
 
@@ -80,11 +88,55 @@ def _verdict(mutant: Mutant) -> tuple[bool, str]:
         return True, f"killed: over the limit of {SECONDS} seconds"
     if status == 0:
         return False, "SURVIVED"
-    failed = [line.split()[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return True, f"killed by {failed[0] if failed else f'exit status {status}'}"
+    return True, f"killed by {_failed(output) or f'exit status {status}'}"
 
 
-def main(names: Sequence[str]) -> int:
+def _failed(output: str) -> str | None:
+    """The first test that an output of pytest names as failed."""
+    lines = [line.split()[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return lines[0] if lines else None
+
+
+def _verdict_of_random(fault: Fault) -> tuple[bool, str]:
+    """Whether a random fault is killed, and by what; a test that fails without it as well kills nothing."""
+    with tempfile.TemporaryDirectory(prefix="pullback-mutants-") as name:
+        directory = Path(name)
+        _copied(directory)
+        path = directory / "src" / "pullback" / fault.file
+        text = path.read_text()
+        path.write_text(fault.applied(text))
+        # The examples in docstrings are those of the copy: elsewhere they would be another module of the same name.
+        tests = [str(directory / t) if t.startswith("src/") else t for t in noticing(fault)]
+        options = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+        status, output = _run([*_pytest(tests), *options], directory, SECONDS_OF_A_ROOM)
+        if status in (0, None):
+            return False, "SURVIVED" if status == 0 else f"no verdict in {SECONDS_OF_A_ROOM} seconds"
+        failed = _failed(output)
+        if failed is None:
+            return True, f"killed by exit status {status}"
+        path.write_text(text)
+        status, _ = _run([*_pytest([failed]), *options], directory, SECONDS)
+    return (True, f"killed by {failed}") if status in (0, 4, 5) else (False, f"{failed} fails without the fault too")
+
+
+def _random(count: int, seed: int, first: int) -> int:
+    """Run faults that are drawn at random, and show those that survive."""
+    faults = drawn(first + count, seed)[first:]
+    survivors = []
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        for k, (fault, (killed, verdict)) in enumerate(zip(faults, pool.map(_verdict_of_random, faults), strict=True)):
+            print(f"{first + k:3} {str(fault)[:100]:100} {verdict}", flush=True)
+            if not killed:
+                survivors.append(fault)
+    print(f"{len(faults) - len(survivors)} of {len(faults)} faults of seed {seed} are killed")
+    for fault in survivors:
+        line = (ROOT / "src" / "pullback" / fault.file).read_text().splitlines()[fault.line - 1]
+        print(f"\n{fault}\n  {line.strip()}")
+    return 0
+
+
+def _planted(names: Sequence[str]) -> int:
+    """Run the faults of the table, or some of them."""
     unknown = set(names) - {mutant.name for mutant in MUTANTS}
     if unknown:
         print(f"there are no mutants {', '.join(sorted(unknown))}")
@@ -104,6 +156,16 @@ def main(names: Sequence[str]) -> int:
     for mutant in survivors:
         print(f"\n{mutant.name} survived, in {mutant.file}:\n- {mutant.old}\n+ {mutant.new}")
     return int(len(survivors) > ALLOWED)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python tests/mutants", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="of faults of the table; all by default")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N faults at random instead")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, metavar="K", help="begin with number K of the random ones")
+    chosen = parser.parse_args(arguments)
+    return _random(chosen.random, chosen.seed, chosen.first) if chosen.random else _planted(chosen.names)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mutants import MUTANTS, ROOT, Mutant
+from random_faults import SOURCE, TESTS, drawn, faults, room_of, noticing
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -25,3 +26,43 @@ def test_a_mutant_fits_the_source(mutant: Mutant, tmp_path: Path) -> None:
 
 def test_there_are_52_of_different_names() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) == 52
+
+
+TEXT = '''"""Not this: 1 < 2."""
+if TYPE_CHECKING:
+    one = 1
+def f(x: Literal[3], y=-2):
+    """Nor this."""
+    if x < y and not g(x, y):
+        raise ValueError(f"got {x - 1}", 7)
+    return é if x is not None else x[1:] + y
+'''
+
+
+def test_random_faults_change_what_runs_and_nothing_else() -> None:
+    found = {(fault.line, fault.kind, fault.old, fault.new) for fault in faults("one.py", TEXT)}
+    assert found == {
+        (4, "a sign left out", "-", ""), (4, "one more", "2", "3"), (4, "one less", "2", "1"),
+        (6, "comparison", "<", "<="), (6, "and and or", "and", "or"), (6, "a not left out", "not ", ""),
+        (6, "arguments in another order", "x, y", "y, x"), (8, "comparison", "is not", "is"),
+        (8, "one more", "1", "2"), (8, "one less", "1", "0"), (8, "another sign", "+", "-"),
+    }  # fmt: skip
+    (sum_,) = [fault for fault in faults("one.py", TEXT) if fault.kind == "another sign"]
+    assert sum_.applied(TEXT).splitlines()[7] == "    return é if x is not None else x[1:] - y"
+
+
+@pytest.mark.slow
+def test_random_faults_are_those_of_the_seed_and_have_tests() -> None:
+    first = drawn(12, 0)
+    assert first == drawn(12, 0)
+    assert first != drawn(12, 1)
+    for fault in first:
+        assert (SOURCE / fault.file).read_text()[fault.start : fault.end] == fault.old
+        assert len(noticing(fault)) > 1
+
+
+def test_every_room_has_tests() -> None:
+    rooms = {room_of(str(path.relative_to(SOURCE))) for path in SOURCE.rglob("*.py")}
+    assert rooms - {""} <= {room for room, tests in TESTS.items() if tests}
+    for tests in TESTS.values():
+        assert any((ROOT / test).exists() for test in tests) or not tests
