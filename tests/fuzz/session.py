@@ -21,6 +21,8 @@ from tests.fuzz.reduce import reduced
 
 COMPILED_EVERY = 50
 """How many eager programs are run for one that is compiled."""
+PROGRESS_EVERY = 1000
+"""After how many eager programs a line says how many there were."""
 DEVICES_EVERY = 4
 """How many of the compiled programs there are for one over eight devices."""
 
@@ -158,6 +160,8 @@ def run(session: Session, chosen: argparse.Namespace) -> None:
     while time.monotonic() < end and len(session.found) < chosen.most:
         if session.eager < eager:
             session.eager_program(chosen.first + session.eager)
+            if session.eager % PROGRESS_EVERY == 0:
+                print(f"{session.eager} eager and {session.compiled} compiled programs", flush=True)
         if session.compiled < compiled and (session.eager >= eager or session.eager % COMPILED_EVERY == 0):
             session.compiled_program(session.compiled)
         if session.eager >= eager and session.compiled >= compiled:

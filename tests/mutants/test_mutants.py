@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mutants import MUTANTS, ROOT, Mutant
-from random_faults import SOURCE, TESTS, drawn, faults, room_of, noticing
+from random_faults import SOURCE, TESTS, drawn, faults, noticing, room_of
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
