@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.core.errors import ArgumentError
+from pullback.core.dtypes import float0
+from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.derivatives.jets import check_order, taylor
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -43,7 +44,7 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
     Raises:
       ArgumentError: ``order`` is no integer from 0 on, or ``fun`` does not return an array (a TypeError and
         ValueError).
-      NotDifferentiableError: ``x`` has integers or booleans (a TypeError).
+      NotDifferentiableError: ``x`` or the result has integers or booleans (a TypeError).
 
     Source: A. Griewank, J. Utke and A. Walther, Evaluating higher derivative tensors by forward propagation of
     univariate Taylor series, Mathematics of Computation 69 (2000).
@@ -67,6 +68,11 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
             raise ArgumentError(
                 f"derivative_tensor: {name_of(fun)} must return an array, got a {type(out).__name__}"
             )  # fmt: skip
+        if out.dtype == float0:
+            raise NotDifferentiableError(
+                f"derivative_tensor needs real or complex outputs, but {name_of(fun)} has an output of integers or "
+                "booleans. Convert it to a float."
+            )
         return out
 
     derivatives = vmap(along, chunk_size=chunk_size)(lines)
