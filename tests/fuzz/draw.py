@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import pullback.numpy as jnp
 from pullback.core.array import ArrayImpl
 from tests.fuzz import operations, rows, transformations
 from tests.fuzz.compiler import NeedsCompiler
@@ -95,6 +96,17 @@ def accepted(value: Any) -> bool:
         largest = np.abs(x).max()
         return bool(largest <= BOUND)  # not if it is NaN
     return kind == "b" or bool(np.abs(x.astype(np.int64)).max() <= 2**20)
+
+
+GIVEN: dict[str, Callable[[Any, Any], Any]] = {
+    "x": lambda x, c: x,
+    "c": lambda x, c: c,
+    "0": lambda x, c: x[0],
+    "1": lambda x, c: c[0],
+    "l": lambda x, c: x[..., 0],
+    "k": lambda x, c: jnp.asarray(1),
+}
+"""What a body is given, of the operands."""
 
 
 class Writer:
@@ -257,8 +269,6 @@ class Writer:
         bodies = []
         for given in entry.bodies:
             args = self._given(given, i, j, bodies)
-            if args is None:
-                return None
             body = Writer(self.rng, args, within, self.options, self.record).body()
             if body is None:
                 return None
@@ -283,7 +293,7 @@ class Writer:
             (lambda x: x.ndim > 0 and len(x) <= 4 and x.shape[-1] <= 4) if 0 in entry.rows else lambda x: True
         )
 
-    def _given(self, given: str, i: int, j: int, bodies: list[Program]) -> list[Any] | None:
+    def _given(self, given: str, i: int, j: int, bodies: list[Program]) -> list[Any]:
         """The values at which a body is written."""
         x, c = self.values[i], self.values[j]
         args = []
@@ -291,16 +301,8 @@ class Writer:
             if letter == "b":  # what the body before it returns, at its first arguments
                 args.append(self._result(bodies[-1], i, j))
             else:
-                args.append(
-                    {"x": x, "c": c}.get(letter)
-                    if letter in "xc"
-                    else c[0]
-                    if letter == "1"
-                    else x[..., 0]
-                    if letter == "l"
-                    else x[0]
-                )
-        return None if any(a is None for a in args) else args
+                args.append(GIVEN[letter](x, c))
+        return args
 
     def _result(self, body: Program, i: int, j: int) -> Any:
         return call(body, DOUBLE, self.values[i][0], self.values[j])

@@ -35,9 +35,9 @@ DTYPES = {
 """In single and in double precision."""
 
 FACE = (
-    "P", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "jacfwd", "jacrev", "jit", "jvp", "lax",
-    "linearize", "make_mesh", "new_ref", "nn", "ops", "image", "scipy", "shard_map", "tree", "value_and_grad",
-    "vjp", "vmap",
+    "P", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "image", "jacfwd", "jacrev", "jit", "jvp", "lax",
+    "linear_transpose", "linearize", "make_mesh", "masked_zeros", "new_ref", "nn", "ops", "scipy", "shard_map", "tree",
+    "value_and_grad", "vjp", "vmap",
 )  # fmt: skip
 DERIVATIVES = (
     "derivative_tensor", "forward_laplacian", "hvp", "jet", "jvp_from_vjp", "laplacian", "preaccumulate",

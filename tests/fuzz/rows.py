@@ -33,10 +33,11 @@ LEFT_OUT = (
     "random_", "threefry", "philox", "rng_", "adapted", "undetermined", "convert_element_type", "bitcast",
     "nextafter", "numpy.nextafter", "numpy.frexp", "numpy.spacing", "numpy.view", "numpy.astype", "numpy.empty",
     "numpy.finfo", "numpy.isdtype", "numpy.lexsort", "numpy.geomspace", "numpy.issubdtype", "reduce_precision",
-    "lax.reduce_precision", "stop_gradient", "lax.bitcast", "lu_pivots", "eig(", "numpy.linalg.eig(", "schur",
+    "lax.reduce_precision", "stop_gradient", "lax.bitcast", "lu_pivots", "singular_basis",
+    "eigenbasis", "eig(", "numpy.linalg.eig(", "schur",
     "scipy.linalg.schur", "scipy.linalg.rsf2csf",
 )  # fmt: skip
-"""What is random, or has results or derivatives that rounding decides, or that no difference shows."""
+"""What is random, takes operands that have to fit each other, or has results or derivatives that rounding decides."""
 
 
 class Row(NamedTuple):

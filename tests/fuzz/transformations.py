@@ -17,7 +17,8 @@ class Entry(NamedTuple):
       kind: what is counted.
       text: the expression.
       plain: what it has to be equal to.
-      bodies: what each body is given: "x", "c" for the operands, "0" and "1" for their first rows, "k" for a number.
+      bodies: what each body is given: "x", "c" for the operands, "0" and "1" for their first rows, "l" for the first row
+        along the last axis, "k" for a number, "b" for what the body before returns.
       active: whether ``_0`` has to be a small array of real inexact numbers, which is differentiated.
       cost: how often the plain expression runs a body of one operation, by the number n of elements of ``_0``: "1", "n", "nn", "nnn".
       forward: whether the body needs forward mode.
@@ -75,6 +76,10 @@ CONTROL = [
         "while_loop", "lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, like(f0(s[1], _1), s[1])), (0, strong(_0)))[1]",
         "repeated(lambda k, x: like(f0(x, _1), x), strong(_0), 2)", cost="3", no_reverse=True,
     ),
+    Entry(
+        "fori_loop of any length", "lax.fori_loop(0, choice(_1, 3), lambda k, x: like(f0(x, k), x), strong(_0))",
+        "repeated(lambda k, x: like(f0(x, jnp.asarray(k)), x), strong(_0), int(choice(_1, 3)))", bodies=("xk",), cost="3", no_reverse=True,
+    ),
     *(
         Entry(
             "scan", f"lax.scan(lambda c, x: (like(f0(c, x), c), f1(c, x)), strong(_0), _1{options})[{which}]",
@@ -87,6 +92,10 @@ CONTROL = [
     Entry(
         "map", "lax.map(lambda x: f0(x, _1), _0, batch_size=2)", "mapped(lambda x: f0(x, _1), (0,), 0, _0)",
         bodies=("0c",), cost="3", rows=(0,),
+    ),
+    Entry(
+        "custom_linear_solve", "solved(spread(_0, (3, 3), -1, 1, float32) / 4 + jnp.eye(3, dtype=float32), spread(_1, (3,), -1, 1, float32))",
+        "jnp.linalg.solve(spread(_0, (3, 3), -1, 1, float32) / 4 + jnp.eye(3, dtype=float32), spread(_1, (3,), -1, 1, float32))", bodies=(),
     ),
     *(
         Entry(
@@ -132,6 +141,11 @@ FIRST = [
     ),
     Entry("jacfwd", f"jacfwd({REAL})(_0)", f"jacobian_rows({REAL}, _0)", active=True, cost="n", forward=True),
     Entry("jacrev", f"jacrev({REAL})(_0)", f"jacobian_columns({REAL}, _0)", active=True, cost="n", reverse=True),
+    Entry(
+        "linear_transpose", f"linear_transpose(linearize({REAL}, _0)[1], _0)(like(_1, real(f0(_0, _1))))[0]",
+        f"product_by_columns({REAL}, _0, like(_1, real(f0(_0, _1))))", active=True, cost="n", reverse=True, forward=True,
+    ),
+    Entry("masked_zeros", f"masked_gradient({TOTAL}, _0)", f"gradient({TOTAL}, _0)", active=True, cost="n", reverse=True),
     Entry(
         "sparse_jacobian", f"sparse_jacobian({REAL})(_0).todense().ravel()", f"jacobian_columns({REAL}, _0).ravel()", active=True, cost="n",
         forward=True, reverse=True,

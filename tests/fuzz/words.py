@@ -12,7 +12,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 import pullback.primitives
-from pullback import custom_jvp, custom_vjp, jvp, lax, new_ref, tree, vjp, vmap
+from pullback import custom_jvp, custom_vjp, grad, jvp, lax, masked_zeros, new_ref, tree, vjp, vmap
 from pullback.custom_batching import custom_vmap
 
 
@@ -128,6 +128,17 @@ def by_reference(f, x, c):
 
     lax.fori_loop(0, 2, step, 0)
     return r[...]
+
+
+def masked_gradient(f, x):
+    with masked_zeros():
+        return grad(f)(x)
+
+
+def solved(a, b):
+    """The solution of a x = b, by a function that is told how a and its transpose are inverted."""
+    inverse = lambda transposed: lambda product, b: jnp.linalg.solve(a.T if transposed else a, b)
+    return lax.custom_linear_solve(lambda x: a @ x, b, inverse(False), inverse(True))
 
 
 # Plain means --------------------------------------------------------------------------------------------------------
