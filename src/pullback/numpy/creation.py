@@ -1049,11 +1049,12 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     """
     shape = shape_tuple(tuple(dimensions), "indices")
     target = dtypes.requested_dtype(dtype or int, "indices")
+    if state.trace.eager or not shape:
+        found = np.indices(shape, target, sparse=sparse)
+        return tuple(map(ArrayImpl, found)) if sparse else made(ArrayImpl(found))
     if sparse:
         each = [tuple(n if i == axis else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
         return tuple(slicing.iota(target, sizes, axis) for axis, sizes in enumerate(each))
-    if state.trace.eager or not shape:
-        return made(ArrayImpl(np.indices(shape, target)))
     parts = [shapes.expand_dims(slicing.iota(target, shape, axis), (0,)) for axis in range(len(shape))]
     return slicing.concatenate(parts, 0)
 

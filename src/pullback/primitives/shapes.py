@@ -47,6 +47,11 @@ def _broadcast_host(x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any
         for n, d in zip(x.shape, broadcast_dimensions, strict=True):
             have[d] = n
         x = x.reshape(have)
+    return repeated(x, shape)
+
+
+def repeated(x: Any, shape: Shape) -> np.ndarray[Any, Any]:
+    """An array of NumPy's, broadcast to a shape."""
     if math.prod(shape) <= _SMALL:
         out = np.empty(shape, x.dtype)
         out[...] = x

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.array import ArrayImpl
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
@@ -398,6 +399,8 @@ def _rev_batch(axis: MappedAxis, args: Any, dims: Any, *, dimensions: Shape) -> 
 
 def iota(dtype: Any, shape: Shape, dimension: int) -> Any:
     """0, 1, 2, ... along one axis."""
+    if state.trace.quick:
+        return ArrayImpl(_iota_host(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension))
     return iota_p.bind(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension)
 
 
@@ -408,7 +411,10 @@ iota_p = Primitive("iota", keeps_weak_type=False)
 def _iota_host(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
     n = shape[dimension]
     line = np.arange(n, dtype=np.int64 if dtype.kind in "Vc" else dtype).astype(dtype, copy=False)
-    return np.broadcast_to(line.reshape([n if i == dimension else 1 for i in range(len(shape))]), shape)
+    if len(shape) == 1:
+        return line
+    line = line.reshape([n if i == dimension else 1 for i in range(len(shape))])
+    return line if line.shape == shape else shapes.repeated(line, shape)
 
 
 @iota_p.abstract_eval

@@ -99,8 +99,8 @@ def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
     """The forward pass as it is run eager, and the variables in it that are kept."""
     trace = _RecordTrace(state.trace, fun, "saved_residuals")
-    inputs = [_RecordTracer(trace, Var(abstractify(x)), None, x) for x in arrays]
-    trace.invars = [x.variable for x in inputs]
+    trace.invars = [Var(abstractify(x)) for x in arrays]
+    inputs = [_RecordTracer(trace, v, None, x) for v, x in zip(trace.invars, arrays, strict=True)]
     state.trace = trace
     try:
         _, program = linearize_flat(fun, run, inputs)

@@ -163,7 +163,7 @@ class StageTrace(Trace):
 
 def _converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl:
     """The number of a literal in another dtype, of which the program has a literal too."""
-    value = literal.val._value if isinstance(literal.val, Array) else literal.aval.dtype.type(literal.val)
+    value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.aval.dtype.type(literal.val)
     return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
 
 
