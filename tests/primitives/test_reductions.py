@@ -354,6 +354,7 @@ def test_compiled_sums_of_products_beside_their_factors(shape: tuple[int, int]) 
         lambda x, v: x - pnp.sum(v * x, axis=1, keepdims=True),
         lambda x, v: x - pnp.sum(pnp.broadcast_to(v, x.shape) * pnp.exp(x), axis=1, keepdims=True),
         lambda x, v: v + pnp.mean(pnp.sin(v) * x, axis=1, keepdims=True),
+        lambda x, v: x - pnp.sum(pnp.exp(pnp.broadcast_to(v, x.shape)) * x, axis=1, keepdims=True),
         lambda x, v: x - pullback.vmap(lambda row: pnp.sum(v * row))(x)[:, None],
     ):
         same(pullback.jit(f)(x, v), f(as_array(x), as_array(v)), rtol=1e-4, atol=1e-3)

@@ -217,7 +217,7 @@ class Builder:
         self.hoisted: dict[int, tuple[Any, Value]] = {}
         self.sizes: dict[Variable, Value] = {}
         self.elements: dict[Value, Any] = {}  # what each constant was written from
-        self.repeated: set[Value] = set()  # what was broadcast
+        self.repeated: set[Value] = set()  # what was broadcast, and functions of its elements
         self.count = 0
 
     @property
@@ -265,7 +265,10 @@ class Builder:
         out = f"%{self.count}"
         names = ", ".join(map(_name_of, operands))
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
-        return Value(out, x.shape, x.dtype)
+        value = Value(out, x.shape, x.dtype)
+        if x in self.repeated and self.repeated.issuperset(operands):
+            self.repeated.add(value)
+        return value
 
     def divide(self, x: Value, y: Value, shape: Shape) -> Value:
         """The quotient of two values that broadcast to a shape.

@@ -1050,7 +1050,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     shape = shape_tuple(tuple(dimensions), "indices")
     target = dtypes.requested_dtype(dtype or int, "indices")
     if state.trace.eager or not shape:
-        found = np.indices(shape, target, sparse=sparse)
+        found: Any = np.indices(shape, target, sparse=True) if sparse else np.indices(shape, target)
         return tuple(map(ArrayImpl, found)) if sparse else made(ArrayImpl(found))
     if sparse:
         each = [tuple(n if i == axis else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
