@@ -28,7 +28,7 @@ from pullback import (
     tree,
     vmap,
 )
-from pullback.core.array import ArrayImpl
+from pullback.core.array import ArrayImpl, typeof
 from pullback.core.errors import (
     ConcretizationTypeError,
     ShapeError,
@@ -38,6 +38,7 @@ from pullback.core.errors import (
 )
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.trace import Tracer
+from pullback.interpreters import partial_eval
 
 VECTOR = np.arange(3, dtype=np.float32)
 
@@ -166,6 +167,13 @@ def test_it_is_computed_where_that_is_asked_for() -> None:
             return x * int(jnp.arange(3).sum())
 
     assert float(jit(f)(2.0)) == 6
+
+
+def test_it_is_known_where_only_inputs_are_not() -> None:
+    function = lambda x: [x, *tree.leaves([make() for make in MAKERS.values()])]
+    _, (x, *others), _ = partial_eval.trace_to_jaxpr_nounits(function, [partial_eval.PartialVal.unknown(typeof(1.0))])
+    assert not x.is_known()
+    assert all(type(value.get_known()) is ArrayImpl for value in others)
 
 
 def test_python_may_not_look_at_it_in_a_program() -> None:
