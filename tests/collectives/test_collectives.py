@@ -483,7 +483,7 @@ def test_the_checker_knows_the_sizes_of_axes_in_scope():
         vmap(lambda x: check_jaxpr(closed) or x, axis_name="i")(np.zeros(2))
 
 
-@pytest.mark.parametrize("outer, inner", [(2, 1), (1, 2), (3, 2)])
+@pytest.mark.parametrize(("outer", "inner"), [(2, 1), (1, 2), (3, 2)])
 def test_an_inner_axis_of_the_same_name_leaves_programs_their_own(outer, inner):
     """What a loop closes over varies along the outer axis, which the inner one hides."""
 

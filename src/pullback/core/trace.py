@@ -1,3 +1,4 @@
+# long: because the current trace, the traces at the bottom and the switches that choose these are one state
 """Primitives, traces and tracers: who interprets an operation, and the interpreter that computes it."""
 
 from __future__ import annotations

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import pullback.numpy as pnp
-from pullback import lax, random
+from pullback import random
 from pullback.backends.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, shape_tuple
+from pullback.primitives import elementwise as ops
 
 
 class Initializer(Protocol):
@@ -182,7 +183,7 @@ def _in_a_disk(key: Any, shape: Any, dtype: Any, square: Callable[[Any], Any]) -
     real = dtypes.to_real(dtype)
     angle = 2 * math.pi * random.uniform(turns, shape, real)
     modulus = pnp.sqrt(square(random.uniform(radii, shape, real)))
-    return lax.complex(modulus * pnp.cos(angle), modulus * pnp.sin(angle))
+    return ops.complex(modulus * pnp.cos(angle), modulus * pnp.sin(angle))
 
 
 _DISTRIBUTIONS = {"truncated_normal": _truncated, "normal": _normal, "uniform": _uniform}

@@ -67,10 +67,8 @@ def multivariate_normal(
     >>> print(random.multivariate_normal(random.key(0), mean, cov).round(3))
     [-1.11   1.494]
     """
-    if dtype is None:
-        parameters = (operand(f"multivariate_normal: {what}", x) for what, x in (("mean", mean), ("cov", cov)))
-        dtype = dtypes.to_real(dtypes.to_inexact(dtypes.common_dtype(*parameters)))
-    words, found = words_of("multivariate_normal", key), float_dtype("multivariate_normal", dtype)
+    words = words_of("multivariate_normal", key)
+    found = float_dtype("multivariate_normal", _common_float(mean, cov) if dtype is None else dtype)
     if method not in _METHODS:
         raise ArgumentError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}, got {method!r}")
     mean = parameter("multivariate_normal", "mean", mean, found)
@@ -91,6 +89,11 @@ def multivariate_normal(
     return constrained(
         ops.add(mean, ops.convert_element_type(product, found)), out_sharding, "random.multivariate_normal"
     )
+
+
+def _common_float(mean: Any, cov: Any) -> Any:
+    parameters = (operand(f"multivariate_normal: {what}", x) for what, x in (("mean", mean), ("cov", cov)))
+    return dtypes.to_real(dtypes.to_inexact(dtypes.common_dtype(*parameters)))
 
 
 def _factor(cov: Any, method: str) -> Any:
