@@ -336,11 +336,11 @@ def test_updates_keep_the_type_of_the_array() -> None:
     ):
         for out in both(update, pnp.asarray(2.0)):
             assert out.weak_type
-        for out in both(update, np.float32(2)):
+        for out in both(update, pnp.float32(2)):
             assert not out.weak_type
-    for out in both(lambda x: x.at[0].set(2**32 - 1), np.zeros(2, np.uint32)):
+    for out in both(lambda x: x.at[0].set(2**32 - 1), pnp.zeros(2, np.uint32)):
         assert out.tolist() == [2**32 - 1, 0]
-    for out in both(lambda x: x.at[0].add(2**32 - 1), np.ones(2, np.uint32)):
+    for out in both(lambda x: x.at[0].add(2**32 - 1), pnp.ones(2, np.uint32)):
         assert out.tolist() == [0, 1]
 
 

@@ -53,11 +53,6 @@ HALF = np.eye(2, dtype="float16")
             ShapeError,
             r"three diagonals .* got shapes \(3,\), \(2,\), \(3,\) and \(3, 1\)",
         ),
-        (
-            lambda: LINALG.tridiagonal_solve(*[jnp.ones(3)] * 3, jnp.ones((3, 1)), perturb_singular=True),
-            UnsupportedArgumentError,
-            "perturb_singular is not supported; add",
-        ),
         (lambda: LINALG.householder_product(jnp.ones((2, 3)), jnp.ones(2)), ShapeError, "no more columns than rows"),
         (lambda: LINALG.householder_product(jnp.ones((3, 2)), jnp.ones(3)), ShapeError, r"at most 2 factors.* \(3,\)"),
         (lambda: LINALG.ormqr(jnp.ones((3, 2)), jnp.ones(2), jnp.ones((2, 2))), ShapeError, r"3 rows .* \(2, 2\)"),

@@ -22,6 +22,7 @@ from pullback.primitives.schur import hessenberg_p, schur_p, tridiagonal_p
 from pullback.primitives.slicing import pad, slice_in_dim
 from pullback.primitives.svd import polar_p, svd_p
 from pullback.primitives.tridiagonal import cholesky_update_p, tridiagonal_solve_p
+from pullback.transforms.derivatives.tracing import eval_shape
 
 
 class EigImplementation(enum.Enum):
@@ -548,15 +549,15 @@ def tridiagonal_solve(
       d: the diagonal of A, (..., n).
       du: the diagonal above, (..., n); its last element is not read.
       b: the matrices B, (..., n, k).
-      perturb_singular: to move a singular matrix a little is not supported.
+      perturb_singular: whether to move pivots that are too small by a rounding error of the largest, so that the result
+        is finite where A is singular, as for eigenvectors by inverse iteration.
 
     Returns:
-      X, of the shape and dtype of ``b``; it is NaN where A is singular.
+      X, of the shape and dtype of ``b``; it is NaN where A is singular, unless ``perturb_singular``.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: another dtype than float32, float64, complex64 or complex128, or several (a TypeError).
-      UnsupportedArgumentError: ``perturb_singular`` (a NotImplementedError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -565,12 +566,13 @@ def tridiagonal_solve(
     [[1.]
      [1.]]
     """
+    operands = [array_operand("linalg.tridiagonal_solve", x) for x in (dl, d, du, b)]
     if perturb_singular:
-        raise UnsupportedArgumentError(
-            "linalg.tridiagonal_solve: perturb_singular is not supported; add a small number to the diagonal d where "
-            "the matrix is singular"
-        )
-    return bind(tridiagonal_solve_p, *[array_operand("linalg.tridiagonal_solve", x) for x in (dl, d, du, b)])
+        from pullback.lax import perturbed_tridiagonal
+
+        eval_shape(lambda *xs: bind(tridiagonal_solve_p, *xs), *operands)  # which checks them
+        return perturbed_tridiagonal.solve(*operands) if operands[3].aval.size else operands[3]
+    return bind(tridiagonal_solve_p, *operands)
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
