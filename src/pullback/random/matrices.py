@@ -67,8 +67,8 @@ def multivariate_normal(
     >>> print(random.multivariate_normal(random.key(0), mean, cov).round(3))
     [-1.11   1.494]
     """
-    words = words_of("multivariate_normal", key)
-    found = float_dtype("multivariate_normal", _common_float(mean, cov) if dtype is None else dtype)
+    dtype = _common_float(mean, cov) if dtype is None else dtype
+    words, found = words_of("multivariate_normal", key), float_dtype("multivariate_normal", dtype)
     if method not in _METHODS:
         raise ArgumentError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}, got {method!r}")
     mean = parameter("multivariate_normal", "mean", mean, found)
@@ -86,9 +86,8 @@ def multivariate_normal(
     factor = _factor(ops.convert_element_type(cov, wide), method)
     noise = ops.convert_element_type(normal_of_key(words, (*size, n), found), wide)
     product = einsum("...ij,...j->...i", factor, noise)
-    return constrained(
-        ops.add(mean, ops.convert_element_type(product, found)), out_sharding, "random.multivariate_normal"
-    )
+    vectors = ops.add(mean, ops.convert_element_type(product, found))
+    return constrained(vectors, out_sharding, "random.multivariate_normal")
 
 
 def _common_float(mean: Any, cov: Any) -> Any:
