@@ -677,7 +677,7 @@ def common_dtype(*args: Any) -> DType:
 @_by_dtype
 def _of_a_byte_or_more(dtype: DType) -> DType:
     if dtype.name in _SMALL_FLOATS:
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype("bfloat16")
     return np.dtype(f"{'u' * is_unsigned(dtype)}int8") if dtype.name in _SMALL_INTEGERS else dtype
 
 

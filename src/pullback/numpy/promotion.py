@@ -78,7 +78,7 @@ def inexact_operand(name: str, x: Any) -> Array:
     return x if dtypes.is_inexact(dtype) else convert_element_type(x, dtypes.to_inexact(dtype), x.weak_type)
 
 
-def inexact_operands(name: str, *xs: Any) -> list[Any]:
+def inexact_operands(name: str, *xs: Any) -> list[Array]:
     """Operands as arrays of their common dtype of floats or complex numbers.
 
     Each is converted once: a common dtype of integers between the two would wrap what it does not hold (uint32 beside
