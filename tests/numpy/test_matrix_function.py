@@ -165,6 +165,27 @@ def test_what_the_function_closes_over() -> None:
                 close(jacfwd(jacfwd(of_rate, i), j)(a, c), wanted, 1e-13)
 
 
+def test_two_arrays_that_the_function_closes_over() -> None:
+    """A number and a vector, whose second derivatives by each other are not symmetric in their places."""
+
+    def f(a: Any, c: Any, s: Any) -> Any:
+        return jnp.sum(
+            jnp.linalg.matrix_function(lambda w: jnp.exp(c * w) * s[0] + s[1] ** 2 * c * w**3, hermitian(a)) * K
+        )
+
+    def same(a: Any, c: Any, s: Any) -> Any:
+        a = hermitian(a)
+        return jnp.sum((expm(c * a) * s[0] + s[1] ** 2 * c * a @ a @ a) * K)
+
+    point = with_gap(1e-8), 0.7, np.array([0.4, 1.3])
+    with enable_x64():
+        for i in range(3):
+            for j in range(3):
+                wanted = jacrev(jacrev(same, i), j)(*point)
+                for second in (jacrev(jacrev(f, i), j), jacfwd(jacrev(f, i), j), jit(jacrev(jacfwd(f, i), j))):
+                    close(second(*point), wanted, 1e-12)
+
+
 def test_higher_derivatives_by_what_the_function_closes_over() -> None:
     def third(f: Function) -> Any:
         of_gradients = lambda a, c: grad(lambda a, c: grad(f, 1)(a, c) ** 2 + f(a, c), (0, 1))(a, c)
