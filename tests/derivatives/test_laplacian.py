@@ -296,6 +296,16 @@ def test_of_what_is_affine(name: str) -> None:
     assert_close(jit(laplacian(f))(X), found.laplacian)
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_of_nothing(shape: tuple[int, ...]) -> None:
+    x = jnp.zeros(shape)
+    for f in (jnp.sin, jnp.sum, lambda x: jnp.ones(3), lambda x: x @ jnp.ones((shape[-1], 4))):
+        for found in (forward_laplacian(f)(x), forward_laplacian(f, weights=jnp.ones(shape))(x)):
+            assert_close(found.value, f(x))
+            assert_close(found.jacobian, jacfwd(f)(x))
+            assert_close(found.laplacian, jnp.zeros_like(f(x)))
+
+
 def test_of_a_product_within_a_coefficient() -> None:
     """Sums of products, which Taylor mode makes, are linear in one factor of each product."""
     f = lambda x: jet(lambda x, y: x * y + jnp.sin(x), (x[0], x[1]), ([x[2], x[0]], [x[1], x[2]]))[1][1]

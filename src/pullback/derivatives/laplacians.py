@@ -115,7 +115,7 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
         count = sum(x.size for x in primals)
         point = unflatten_arguments(options, flat.in_tree, primals)
         directions = Directions(count, None if weights is None else _weights(name, weights, point, primals))
-        if len(primals) == 1 and primals[0].shape:
+        if len(primals) == 1 and primals[0].shape and count:
             operands = [Carried(primals[0], _identity(primals[0]))]
         else:
             operands = list(map(Carried, primals, standard_basis(primals, 0, count)))
