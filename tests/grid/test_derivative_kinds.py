@@ -72,11 +72,12 @@ def differences(case: Case) -> None:
     at = lambda h: vector(case(*[as_array(np.asarray(a + h * t)) for a, t in zip(x, v, strict=True)]))
     here = vector(case.results)
     finite = np.isfinite(here)
-    first = [(at(h) - at(-h)) / (2 * h) for h in (1e-3, 5e-4)]
+    with np.errstate(invalid="ignore"):  # of results that are infinite
+        first = [(at(h) - at(-h)) / (2 * h) for h in (1e-3, 5e-4)]
+        second = [(at(h) - 2 * here + at(-h)) / h**2 for h in (2e-3, 1e-3)]
     flat = vector(v)
     close((case.jacobian @ flat)[finite], (4 * first[1] - first[0])[finite] / 3, 1e-6)
     if case.second:
-        second = [(at(h) - 2 * here + at(-h)) / h**2 for h in (2e-3, 1e-3)]
         close((case.second_derivatives @ flat @ flat)[finite], (4 * second[1] - second[0])[finite] / 3, 1e-4)
 
 

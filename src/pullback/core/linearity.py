@@ -58,13 +58,13 @@ def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params:
     joint: Sequence[int] | None
     if rule is not None:
         joint = rule(moving, count, **params)
-    elif primitive.linear_in == "each":
-        joint = moving if len(moving) == 1 else None
     elif primitive.linear_in is None:
         joint = range(count)
+    elif primitive.linear_in == "each":
+        joint = moving if len(moving) == 1 else None
     else:
         joint = primitive.linear_in  # type: ignore[assignment]
-    if joint is None or any(i not in joint for i in moving):
+    if joint is None or not set(moving).issubset(joint):
         return None
     without = homogeneous.of(primitive)
     return LinearPart(joint, params if without is None else without(**params))
