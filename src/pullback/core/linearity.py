@@ -64,7 +64,7 @@ def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params:
         joint = moving if len(moving) == 1 else None
     else:
         joint = primitive.linear_in  # type: ignore[assignment]
-    if joint is None or not set(moving).issubset(joint):
+    if joint is None or not all(map(joint.__contains__, moving)):
         return None
     without = homogeneous.of(primitive)
     return LinearPart(joint, params if without is None else without(**params))
