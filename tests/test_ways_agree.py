@@ -109,6 +109,7 @@ UNDETERMINED = {
     "numpy.linalg.lstsq": "the residual of equations that are solved is what rounding leaves",
     "numpy.polydiv": "so is a remainder of zero, and what a leading zero divides",
     "numpy.polyfit": "so is a coefficient of zero",
+    "scipy.linalg.expm_frechet": "of 4,000,000,000 it is infinite or NaN",
 }
 """Functions of which results are not determined to rounding."""
 

@@ -97,7 +97,7 @@ def histogram(
     """
     if weights is None:
         x = inexact_operand("histogram", a)
-        w = shapes.full(x.shape, 1, x.dtype)
+        w: Any = shapes.full(x.shape, 1, x.dtype)
     else:
         x, w = inexact_operands("histogram", a, weights)
         if w.shape != x.shape:
