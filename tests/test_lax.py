@@ -69,10 +69,26 @@ def test_elementwise(name: str, operands: Any, reference: Callable[..., Any]) ->
     assert function.__doc__
 
 
-def test_a_number_beside_an_array_takes_its_dtype() -> None:
-    for x in (jnp.ones(3, "bfloat16"), jnp.ones(3, "float16")):
-        assert lax.add(x, 2.0).dtype == lax.mul(2, x).dtype == x.dtype
-        assert make_jaxpr(lambda x: lax.add(x, 2.0))(x).out_avals[0].dtype == x.dtype
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
+def test_a_number_beside_an_array_has_its_own_dtype(wrap: Any) -> None:
+    numbers = {"bool": True, "int32": 1, "float32": 1.0, "complex64": 1j}
+    for dtype in ("bfloat16", "float16", "float32", "complex64", "int8", "uint8", "int32"):
+        x = jnp.ones(3, dtype)
+        for own, number in numbers.items():
+            for call in (lambda x, n=number: lax.add(x, n), lambda x, n=number: lax.mul(n, x)):
+                if own == dtype:
+                    assert wrap(call)(x).dtype == dtype
+                else:
+                    with pytest.raises(TypeError, match="takes operands of one dtype"):
+                        wrap(call)(x)
+    x = jnp.ones(3)
+    for refused in (lambda: lax.lt(x, 0), lambda: lax.clamp(0, x, 1), lambda: lax.pad(x, 0, [(1, 1, 0)])):
+        with pytest.raises(TypeError, match="dtype"):
+            refused()
+
+
+def test_a_number_beside_an_array_of_its_dtype() -> None:
+    assert make_jaxpr(lambda x: lax.add(x, 2.0))(jnp.ones(3)).out_avals[0].dtype == np.float32
     assert lax.add(1, 2).weak_type
     assert lax.add(jnp.float32(1), jnp.ones(2)).shape == (2,)
     assert lax.clamp(0.0, jnp.asarray(X), 1.0).tolist() == np.clip(X, 0, 1).tolist()

@@ -186,7 +186,7 @@ def reciprocal(x: ArrayLike) -> Array:
     >>> print(lax.reciprocal(4.0))
     0.25
     """
-    return bind(ops.div_p, *operands("reciprocal", (1, array_operand("reciprocal", x))))
+    return bind(ops.div_p, 1, array_operand("reciprocal", x))
 
 
 def conj(x: ArrayLike) -> Array:

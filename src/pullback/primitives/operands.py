@@ -44,12 +44,8 @@ def operands(name: str, xs: Sequence[Any]) -> list[Any]:
 
 
 def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
-    """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
-    if dtype is None:
-        return False
-    if dtypes.is_inexact(dtype):
-        return kind is not complex or dtypes.is_complex(dtype)
-    return kind is bool or (kind is int and dtypes.is_integer(dtype))
+    """Whether a Python number of this type is of an array's dtype: as JAX's, these functions promote nothing."""
+    return dtype is not None and dtypes.scalar_dtype(kind) == dtype
 
 
 def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
