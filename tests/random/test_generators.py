@@ -169,7 +169,16 @@ def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["threefry2x32", "rbg", "unsafe_rbg"])
-def test_a_generator_is_asked_for_by_its_name_or_by_the_dtype_of_its_keys(name: str) -> None:
-    keys = random.key(3, impl=name)
-    assert random.key(3, dtype=name).dtype == random.key(3, impl=keys.dtype).dtype == keys.dtype
-    assert random.wrap_key_data(random.key_data(keys), impl=keys.dtype).dtype == keys.dtype
+def test_a_generator_by_the_dtype_of_its_keys_or_its_name(name):
+    key = random.key(3, impl=name)
+    same = [
+        random.key(3, impl=key.dtype), random.key(3, dtype=name), random.key(3, dtype=key.dtype),
+        random.wrap_key_data(random.key_data(key), impl=key.dtype),
+    ]  # fmt: skip
+    for other in same:
+        assert other.dtype == key.dtype
+        np.testing.assert_array_equal(random.key_data(other), random.key_data(key))
+    with pytest.raises(ValueError, match="there is no random generator dtype"):
+        random.key(0, impl=np.dtype("float32"))
+    with pytest.raises(ValueError, match="there is no random generator 'mine'"):
+        random.key(0, dtype="mine")

@@ -661,3 +661,25 @@ def test_calls_of_programs_with_captured_arrays() -> None:
     b.delete()
     with pytest.raises(errors.DeletedArrayError):
         f(x)
+
+
+def test_what_the_steps_say_of_the_arguments() -> None:
+    f = jit(lambda x, y, n: {"a": (x["b"] + y) * n, "c": y + n}, static_argnums=2, donate_argnums=1)
+    given = {"b": jnp.ones((2, 3))}, jnp.ones(3, "int32"), 4
+    traced = f.trace(*given)
+    (x, y), named = traced.args_info
+    assert (x["b"].shape, x["b"].dtype, x["b"].donated) == ((2, 3), np.float32, False)
+    assert (y.shape, y.dtype, y.donated, named) == ((3,), np.int32, True, {})
+    lowered = traced.lower(lowering_platforms=("cpu",))
+    compiled = traced.lower().compile()
+    for step in (lowered, compiled):
+        assert step.args_info == traced.args_info
+        assert step.in_tree == traced.in_tree == pullback.tree.structure((({"b": 0}, 0), {}))
+        assert [a.shape for a in pullback.tree.leaves(step.in_avals)] == [(2, 3), (3,)]
+        assert step.donate_argnums == (1,)
+    with pytest.raises(NotImplementedError, match=r"lowering_platforms can be \['cpu'\] alone, got \('cuda',\)"):
+        traced.lower(lowering_platforms=("cuda",))
+    hlo = lowered.compiler_ir("hlo")
+    assert hlo.as_hlo_text() == hlo == lowered.as_text("hlo")
+    assert hlo.startswith("HloModule")
+    assert "stablehlo" in lowered.compiler_ir()

@@ -303,12 +303,15 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
     """The dtype of the keys of the generator that is asked for by its name or by that dtype."""
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
-    chosen = dtype if dtype is not None else impl
-    if isinstance(chosen, dtypes.KeyDtype) and chosen in dtypes.KEY_DTYPES.values():
-        return chosen
-    if dtype is not None and dtype not in dtypes.KEY_DTYPES:
-        raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
-    chosen = config.default_prng_impl if chosen is None else chosen
+    if not isinstance(impl, str) and impl in dtypes.KEY_DTYPES.values():
+        impl, dtype = None, impl
+    elif isinstance(dtype, str):
+        impl, dtype = dtype, None
+    if dtype is not None:
+        if dtype not in dtypes.KEY_DTYPES.values():
+            raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
+        return dtype
+    chosen = config.default_prng_impl if impl is None else impl
     if not isinstance(chosen, str) or chosen not in dtypes.KEY_DTYPES:
         shown = ", ".join(map(repr, dtypes.KEY_DTYPES))
         raise ArgumentError(f"{name}: there is no random generator {impl!r}; there are {shown}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.backends import devices, forks, trees
 from pullback.backends.backend import backend
@@ -28,7 +28,7 @@ from pullback.core.array import (
     signature,
     signature_of,
 )
-from pullback.core.errors import ArgumentError, DonationWarning
+from pullback.core.errors import ArgumentError, DonationWarning, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer, state
@@ -46,6 +46,34 @@ from pullback.transforms.programs.jit_primitive import places_of
 
 if TYPE_CHECKING:
     from pullback.backends.programs import Program
+
+
+class ArgInfo(NamedTuple):
+    """What is known of a leaf of the arguments.
+
+    Attributes:
+      aval: its type.
+      donated: whether its memory may be taken.
+    """
+
+    aval: ShapedArray
+    donated: bool
+
+    shape = property(lambda self: self.aval.shape, doc="The size of each axis.")
+    dtype = property(lambda self: self.aval.dtype, doc="The type of an element.")
+
+
+tree.register_leaf_type(ArgInfo)
+
+
+class HloText(str):
+    """A program in the compiler's own language, with the method by which JAX's has it as text."""
+
+    __slots__ = ()
+
+    def as_hlo_text(self) -> str:
+        """The text."""
+        return str(self)
 
 
 class Traced:
@@ -83,6 +111,16 @@ class Traced:
         return tree.unflatten(self.out_tree, structs)
 
     @property
+    def in_tree(self) -> Any:
+        """The tree of the arguments, ``(args, kwargs)``, without the static ones."""
+        return self.call.in_tree
+
+    @property
+    def args_info(self) -> Any:
+        """What is known of the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
+        return tree.unflatten(self.in_tree, list(map(ArgInfo, self.in_avals, self.call.donated_leaves())))
+
+    @property
     def in_avals(self) -> list[ShapedArray]:
         """The types of the arguments' leaves."""
         avals = self.jaxpr.in_avals
@@ -99,12 +137,27 @@ class Traced:
         found = [_kind(leaf, aval).place for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)]
         return _asked_or_given(in_places(self.call, self), found)
 
-    def lower(self) -> Lowered:
-        """The program as text for the compiler, for the device on which the arguments are."""
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """The program as text for the compiler, for the device on which the arguments are.
+
+        Args:
+          lowering_platforms: None, or the name of the platform of that device.
+
+        Raises:
+          UnsupportedArgumentError: another platform, for which there is ``export`` (a NotImplementedError).
+        """
         kinds = list(map(_kind, self.call.leaves, self.in_avals))
         if self.refs is not None:
             kinds += map(signature_of, self.refs.contents())
-        return Lowered(self, self.call, kinds)
+        lowered = Lowered(self, self.call, kinds)
+        platform = lowered.program.device.platform
+        if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
+            raise UnsupportedArgumentError(
+                f"lower: the arguments of {self.fun_name} are on a device of the platform {platform!r}, so that "
+                f"lowering_platforms can be [{platform!r}] alone, got {lowering_platforms!r}. export(f, platforms=...) "
+                "lowers for others."
+            )
+        return lowered
 
 
 def _kind(leaf: Any, aval: ShapedArray) -> Signature:
@@ -191,9 +244,25 @@ class Lowered:
             raise ArgumentError(f"as_text: dialect must be 'stablehlo' or 'hlo', got {dialect!r}")
         return backend().hlo_text(text)
 
+    @property
+    def args_info(self) -> Any:
+        """What is known of the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
+        return self.traced.args_info
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments: a tree like ``(args, kwargs)``."""
+        return tree.unflatten(self.in_tree, self.traced.in_avals)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The leaves of the arguments whose memory may be taken."""
+        return tuple([i for i, donated in enumerate(self.traced.call.donated_leaves()) if donated])
+
     def compiler_ir(self, dialect: str | None = None) -> str:
-        """The program as text."""
-        return self.as_text(dialect)
+        """The program as text; for ``"hlo"`` it has the method ``as_hlo_text``."""
+        text = self.as_text(dialect)
+        return HloText(text) if dialect == "hlo" else text
 
     def cost_analysis(self) -> dict[str, float]:
         """The compiler's estimate of operations and memory traffic, before it optimises."""
@@ -264,6 +333,9 @@ class Compiled:
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
     out_tree = property(lambda self: self.lowered.out_tree, doc="The tree of the results.")
     out_info = property(lambda self: self.lowered.out_info, doc="The types of the results.")
+    args_info = property(lambda self: self.lowered.args_info, doc="A tree like the arguments, of ``ArgInfo``.")
+    in_avals = property(lambda self: self.lowered.in_avals, doc="A tree like the arguments, of their types.")
+    donate_argnums = property(lambda self: self.lowered.donate_argnums, doc="The leaves whose memory may be taken.")
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
         """The results for the leaves of some arguments, of which some are the contents of ``own`` references."""
