@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pullback
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.errors import JaxprError, MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr, jaxpr_as_fun, subjaxprs
@@ -210,3 +211,8 @@ class TestRunning:
         assert closed.literals == closed.consts == []
         assert repr(Literal(2.0, F32)) == "2.0:f32[]"
         assert repr(Var(F32)).endswith(":f32[]")
+
+
+def test_text_has_no_colours() -> None:
+    closed = pullback.make_jaxpr(lambda x: x + 1)(1.0)
+    assert closed.pretty_print(use_color=False) == closed.jaxpr.pretty_print(use_color=True) == str(closed)

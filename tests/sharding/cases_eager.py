@@ -420,6 +420,9 @@ def test_arrays_like_another_are_where_it_is(place):
         assert out.dtype == x.dtype
         np.testing.assert_array_equal(out, np.full_like(VALUE, {"ones_like": 1}.get(name, 3 if "full" in name else 0)))
     assert jnp.zeros_like(x, device=DEVICES[5]).device is DEVICES[5]
+    for model in (x, described):
+        assert pullback.ShapeDtypeStruct.like(model).sharding == x.sharding
+    assert pullback.ShapeDtypeStruct.like(jnp.ones(2)).sharding is None
     state = pullback.tree.map(jnp.zeros_like, {"w": x})
     assert jit(lambda s: s["w"] + 1)(state).sharding == x.sharding
 
@@ -440,6 +443,8 @@ def test_of_a_tree_only_what_is_donated_is_gone():
         deleted({"a": True})
     with pytest.raises(TypeError, match=r"donate must be a boolean, or a tree of booleans, got 'yes' in it"):
         deleted("yes")
+    with pytest.raises(ValueError, match="may_alias and donate cannot both be True"):
+        deleted({"a": True, "b": False}, may_alias=True)
 
 
 def test_arrays_made_in_a_place():

@@ -150,3 +150,8 @@ def test_zeros_of_a_tree_in_a_rule():
     assert grad(f)(4.0) == 0.25
     assert jit(grad(f))(4.0) == 0.25
     assert vmap(grad(f))(pnp.array([4.0, 16.0])).tolist() == [0.25, 0.125]
+
+
+def test_a_dtype_of_a_described_array_must_be_given():
+    with pytest.raises(ValueError, match="dtype must be given, got None"):
+        pullback.ShapeDtypeStruct((2,), None)

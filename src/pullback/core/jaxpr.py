@@ -302,6 +302,7 @@ class Jaxpr:
         """The program as text.
 
         Args:
+          use_color: as in JAX, whose text may have colours; this one has none.
           source_info: whether to say for each equation where in the user's program it was written.
           name_stack: whether to say for each equation in which named scopes it is.
           use_color: accepted for compatibility; there are no colors.

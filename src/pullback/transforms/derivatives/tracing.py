@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from pullback.backends.shardings import OutSharding
 from pullback.core import array, dtypes, tree
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
-from pullback.core.array import ArrayLike
+from pullback.core.array import ArrayLike, PlacedArray
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Var
@@ -68,6 +68,8 @@ class ShapeDtypeStruct:
                     f"ShapeDtypeStruct: {name}={value!r} is not supported: it stands for an array as it is outside of "
                     "shard_map; leave the argument out"
                 )
+        if dtype is None:
+            raise ArgumentError("ShapeDtypeStruct: dtype must be given, got None, which NumPy takes for float64")
         self.sharding = sharding
         self.shape: Shape = tuple(shape)
         self.dtype = dtypes.canonicalize_dtype(dtype)
@@ -75,7 +77,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
-        """The shape and dtype of an array, a number, or anything that has both.
+        """The shape and dtype of an array, a number, or anything that has both; and the sharding that was asked for.
 
         Raises:
           OperandError: something else (a TypeError).
@@ -84,7 +86,8 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
         aval = abstractify(x)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        sharding: Any = x.sharding if isinstance(x, (ShapeDtypeStruct, PlacedArray)) else None
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.

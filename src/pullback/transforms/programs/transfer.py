@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,8 +90,8 @@ def device_put(
       ShardingError: the sharding does not fit an array (a ValueError).
       MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
       OperandError: a leaf is not an array (a TypeError).
-      ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix of ``x`` with such (a TypeError and
-        ValueError).
+      ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix of ``x`` with such, or both are True
+        for an array (a TypeError and ValueError).
 
     >>> import pullback
     >>> device_put([1.0, 2], pullback.devices()[0])
@@ -99,6 +100,8 @@ def device_put(
     leaves, treedef = tree.flatten(x)
     places = [device] * len(leaves) if is_place(device) else tree.broadcast_prefix(device, x, is_leaf=is_place)
     given_up, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
+    if any(map(operator.and_, map(bool, given_up), map(bool, aliases))):
+        raise ArgumentError("device_put: may_alias and donate cannot both be True: what is donated is not shared")
     destinations = map(_destination, places)
     return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, given_up, aliases)))
 
