@@ -9,7 +9,7 @@ import pytest
 
 import pullback
 import pullback.numpy as pnp
-from pullback import dlpack, image, ops
+from pullback import dlpack, image, jit, ops
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 ONE, ZERO = np.ones(1, np.float32), np.zeros(1, np.float32)
@@ -57,8 +57,9 @@ def test_empty_segments_have_the_identity() -> None:
 
 def test_buckets_lose_no_small_terms() -> None:
     data = np.full(1000, 0.1, np.float32)
-    got = ops.segment_sum(data, np.zeros(1000, int), 1, bucket_size=30)
-    np.testing.assert_allclose(got, [100], rtol=1e-6)
+    of_buckets = lambda x: ops.segment_sum(x, np.zeros(1000, int), 1, bucket_size=30)
+    np.testing.assert_allclose(of_buckets(data), [100], rtol=1e-6)
+    np.testing.assert_allclose(jit(of_buckets)(data), [100], rtol=1e-6)
 
 
 def test_weights_of_an_image_add_up_to_one() -> None:

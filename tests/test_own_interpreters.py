@@ -293,7 +293,7 @@ def test_an_interpreter_sees_every_operation() -> None:
     notes: list[Any] = []
     f = lambda x: jnp.sin(x) * 2 + x.sum() + jnp.cos(jnp.ones(3))
     np.testing.assert_allclose(noted(f, notes)(X), f(X), rtol=1e-6)
-    assert notes == [["sin", "mul", "reduce_sum", "add", "cos", "add"]]
+    assert notes == [["sin", "mul", "reduce_sum", "add", "broadcast_in_dim", "cos", "add"]]
     assert inspection.trace_state_clean()
     g = noted(varied, notes)
     np.testing.assert_allclose(g(X), varied(X), rtol=1e-6)
