@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 MANY = 8192
 """From so many elements on a function is computed in parts: half of them take longer than a thread needs to wake up."""
@@ -62,6 +64,8 @@ def cores() -> int:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # with logging, whose import takes 4 ms
+
     return ThreadPoolExecutor(cores() - 1, "pullback-parts")
 
 

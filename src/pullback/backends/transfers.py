@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,6 @@ from typing import Any
 from pullback.core.config import config
 from pullback.core.errors import TransferGuardError
 from pullback.core.source import describe, here
-
-logger = logging.getLogger("pullback")
 
 
 class _State(threading.local):
@@ -49,7 +46,9 @@ def check(direction: str, aval: Any) -> None:
         return
     what = f"a {direction.replace('_', '-')} transfer of {aval}"
     if level.startswith("log"):
-        logger.warning("%s, at %s", what, describe(here()))
+        import logging
+
+        logging.getLogger("pullback").warning("%s, at %s", what, describe(here()))
         return
     if _state.explicit:
         hint = "It was asked for, by device_put or device_get."

@@ -12,7 +12,6 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from pullback.core.array import as_array
@@ -471,6 +470,8 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 
 def _by_constraints(size: Size, depth: int) -> float:
     """A lower bound: what is left of a size when constraints, which are at least zero, are taken away."""
+    from fractions import Fraction  # for symbolic sizes only
+
     best = -math.inf
     if not isinstance(size, Dim):
         return float(size)

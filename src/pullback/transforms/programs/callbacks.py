@@ -7,7 +7,6 @@ can be differentiated. Mapped over an axis, a call stays one call, that loops ov
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -618,6 +617,8 @@ def debug_print(
     def show(*args: Any, **kwargs: Any) -> None:
         text = fmt.format(*args, **kwargs)
         if _use_logging:
+            import logging  # which most processes do not need, as in other modules
+
             logging.getLogger("pullback").info(text)
         else:
             print(text)
