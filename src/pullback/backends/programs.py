@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-import logging
 import re
 import threading
 import time
@@ -30,7 +29,6 @@ from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.locks import renewed
 
-logger = logging.getLogger("pullback")
 before_compiling: list[Callable[[str], None]] = []
 """Functions that are told of each platform that a program is about to be compiled for, and may refuse it."""
 
@@ -279,7 +277,11 @@ def _executable(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> Execu
 def _log(where: str, lowered: Lowered, start: float, missing: str | None) -> None:
     """Log that a program was loaded, or compiled since it was ``missing`` in the cache, beginning at some time."""
     took, why = time.perf_counter() - start, "" if missing is None else f": {missing}"
-    logger.warning("%s %s in %.3f s, about %d operations%s", where, lowered.module.name, took, lowered.operations, why)
+    import logging
+
+    logging.getLogger("pullback").warning(
+        "%s %s in %.3f s, about %d operations%s", where, lowered.module.name, took, lowered.operations, why
+    )
 
 
 class _Shardings:

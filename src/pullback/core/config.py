@@ -57,6 +57,8 @@ def _from_environment(name: str, default: Any, prefix: str = "PULLBACK_") -> Any
         return default
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "on", "yes", "t", "y")
+    if name in _CHOICES and not text:  # a variable that is set to nothing
+        return default
     if name in _CHOICES and text not in _CHOICES[name]:
         raise ArgumentError(f"{prefix}{name.upper()} must be one of {_CHOICES[name]}, got {text!r}")
     return type(default)(text) if isinstance(default, (int, float)) else text
