@@ -292,6 +292,8 @@ def test_kinds_of_errors() -> None:
         (lambda: pullback.jit(lambda x, i: x[i:])(X, 1), IndexError),
         (lambda: pnp.hypot(1j, 1.0), ValueError),
         (lambda: pnp.r_["asdf", X], ValueError),
+        (lambda: pnp.array(None), ValueError),
+        (lambda: pnp.sin(None), TypeError),
     ):
         with pytest.raises(error):
             call()

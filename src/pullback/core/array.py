@@ -28,6 +28,7 @@ from pullback.core.errors import (
     ImmutableArrayError,
     KeyConversionError,
     MaskedArrayError,
+    NoneOperandError,
     OperandError,
 )
 from pullback.core.locks import renewed
@@ -761,7 +762,8 @@ def as_array(x: Any) -> Array:
         return as_array(operand_types[type(x)](x))
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(x, (list, tuple)) else ""
     hint = " ref[...] reads what a reference holds." if isinstance(x, RefCell) else hint
-    raise OperandError(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
+    refusal = NoneOperandError if x is None else OperandError
+    raise refusal(f"expected an array or a number, got {quoted(x)} of type {type(x).__name__}.{hint}")
 
 
 def is_masked(x: Any) -> bool:

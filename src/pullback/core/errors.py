@@ -30,6 +30,7 @@ PullbackError
 │   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
 │   ├── IndexKindError (IndexError)          an index that is no integer, slice or array
+│   ├── NoneOperandError (ValueError)        an operand that is None
 │   ├── ExchangeError (BufferError)          arrays that DLPack cannot exchange, or not without a copy
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
@@ -234,6 +235,10 @@ class OperandError(PullbackError, TypeError):
 
 class IndexKindError(OperandError, IndexError):
     """An index that is no integer, slice, None, ellipsis, or array of integers or booleans."""
+
+
+class NoneOperandError(OperandError, ValueError):
+    """An operand that is None."""
 
 
 class ExchangeError(OperandError, BufferError):
