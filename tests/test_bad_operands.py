@@ -175,6 +175,7 @@ TREES = {
 """Functions of trees of arrays, for which None, lists and dicts are trees."""
 ALSO_VALID = {
     ("numpy.fromiter", "a set"), ("numpy.iscomplexobj", "None"), ("numpy.isrealobj", "None"),
+    ("numpy.ndim", "None"), ("numpy.shape", "None"), ("numpy.size", "None"),
     ("scipy.signal.csd", "None"),
 }  # fmt: skip
 BY_NAME: dict[str, list[Any]] = {

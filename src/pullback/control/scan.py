@@ -330,7 +330,9 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
     if batch_size is None or (type(batch_size) is int and batch_size == 0):
         return _mapped(f, xs)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ControlFlowError(f"map: batch_size must be a positive int, or None for one at a time, got {batch_size!r}")
+        raise ControlFlowError(
+            f"map: batch_size must be a positive int, or None or 0 for one at a time, got {batch_size!r}"
+        )
     elements, treedef = leaves_of(xs, "map", "xs")
     count = step_count("map", elements, treedef, None)
     many = vmap(f)
