@@ -314,7 +314,7 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
     Args:
       f: takes an element of ``xs`` and returns a tree of arrays.
       xs: a tree of arrays with leading axes of one size.
-      batch_size: how many elements are computed at a time, as by ``vmap``; one by default.
+      batch_size: how many elements are computed at a time, as by ``vmap``; one if it is None or 0.
 
     Returns:
       The results, stacked along a new leading axis.
@@ -331,7 +331,7 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
         return _mapped(f, xs)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ControlFlowError(
-            f"map: batch_size must be a positive int, or None or 0 for one at a time, got {batch_size!r}"
+            f"map: batch_size must be a positive int, or None or 0 for no batches, got {batch_size!r}"
         )
     elements, treedef = leaves_of(xs, "map", "xs")
     count = step_count("map", elements, treedef, None)
