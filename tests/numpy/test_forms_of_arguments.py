@@ -370,3 +370,16 @@ def test_paddings_of_a_word_are_ints() -> None:
 def test_programs_are_printed_without_colors() -> None:
     program = pullback.make_jaxpr(lambda x: x + 1)(1.0)
     assert program.pretty_print(use_color=False) == str(program) == program.jaxpr.pretty_print(use_color=True)
+
+
+def test_programs_of_arrays_of_many_axes() -> None:
+    x = pnp.ones(MANY)
+    assert lax.scan(lambda c, _: (c + 1, None), x, None, length=2)[0].reshape(()) == 3
+    assert lax.cond(True, lambda x: x + 1, lambda x: x, x).sum() == 2
+    assert x.at[0].set(2.0).sum() == 2
+    assert pullback.checkpoint(lambda x: (x * 3).sum())(x) == 3
+    assert [part.shape for part in pnp.ones((2, *MANY))] == [MANY, MANY]
+    y = pullback.jit(lambda x: x * 2, donate_argnums=0)(x + 1)
+    assert y.reshape(()) == 4
+    assert x.copy().shape == x.astype("int32").shape == pullback.device_put(x).shape == MANY
+    np.testing.assert_array_equal(pullback.hessian(lambda v: (v.reshape(MANY) ** 3).sum())(pnp.ones(1)), [[6]])
