@@ -54,11 +54,12 @@ class Options:
 
 @dataclass
 class Record:
-    """What was drawn and refused, over all programs."""
+    """What was drawn and refused, over all programs; and the results of the last one, in double precision."""
 
     drawn: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     refusals: list[Refusal] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
 
 
 @dataclass
@@ -323,15 +324,16 @@ class Writer:
 
     def whole(self) -> Program:
         """A program of several results: the last value, or all that nothing else uses."""
-        wanted = 3 + int((self.options.longest - 2) * self.rng.random() ** 3)
+        wanted = 3 + int((self.options.longest - 2) * self.rng.random() ** 5)
         for _ in range(2 * wanted):
             if len(self.steps) < wanted:
                 self.grow()
         last = len(self.values) - 1
-        if self.rng.random() < 0.4:
-            return Program(self.inputs, tuple(self.steps), (last,)).alive()
-        used = {i for step in self.steps for i in step.operands}
-        outputs = [i for i in range(self.inputs, last + 1) if i not in used or i == last]
+        outputs = [last]
+        if self.rng.random() < 0.6:
+            used = {i for step in self.steps for i in step.operands}
+            outputs = [i for i in range(self.inputs, last + 1) if i not in used or i == last]
+        self.record.results = [self.values[i] for i in outputs]
         return Program(self.inputs, tuple(self.steps), tuple(outputs)).alive()
 
 

@@ -50,6 +50,7 @@ class Session:
         with without_compiler():
             case = draw.case(self.seed, number, draw.Options(), self.record)
             self.eager += 1
+            laws.remember(case, self.record.results)
             self._check(case, laws.chosen(number))
             self._of_refusals(number)
 
@@ -58,6 +59,7 @@ class Session:
         options = draw.Options(jit=True, devices=number % DEVICES_EVERY == 0, longest=16)
         case = draw.case(self.seed, -1 - number, options, self.record)
         self.compiled += 1
+        laws.remember(case, self.record.results)
         self._check(case, (laws.compiled_in_double if number % 2 else laws.compiled,))
         self._of_refusals(number)
 
