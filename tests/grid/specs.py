@@ -368,7 +368,7 @@ ELEMENTWISE = [
     row(ew.inverse_p, lambda x, y: x / (x**2 + y**2), R(2, 3, lo=0.3), R(3), dtypes=FLOAT, tolerance=4),
     *binary(ew.rem_p, xla_rem, REAL, lo=0.1, hi=5, right=(1.1, 2)),
     *binary(remainders.floor_rem_p, np.remainder, FLOAT, lo=0.1, hi=5, right=(1.1, 2)),
-    *binary(remainders.floor_div_p, widen(lambda x, y: np.floor(x / y)), FLOAT, lo=0.1, hi=5, right=(1.1, 2)),
+    *binary(remainders.floor_div_p, widen(np.floor_divide), FLOAT, lo=0.1, hi=5, right=(1.1, 2)),
     *binary(ew.max_p, np.maximum, ANY, signed_zeros=False),
     *binary(ew.min_p, np.minimum, ANY, signed_zeros=False),
     *binary(ew.max_share_p, partial(share, np.greater_equal), "fF", derivative=""),
