@@ -575,3 +575,9 @@ def test_integers_through_rules_have_tangents_of_type_float0(length, zero, wrap)
         np.testing.assert_allclose(t, 1.001**length, rtol=1e-4)
         assert (of_n.dtype, of_n.shape, of_ns.dtype, of_ns.shape) == (float0, (), float0, (length,))
         assert np.asarray(of_n).dtype == float0
+
+
+def test_a_map_of_batches_of_no_size_is_one_at_a_time() -> None:
+    np.testing.assert_array_equal(lax.map(lambda x: x + 1, jnp.arange(3.0), batch_size=0), [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="batch_size must be a positive int"):
+        lax.map(lambda x: x + 1, jnp.arange(3.0), batch_size=-1)

@@ -339,7 +339,7 @@ def test_a_donated_array_that_is_handed_through_stays() -> None:
 
 def test_donation_that_cannot_be_used_warns() -> None:
     x = jnp.ones(3)
-    with pytest.warns(errors.DonationWarning, match=r"argument 0 \(x\) of type f32\[3\]"):
+    with pytest.warns(UserWarning, match=r"^Some donated buffers were not usable: .*argument 0 \(x\) of type f32\[3\]"):
         jit(lambda x: x.sum(), donate_argnums=0)(x)
     assert not x.is_deleted()
 

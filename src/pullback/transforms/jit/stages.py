@@ -608,8 +608,10 @@ def _aliases(
             unusable.append(f"{call.arg_name(leaf)} of type {aval}")
     if unusable:
         source.warn(
-            f"jit of {name_of(call.fun)}: these arguments were donated, but no result has their type, so that their "
-            f"memory cannot be used again, and they stay valid: {'; '.join(unusable)}",
+            # It begins as JAX's warning does, by which programs filter it.
+            f"Some donated buffers were not usable: of jit of {name_of(call.fun)} these arguments were donated, but no "
+            f"result has their type, so that their memory cannot be used again, and they stay valid: "
+            f"{'; '.join(unusable)}",
             DonationWarning,
         )
     return tuple(donated), aliases
