@@ -490,7 +490,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: lax.scan(lambda c, x: (c, x), 0.0, (xs, 1.0)), r"xs\[1\] of type f32\[\] has no axes"),
     (lambda: lax.scan(lambda c, x: (c, x), 0.0, xs, unroll=-1), "unroll must be a bool or an int .* got -1"),
     (lambda: lax.map(lambda x: x, (xs, xs[1:])), r"map: all arrays in xs .* but xs\[0\] has 4, xs\[1\] has 3"),
-    (lambda: lax.map(lambda x: x, xs, batch_size=0), "map: batch_size must be a positive int, .* got 0"),
+    (lambda: lax.map(lambda x: x, xs, batch_size=-1), "map: batch_size must be a positive int, .* got -1"),
     (lambda: lax.map(lambda x: x, None), "map: without arrays in xs"),
 ]
 

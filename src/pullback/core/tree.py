@@ -181,7 +181,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
       ValueError: there are too few or too many leaves.
 
     >>> unflatten(structure({"b": 1, "a": (2, None)}), ["x", "y"])
-    {'b': 'y', 'a': ('x', None)}
+    {'a': ('x', None), 'b': 'y'}
     """
     try:
         return treedef.unflatten(leaves)
