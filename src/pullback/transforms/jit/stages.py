@@ -59,8 +59,15 @@ class ArgInfo(NamedTuple):
     aval: ShapedArray
     donated: bool
 
-    shape = property(lambda self: self.aval.shape, doc="The size of each axis.")
-    dtype = property(lambda self: self.aval.dtype, doc="The type of an element.")
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of an element."""
+        return self.aval.dtype
 
 
 tree.register_leaf_type(ArgInfo)
