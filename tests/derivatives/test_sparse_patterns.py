@@ -29,6 +29,7 @@ from pullback.derivatives.sparse import programs as sparsity_of_programs
 from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
+from pullback.scipy.integrate import quad
 from pullback.scipy.signal import lfilter
 
 X = np.float32([0.7, -1.2, 0.4, 1.9, -0.3, 1.1])
@@ -427,3 +428,31 @@ def test_patterns_of_masked_products_and_of_taylor_coefficients_are_as_narrow() 
         assert found == jacobian_pattern(jax.grad(total))(x), name
         assert found.nnz == 8
     assert jacobian_pattern(lambda x: taylor(lambda x: jnp.sin(x) * x, x, 3)[3])(x) == Pattern(np.eye(4))
+
+
+AT_INDICES: dict[str, Callable[[Any, Any], Any]] = {
+    "gather": lambda x, i: jnp.arange(4.0)[jnp.stack([i, i])],
+    "scatter": lambda x, i: jnp.ones(2).at[i].set(x[0]),
+    "scatter_add": lambda x, i: jnp.ones(2).at[i].add(x[0]),
+    "dynamic_slice": lambda x, i: lax.dynamic_slice(jnp.arange(4.0), (i,), (2,)),
+    "dynamic_update_slice": lambda x, i: lax.dynamic_update_slice(jnp.ones(2), x[:1], (i,)),
+    "take_along_axis": lambda x, i: jnp.take_along_axis(jnp.arange(4.0), jnp.stack([i, i]), 0),
+}
+
+
+@pytest.mark.parametrize("name", AT_INDICES)
+def test_indices_that_depend_on_tangents(name: str) -> None:
+    """A derivative that is not linear, such as that of an integral to a tolerance, looks at its tangents."""
+    f = jax.custom_jvp(lambda x: x)
+
+    @f.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (t,) = tangents
+        return primals[0], AT_INDICES[name](primals[0], (t[1] > 0).astype(int))
+
+    assert np.asarray(jacobian_pattern(f)(np.ones(2)).to_scipy().toarray())[:, 1].all()
+
+
+def test_an_integral_to_a_tolerance() -> None:
+    f = lambda p: quad(lambda x: jnp.sin(p[0] * x), 0.0, p[1])[0]
+    np.testing.assert_array_equal(jacobian_pattern(f)(np.array([0.5, 2.0])).to_scipy().toarray(), [[True, True]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,21 @@ def _zeros(eqn: Eqn, first: int) -> list[Any]:
     return [np.zeros(v.aval.shape, v.aval.dtype) for v in eqn.invars[first:]]
 
 
+def _unless_indices_move(rule: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """A rule for indices that are no tangents; any element may depend on those that are, as in a loop that they end."""
+
+    def guarded(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+        values = eqn.primitive.linear_in
+        assert isinstance(values, tuple)
+        if any(is_tangent(x) for i, x in enumerate(operands) if i not in values):
+            return conservative(eqn, operands)
+        return rule(walk, eqn, operands)
+
+    return guarded
+
+
 @sparsity(gather.gather_p)
+@_unless_indices_move
 def _gather(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, indices = operands
     shape = eqn.invars[0].aval.shape
@@ -44,6 +58,7 @@ def _gathered(numbered: Any, indices: Any, params: dict[str, Any]) -> Any:
 
 
 @sparsity(scatter.scatter_p)
+@_unless_indices_move
 def _scatter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
     if not isinstance(operands[1], np.ndarray):
@@ -57,6 +72,7 @@ def _scatter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 @sparsity(scatter.scatter_add_p)
+@_unless_indices_move
 def _scatter_add(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     x, indices, updates = operands
     shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
@@ -89,6 +105,7 @@ def _scatter_mul(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 @sparsity(indexing.dynamic_slice_p)
+@_unless_indices_move
 def _dynamic_slice(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, *starts = operands
     shape, sizes = eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
@@ -101,6 +118,7 @@ def _dynamic_slice(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 @sparsity(indexing.dynamic_update_slice_p)
+@_unless_indices_move
 def _dynamic_update_slice(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     x, update, *starts = operands
     shape, sizes = eqn.invars[0].aval.shape, eqn.invars[1].aval.shape
@@ -119,6 +137,7 @@ def _dynamic_update_slice(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list
 
 
 @sparsity(sorting.take_along_axis_p)
+@_unless_indices_move
 def _take_along_axis(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, indices = operands
     shape, axis = eqn.invars[0].aval.shape, eqn.params["axis"]
@@ -130,6 +149,7 @@ def _take_along_axis(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]
 
 
 @sparsity(sorting.add_along_axis_p)
+@_unless_indices_move
 def _add_along_axis(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, indices = operands
     shape, out = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
