@@ -34,6 +34,9 @@ ASK_FOR_VALUES = {
 
 PYTHON_NUMBERS_ARE_NO_OPERANDS = ("lax.",)
 """Where a Python number beside an array of another dtype is taken for one of that dtype, and a traced one refused."""
+REFUSED_BY_VALUE = {
+    ("scipy.signal.lfilter", "bool"): "the leading coefficient is zero, which is not known while it is traced"
+}
 ALWAYS = ("float16", "int8", "uint32", "uint32 beside int8", "a Python float")
 """Rows of which the types are compared in each run; of the others one in three."""
 
@@ -94,6 +97,8 @@ def test_types_of_results_eager_and_staged(module: str) -> None:
         eager, refusal = attempt(lambda call=call: typed(call(call.operands)))
         staged, error = attempt(lambda call=call: staged_types(call))
         if isinstance(error, ConcretizationTypeError):
+            continue
+        if (call.name, call.row) in REFUSED_BY_VALUE:
             continue
         if (refusal is None) != (error is None):
             found.append(f"{call.name} of {call.row}: eager {eager or refusal!r}, staged {staged or error!r}")
