@@ -34,9 +34,8 @@ ASK_FOR_VALUES = {
 
 PYTHON_NUMBERS_ARE_NO_OPERANDS = ("lax.",)
 """Where a Python number beside an array of another dtype is taken for one of that dtype, and a traced one refused."""
-REFUSED_BY_VALUE = {
-    ("scipy.signal.lfilter", "bool"): "the leading coefficient is zero, which is not known while it is traced"
-}
+REFUSED_BY_VALUE = {("scipy.signal.lfilter", "bool"), ("scipy.signal.lfilter_zi", "bool")}
+"""Calls with a leading coefficient of zero, which is refused where it is known."""
 ALWAYS = ("float16", "int8", "uint32", "uint32 beside int8", "a Python float")
 """Rows of which the types are compared in each run; of the others one in three."""
 
