@@ -499,3 +499,19 @@ def test_an_inner_axis_of_the_same_name_leaves_programs_their_own(outer, inner):
         return vmap(each, axis_name="i")(pnp.arange(1.0, 1 + outer * inner).reshape(outer, inner))
 
     near(rows("i"), rows("j"), 0)
+
+
+def test_numbers_that_are_made_in_what_only_some_indices_run():
+    def made(number, x):
+        return pnp.broadcast_to(lax.convert_element_type(number, pnp.float32), (2,)) * x
+
+    def chosen(x):
+        return lax.cond(pnp.sum(x) > 0, lambda x: made(0.5, x), lambda x: made(0.25, x) + made(0.5, x), x)
+
+    def repeated(x):
+        return lax.while_loop(lambda s: pnp.sum(s) < made(3.0, 1.0)[0], lambda s: s + pnp.abs(made(0.5, s)) + 1, x)
+
+    x = np.array([[1.0, 2.0], [-1.0, -3.0], [0.5, 0.0]], np.float32)
+    for f in (chosen, repeated):
+        near(vmap(f, axis_name="i")(x), [np.stack([f(row) for row in x])], 1e-6)
+    near(grad(lambda x: vmap(chosen, axis_name="i")(x).sum())(x), np.outer([0.5, 0.75, 0.5], [1, 1]), 1e-6)

@@ -208,9 +208,11 @@ def diverging(body: Body, axes: frozenset[Any]) -> Body:
     """
     closed = body.jaxpr
     avals = [a.update(varying=a.varying | axes) for a in closed.in_avals]
-    return body._replace(
-        jaxpr=stage_flat(closed, jaxpr_as_fun(closed), avals), captured=[vary(x, axes) for x in body.captured]
-    )
+    staged = stage_flat(closed, jaxpr_as_fun(closed), avals)
+    # Literals that are arrays may be constants of the new program, and are captured as others are.
+    inner = staged.jaxpr
+    jaxpr = Jaxpr([], [*inner.constvars, *inner.invars], inner.eqns, inner.outvars)
+    return body._replace(jaxpr=ClosedJaxpr(jaxpr), captured=[*staged.consts, *(vary(x, axes) for x in body.captured)])
 
 
 class Carry(NamedTuple):
