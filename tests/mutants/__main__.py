@@ -66,7 +66,7 @@ def _pytest(tests: Sequence[str]) -> list[str]:
 
 def _check_unmutated(mutants: Sequence[Mutant]) -> str | None:
     """What is wrong with the copy or the selections themselves, or None."""
-    with tempfile.TemporaryDirectory(prefix="pullback-mutants-") as name:
+    with tempfile.TemporaryDirectory(prefix="pullback-mutants-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         _copied(directory)
         status, output = _run(["-c", "import pullback; print(pullback.__file__)"], directory, None)
@@ -79,7 +79,7 @@ def _check_unmutated(mutants: Sequence[Mutant]) -> str | None:
 
 def _verdict(mutant: Mutant) -> tuple[bool, str]:
     """Whether a mutant is killed, and by what."""
-    with tempfile.TemporaryDirectory(prefix="pullback-mutants-") as name:
+    with tempfile.TemporaryDirectory(prefix="pullback-mutants-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         _copied(directory)
         mutant.apply(directory)
@@ -99,7 +99,7 @@ def _failed(output: str) -> str | None:
 
 def _verdict_of_random(fault: Fault) -> tuple[bool, str]:
     """Whether a random fault is killed, and by what; a test that fails without it as well kills nothing."""
-    with tempfile.TemporaryDirectory(prefix="pullback-mutants-") as name:
+    with tempfile.TemporaryDirectory(prefix="pullback-mutants-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         _copied(directory)
         path = directory / "src" / "pullback" / fault.file
