@@ -60,7 +60,7 @@ class Session:
         case = draw.case(self.seed, -1 - number, options, self.record)
         self.compiled += 1
         laws.remember(case, self.record.results)
-        self._check(case, (laws.compiled_in_double if number % 2 else laws.compiled,))
+        self._check(case, (laws.COMPILED[number % len(laws.COMPILED)],))
         self._of_refusals(number)
 
     def _check(self, case: Case, chosen: Sequence[laws.Law]) -> None:
