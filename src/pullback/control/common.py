@@ -76,8 +76,7 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
 
 def zero_tangent(aval: ShapedArray) -> Any:
     """Zeros like the tangent of a value."""
-    aval = aval.update(dtype=dtypes.tangent_dtype(aval.dtype))
-    return zeros_of(aval)
+    return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
 
 
 # Names of leaves, for error messages ---------------------------------------------------------------------------------
