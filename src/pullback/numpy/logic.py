@@ -333,7 +333,7 @@ def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     if x is None:
         return False
     own = getattr(x, "dtype", None)
-    if dtypes.is_dtype(own):
+    if dtypes.is_dtype(own) and not isinstance(x, (np.ndarray, np.generic)):  # which may hold objects
         return dtypes.is_complex(own)
     if isinstance(x, type) or dtypes.is_dtype(x):
         return dtypes.is_complex(dtypes.exact_dtype(x))
