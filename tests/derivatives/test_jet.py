@@ -30,6 +30,8 @@ from pullback import (
     vjp,
     vmap,
 )  # fmt: skip
+from pullback.core.config import enable_x64
+from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_batching import custom_vmap
 from pullback.derivatives import derivative_tensor, jet, taylor
 from pullback.experimental import io_callback
@@ -875,3 +877,13 @@ def test_a_fill_value_is_in_no_coefficient(fill: float) -> None:
         np.testing.assert_array_equal(got, expected)
     tensor = derivative_tensor(lambda x: f(x) * x[:3], x, 2)
     np.testing.assert_allclose(tensor[:2], jacfwd(jacfwd(lambda x: f(x) * x[:3]))(x)[:2], atol=1e-12)
+
+
+@pytest.mark.parametrize("f", [lax.igamma, lax.igammac])
+def test_traced_coefficients_of_single_precision_that_are_computed_in_double(f: Any) -> None:
+    second = lambda x: taylor(lambda x: f(0.3 * x, 0.5 * x), x, 2, jnp.ones_like(x))[2]
+    with enable_x64(False):
+        x = jnp.float32(0.7)
+        (traced,) = jaxpr_as_fun(make_jaxpr(second)(x))(x)
+        assert traced.dtype == np.float32
+        np.testing.assert_allclose(traced, second(x), rtol=1e-5)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import as_array, host_value, is_on_host, shape_of
+from pullback.core.array import ArrayImpl, host_value, is_on_host, shape_of
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
@@ -45,7 +45,8 @@ def _moved(x: Series, value: Any, sign: int = 1) -> Series:
 def _along_axis(numbers: Any, like: Any) -> Any:
     """Numbers along a new first axis."""
     values = np.asarray(numbers, like.dtype)
-    return as_array(values.reshape(values.shape + (1,) * len(like.shape)))
+    # In the dtype of `like`, which is float64 within operations of single precision too.
+    return ArrayImpl(values.reshape(values.shape + (1,) * len(like.shape)))
 
 
 # Powers --------------------------------------------------------------------------------------------------------------
