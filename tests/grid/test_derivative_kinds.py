@@ -87,7 +87,7 @@ def first_order(case: Case) -> None:
     v, u = case.directions(1), case.cotangents()
     out, pushed = jvp(case, case.point, v)
     expected = case.jacobian @ vector(v)
-    close(vector(out), vector(case.results), 0)
+    close(vector(out), vector(case.results), 1e-13)  # singular values alone are found in another way
     close(vector(pushed), expected)
     _, linear = linearize(case, *case.point)
     close(vector(linear(*v)), expected)
