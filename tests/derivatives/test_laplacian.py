@@ -314,3 +314,17 @@ def test_of_a_product_within_a_coefficient() -> None:
     assert_close(laplacian(g)(X), jnp.trace(hessian(g)(X)))
     h = lambda x: g(jnp.stack([x[0], jnp.asarray(2.0), x[1]])) ** 2
     assert_close(laplacian(h)(X), jnp.trace(hessian(h)(X)))
+
+
+def test_of_a_solution_whose_solver_closes_over_what_moves():
+    """A solver that the user gives may close over the matrix; derivatives do not look into it."""
+
+    def f(x):
+        a, b = x.reshape(2, 2) + 3 * jnp.eye(2), jnp.ones(2) * x[0]
+        inverse = lambda transposed: lambda product, b: jnp.linalg.solve(a.T if transposed else a, b)
+        return jnp.sum(jnp.sin(lax.custom_linear_solve(lambda v: a @ v, b, inverse(False), inverse(True))))
+
+    x = jnp.arange(4.0) / 10
+    expected = jnp.trace(hessian(f)(x))
+    np.testing.assert_allclose(laplacian(f)(x), expected, rtol=1e-5)
+    np.testing.assert_allclose(jit(laplacian(f))(x), expected, rtol=1e-5)

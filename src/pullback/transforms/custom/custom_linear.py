@@ -29,6 +29,7 @@ from pullback.transforms.functions.arguments import (
 )
 from pullback.transforms.functions.flat_function import flat_result
 from pullback.transforms.interpreters.batch import BatchTrace
+from pullback.transforms.interpreters.laplacian import LaplacianTrace
 from pullback.transforms.interpreters.stage import hoisted, stage_flat
 
 linear_call_p = linear_operation("linear_call")
@@ -147,9 +148,12 @@ class CoupledLinearMap(LinearMap):
 
 
 def is_traced_ahead(trace: Trace) -> bool:
-    """Whether functions must be traced at their call, since they may close over mapped or staged values."""
+    """Whether functions must be traced at their call, since they may close over mapped or staged values.
+
+    The forward Laplacian maps derivatives.
+    """
     while not trace.is_bottom:
-        if isinstance(trace, BatchTrace):
+        if isinstance(trace, (BatchTrace, LaplacianTrace)):
             return True
         trace = trace.parent
     return not state.trace.eager
