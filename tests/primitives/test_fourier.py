@@ -21,7 +21,6 @@ fft = pnp.fft
         (lambda: fft.fft(X, 0), ValueError, "at least one point along each axis, got \\(0,\\)"),
         (lambda: fft.fft(X, -3), ValueError, "at least one point"),
         (lambda: fft.fft(X, 2.5), ShapeError, "fft: n must be an int, got 2.5"),
-        (lambda: fft.fft(np.zeros((2, 0))), ValueError, "at least one point along each axis, got \\(0,\\)"),
         (lambda: fft.irfft(Z[..., :1]), ValueError, "irfft: a transform needs at least one point"),
         (lambda: fft.fft(X, norm="x"), ValueError, 'fft: norm must be "backward", "ortho", "forward" or None, got'),
         (lambda: fft.hfft(X, norm="x"), ValueError, "hfft: norm must be"),

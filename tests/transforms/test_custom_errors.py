@@ -335,10 +335,6 @@ def test_a_hint_for_one_argument() -> None:
 
 
 COTANGENT_TREES: dict[str, tuple[Function, list[str]]] = {
-    "a leaf for a tree": (
-        lambda residuals, ct: (None, ct["y"]),
-        ["it returned PyTreeSpec((None, *))", r"is at \[1\], where the arguments have no array"],
-    ),
     "a tree for a leaf": (
         lambda residuals, ct: ((5,), None),
         ["it returned PyTreeSpec(((*,), None))", r"5 is at \[0\]\[0\], where the arguments have no array"],
