@@ -77,6 +77,7 @@ linear = raising(errors.NotLinearError, TypeError, NotImplementedError)
 size = raising(errors.BatchSizeError, ValueError)
 axis = raising(errors.BatchAxisError, TypeError, ValueError)
 operand = raising(errors.OperandError, TypeError)
+none = raising(errors.NoneOperandError, TypeError)
 shape = raising(errors.ShapeError, TypeError)
 dtype = raising(errors.DtypeError, TypeError)
 memory = raising(errors.AllocationError, MemoryError, RuntimeError)
@@ -260,7 +261,7 @@ OPERANDS: list[Case] = [
     operand("x - [1]", lambda: x3 - [1, 2, 3], "-", "[1, 2, 3] of type list", "asarray"),
     operand("traced + None", lambda: grad(lambda x: x + None)(1.0), "+", "None of type NoneType"),
     operand("sin of a string", lambda: jnp.sin("a"), "sin", "'a' of type str"),
-    operand("sin of None", lambda: jnp.sin(None), "sin", "None of type NoneType"),
+    none("sin of None", lambda: jnp.sin(None), "sin", "None of type NoneType"),
     operand("sin of a list", lambda: jnp.sin([1.0, 2.0]), "sin", "[1.0, 2.0] of type list", "asarray"),
     dtype("dtype", lambda: x3.astype("float99"), "no dtype 'float99'", "float32"),
     dtype("dtype of a struct", lambda: pullback.ShapeDtypeStruct((2,), "float99"), "'float99'"),

@@ -1172,7 +1172,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "prevent_cse": (
         lambda: bad(branching, prevent_cse=1),
         ArgumentError,
-        "checkpoint of branching at .*: prevent_cse must be True or False, got 1",
+        "checkpoint of branching at .*: prevent_cse must be True or False, or a tree of them, got 1",
     ),
     "static_argnums": (
         lambda: bad(branching, static_argnums="n"),
