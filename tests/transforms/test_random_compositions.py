@@ -112,7 +112,7 @@ def with_vjp(f: Function) -> Function:
 
 def with_vmap(f: Function) -> Function:
     g = custom_vmap(f)
-    g.def_vmap(lambda size, mapped, x, y: (vmap(f, [0 if m else None for m in mapped])(x, y), True))
+    g.def_vmap(lambda size, mapped, x, y: (vmap(f, [0 if m else None for m in mapped], axis_size=size)(x, y), True))
     return g
 
 

@@ -580,7 +580,7 @@ REFUSED = {
     "__rrshift__", "__invert__", "__index__", "__setitem__", "__delitem__", "flat",  # of numbers that are not integers
     "__array__", "__buffer__", "__complex__", "__dlpack__", "__dlpack_device__", "__float__", "__reduce__",
     "__reduce_ex__", "addressable_data", "addressable_shards", "global_shards", "item", "taken", "to_numpy", "tobytes",
-    "tolist", "byteswap", "unsafe_buffer_pointer",  # which would take the value
+    "tolist", "byteswap", "unsafe_buffer_pointer", "__bytes__",  # which would take the value
 }  # fmt: skip
 """Names that no traced array answers to."""
 

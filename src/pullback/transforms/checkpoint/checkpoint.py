@@ -172,7 +172,7 @@ def _outs(
     policy = options["policy"]
     keeps_nothing = policy is None or policy is nothing_saveable
     uses_refs = False
-    if not is_traced_ahead(state.trace):
+    if not is_traced_ahead(state.trace, recorded=False):
         try:
             if not keeps(state.trace):
                 return recording(state.trace, options, lambda: call(*arrays))  # type: ignore[no-any-return]

@@ -116,7 +116,7 @@ class _Replay:
             and params["policy"] in (None, nothing_saveable)
             and not params["differentiated"]
             and keeps(state.trace)
-            and not is_traced_ahead(state.trace)
+            and not is_traced_ahead(state.trace, recorded=False)
         ):  # its program would keep everything of its recomputation until its end
             return eager_remat(self._function, _Replay(self._function, params["jaxpr"]), operands)
         return eqn.primitive.bind(*operands, **params)

@@ -147,13 +147,14 @@ class CoupledLinearMap(LinearMap):
         return linear_call_p.bind(*residuals, *dense, linear_map=other)  # type: ignore[no-any-return]
 
 
-def is_traced_ahead(trace: Trace) -> bool:
+def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
     """Whether functions must be traced at their call, since they may close over mapped or staged values.
 
-    The forward Laplacian maps derivatives.
+    The forward Laplacian maps derivatives. Values of a checkpointed function that is recorded are gone when rules of
+    calls within it run; they do not count unless ``recorded``.
     """
     while not trace.is_bottom:
-        if isinstance(trace, (BatchTrace, LaplacianTrace)):
+        if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):
             return True
         trace = trace.parent
     return not state.trace.eager
