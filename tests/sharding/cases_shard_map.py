@@ -338,7 +338,6 @@ REFUSED = [
     (lambda: pmap(lambda x, y: x)(pnp.ones(2), pnp.ones(3)), ValueError, "must have one size"),
     (lambda: pmap(same, in_axes=1)(pnp.ones(2)), ValueError, "axis 1"),
     (lambda: pmap(same, in_axes=(0, 0))(pnp.ones(2)), ValueError, "2 entries"),
-    (lambda: pmap(same, out_axes=None)(pnp.ones(2)), ValueError, "out_axes"),
     (lambda: pmap(same, devices=pullback.devices()[:3])(pnp.ones(2)), ValueError, "3 devices were given"),
     (lambda: pmap(lambda x: lax.psum(x, "j"), axis_name="i")(pnp.ones(2)), NameError, "by pmap"),
 ]

@@ -61,7 +61,7 @@ def with_vjp(i: int) -> Any:
 
 def with_vmap(i: int) -> Any:
     f = custom_vmap(sine(i))
-    f.def_vmap(lambda size, batched, x: (f(x[0]) + jnp.zeros(size), batched[0]))
+    f.def_vmap(lambda size, batched, x: (f(x[0] if batched[0] else x) + jnp.zeros(size), True))
     return f
 
 
