@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import grad, jit, lax
+from pullback import grad, jit, lax, vmap
 from pullback.backends import equal_parts, options
 from pullback.backends.client import EXTRA_OPTIONS
 
@@ -34,6 +34,30 @@ def test_programs_with_loops_leave_reductions_to_the_library_too() -> None:
         .as_text()
     )
     assert dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"].count("FUSION_TYPE") == 2
+
+
+WEIGHTED = {
+    "a vector times rows": lambda x, v, u: jnp.sum(v * x, 1),
+    "in the other order": lambda x, v, u: jnp.sum(x * v, 1),
+    "a function of vectors": lambda x, v, u: jnp.max(jnp.sin(v + u) * jnp.exp(x), 1),
+    "ones and a vector": lambda x, v, u: jnp.sum((jnp.ones_like(x) + v) * jnp.sin(x), 1),
+    "a quotient": lambda x, v, u: jnp.sum(1 - x / u, 1),
+    "rows mapped": lambda x, v, u: vmap(lambda row: jnp.sum(v * row))(x),
+}
+PLAIN = {
+    "softmax": lambda x, v, u: jnp.exp(x - jnp.max(x, 1, keepdims=True)) / jnp.sum(jnp.exp(x), 1, keepdims=True),
+    "variances": lambda x, v, u: jnp.var(x, 1),
+    "a multiple": lambda x, v, u: jnp.sum(3.0 * x, 1),
+    "weights after the sum": lambda x, v, u: v * jnp.sum(x, 1),
+}
+
+
+@pytest.mark.parametrize("name", [*WEIGHTED, *PLAIN])
+def test_sums_of_weighted_rows_are_not_left_to_the_library(name: str) -> None:
+    """It gets them wrong: ``tests/primitives/test_reductions.py``."""
+    f = {**WEIGHTED, **PLAIN}[name]
+    text = jit(f).lower(np.zeros((300, 300)), np.zeros(300), np.zeros((300, 1))).as_text()
+    assert ("REDUCE" in dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]) == (name in PLAIN)
 
 
 def test_many_small_products_in_equal_parts_are_done_without_the_library() -> None:

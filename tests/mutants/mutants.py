@@ -604,10 +604,10 @@ MUTANTS = (
         ["tests/numpy/test_mixed_integers.py::test_integers_without_sign_beside_signed_ones_keep_their_values"],
     ),
     Mutant(
-        "a factor that is repeated stands first",
-        "primitives/elementwise.py",
-        "swapped = x in hlo.repeated and y not in hlo.repeated",
-        "swapped = False",
+        "weighted rows are summed by the library",
+        "backends/weighted_sums.py",
+        'weighted = operation in ("multiply", "divide") and not repeated.isdisjoint(operands)',
+        "weighted = False",
         ["tests/primitives/test_reductions.py::test_compiled_sums_of_products_beside_their_factors"],
     ),
     Mutant(

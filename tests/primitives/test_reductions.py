@@ -347,7 +347,7 @@ def test_searching_is_batched_over_either_operand() -> None:
 
 @pytest.mark.parametrize("shape", [(100, 399), (200, 300), (300, 129), (300, 300)], ids=str)
 def test_compiled_sums_of_products_beside_their_factors(shape: tuple[int, int]) -> None:
-    """Which the compiler gets wrong where the first factor is one that is repeated."""
+    """Which the compiler's library gets wrong where a factor is one that is repeated."""
     x, v = (RNG.normal(size=s).astype(np.float32) for s in (shape, shape[1:]))
     pnp = pullback.numpy
     for f in (
@@ -356,5 +356,7 @@ def test_compiled_sums_of_products_beside_their_factors(shape: tuple[int, int]) 
         lambda x, v: v + pnp.mean(pnp.sin(v) * x, axis=1, keepdims=True),
         lambda x, v: x - pnp.sum(pnp.exp(pnp.broadcast_to(v, x.shape)) * x, axis=1, keepdims=True),
         lambda x, v: x - pullback.vmap(lambda row: pnp.sum(v * row))(x)[:, None],
+        lambda x, v: x - pnp.sum((pnp.ones_like(x) + v) * (x * pnp.sum(x, 1, keepdims=True)), axis=1, keepdims=True),
+        lambda x, v: x - pnp.sum(pnp.where(v > 0, v, 0) * (v * x[:, :1] * pnp.exp(v)), axis=1, keepdims=True),
     ):
         same(pullback.jit(f)(x, v), f(as_array(x), as_array(v)), rtol=1e-4, atol=1e-3)

@@ -197,7 +197,6 @@ class Builder:
         "module",
         "operands",
         "order",
-        "repeated",
         "results",
         "signature",
         "sizes",
@@ -217,7 +216,6 @@ class Builder:
         self.hoisted: dict[int, tuple[Any, Value]] = {}
         self.sizes: dict[Variable, Value] = {}
         self.elements: dict[Value, Any] = {}  # what each constant was written from
-        self.repeated: set[Value] = set()  # what was broadcast, and functions of its elements
         self.count = 0
 
     @property
@@ -266,8 +264,6 @@ class Builder:
         names = ", ".join(map(_name_of, operands))
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
         value = Value(out, x.shape, x.dtype)
-        if x in self.repeated and self.repeated.issuperset(operands):
-            self.repeated.add(value)
         return value
 
     def divide(self, x: Value, y: Value, shape: Shape) -> Value:
@@ -443,9 +439,8 @@ class Builder:
             attribute = f"broadcast_dimensions = {integers(dims)}"
             operands = [x, shape_value(self, shape)]
             return self.op("stablehlo.dynamic_broadcast_in_dim", operands, shape, x.dtype, attribute)
-        out = self.op("stablehlo.broadcast_in_dim", [x], shape, x.dtype, f"broadcast_dimensions = {integers(dims)}")
-        self.repeated.add(out)
-        return out
+        attribute = f"broadcast_dimensions = {integers(dims)}"
+        return self.op("stablehlo.broadcast_in_dim", [x], shape, x.dtype, attribute)
 
     def reshape(self, x: Value, shape: Shape) -> Value:
         if x.shape == shape:

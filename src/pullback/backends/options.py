@@ -48,7 +48,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends import equal_parts
+from pullback.backends import equal_parts, weighted_sums
 from pullback.backends.small_loops import largest
 
 _FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
@@ -96,6 +96,8 @@ def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) 
         loops = "stablehlo.while" in text
         if _FUSIONS in options and not loops and "stablehlo.dot_general" in text:
             options[_FUSIONS] = _fusions(text)
+        if _REDUCE in options.get(_FUSIONS, "") and weighted_sums.are_in(text):  # which it would get wrong
+            options[_FUSIONS] = _DOT if _DOT in options[_FUSIONS] else ""
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0
         size = largest(text)

@@ -109,21 +109,6 @@ mul_p = elementwise(
     "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),
     of=VALUE, arity=2, host=operator.mul, hlo="multiply",
 )  # fmt: skip
-_write_product: Any = mul_p.lowering_rule
-
-
-@mul_p.lowering
-def _mul_xla(hlo: Any, x: Any, y: Any) -> Any:
-    """A product, whose second factor is the one that is repeated.
-
-    The compiler's kernel for a sum of products that are used elsewhere too (jaxlib 0.10.2, on CPUs) is wrong for the
-    other order: ``x - sum(v * x, axis=1)`` of 300 rows has the sums of other rows in two thirds of them.
-    """
-    x, y = (hlo.spread(z, hlo.result.shape) for z in (x, y))
-    swapped = x in hlo.repeated and y not in hlo.repeated
-    return _write_product(hlo, *((y, x) if swapped else (x, y)))
-
-
 div_p = elementwise(
     "div", doc=("The quotient ``x / y``; of integers it is rounded towards zero.", "1.0, 2.0", "0.5"),
     of=NUMBER, arity=2, host=host.div,
