@@ -727,9 +727,9 @@ def test_breakpoint_stops_the_program_that_is_made_of_a_function(tmp_path: Any) 
     done = subprocess.run(
         [sys.executable, str(program)], input="p 'y is', y, x, n\nc\n" * 5, capture_output=True, text=True, check=True
     )
-    stops = [line for line in done.stdout.splitlines() if "program.py(7)f()" in line]
-    assert len(stops) == 5  # two calls, a gradient, two examples
-    assert done.stdout.count('-> return y["sine"] * x') == 5
+    line, text = (7, 'return y["sine"] * x') if sys.version_info < (3, 13) else (6, "pullback.debug.breakpoint()")
+    assert done.stdout.count(f"program.py({line})f()") == 5  # two calls, a gradient, two examples
+    assert done.stdout.count(f"-> {text}") == 5
     for sine, x in (("0.47942", 0.5), ("0.90929", 2), ("0.", 0), ("0.84147", 1)):
         assert re.search(rf"'y is', {{'n': 3, 'sine': array\({sine}\d*, [^)]*\)}}, array\({x}\.?,", done.stdout)
     assert [x[:6] for x in re.findall(r"result (\S+)", done.stdout)][:2] == ["0.2397", "1.8185"]

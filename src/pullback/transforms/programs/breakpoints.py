@@ -26,7 +26,7 @@ def debug_breakpoint(
     token: object = None,
     **kwargs: PyTree,
 ) -> None:
-    """Stop in Python's debugger, at the line after the call, where values can be looked at.
+    """Stop in Python's debugger, where values can be looked at: after the call, from Python 3.13 on at the call.
 
     A function that is being traced, by ``jit`` for example, has no values yet. There the program stops that is made of
     it, each time it runs, with the values of the variables that the function had at the call. They can be looked at;
