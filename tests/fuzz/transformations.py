@@ -205,7 +205,7 @@ COLLECTIVES = [
     ("lax.all_gather(X, 'i')[-1]", ALL.format("y[-1]")),
     ("lax.ppermute(X, 'i', [(k, (k + 1) % len(_0)) for k in range(len(_0))])", "jnp.roll(y, 1, 0)"),
     ("X * lax.axis_index('i')", "y * jnp.arange(len(y)).reshape(-1, *[1] * (y.ndim - 1))"),
-    ("lax.psum(X * X, 'i') * (lax.axis_index('i') - 1)", ALL.format("jnp.sum(y * y, 0)") + " * (jnp.arange(len(y)) - 1).reshape(-1, *[1] * (y.ndim - 1))"),
+    ("lax.psum(X * X, 'i') * (lax.axis_index('i') - 1)", ALL.format("jnp.sum(y * y, 0).astype(y.dtype)") + " * (jnp.arange(len(y), dtype=np.int32) - 1).reshape(-1, *[1] * (y.ndim - 1))"),
 ]  # fmt: skip
 NAMED = [_named(*pair) for pair in COLLECTIVES]
 
