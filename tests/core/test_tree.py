@@ -4,12 +4,14 @@ import collections
 import copy
 import dataclasses
 import functools
+import gc
 import operator
 import pickle
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import optree
@@ -642,3 +644,25 @@ if {early}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == (1 + early) * "[1, 2, 3] 2\n"
     assert done.stderr == ""
+
+
+class _Data:
+    """Something large that a user's node carries."""
+
+
+class _Carrier:
+    def __init__(self, child, data):
+        self.child, self.data = child, data
+
+
+pullback.tree_util.register_pytree_node(_Carrier, lambda x: ((x.child,), x.data), lambda data, xs: _Carrier(*xs, data))
+
+
+@pytest.mark.parametrize("child", [1.0, {"b": 1.0, "a": 2.0}])
+def test_what_a_node_carries_does_not_live_longer_for_its_structure(child):
+    data = _Data()
+    gone = weakref.ref(data)
+    assert tree.tree_map(lambda x: x, [_Carrier(child, data)])[0].data is data
+    del data
+    gc.collect()
+    assert gone() is None
