@@ -9,7 +9,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import grad, jit, lax, vmap
-from pullback.backends import equal_parts, options
+from pullback.backends import equal_parts, options, weighted_sums
 from pullback.backends.client import EXTRA_OPTIONS
 
 
@@ -48,6 +48,7 @@ PLAIN = {
     "softmax": lambda x, v, u: jnp.exp(x - jnp.max(x, 1, keepdims=True)) / jnp.sum(jnp.exp(x), 1, keepdims=True),
     "variances": lambda x, v, u: jnp.var(x, 1),
     "a multiple": lambda x, v, u: jnp.sum(3.0 * x, 1),
+    "a traced multiple": lambda x, v, u: jnp.sum(v[0] * x, 1),
     "weights after the sum": lambda x, v, u: v * jnp.sum(x, 1),
 }
 
@@ -58,6 +59,23 @@ def test_sums_of_weighted_rows_are_not_left_to_the_library(name: str) -> None:
     f = {**WEIGHTED, **PLAIN}[name]
     text = jit(f).lower(np.zeros((300, 300)), np.zeros(300), np.zeros((300, 1))).as_text()
     assert ("REDUCE" in dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]) == (name in PLAIN)
+
+
+SPREAD = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {broadcast_dimensions = array<i64: 1>} : (tensor<2xf32>) -> t'
+PRODUCT, TOTAL = "%2 = stablehlo.multiply %1, %arg1 : t", '%4 = "stablehlo.reduce"(%2, %3) ({'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (SPREAD, PRODUCT, "%4 = func.call @f(%2) : (t) -> t", 'x "stablehlo.reduce"'),
+        (SPREAD, "%4 = func.call @f(%1) : (t) -> t", 'x "stablehlo.reduce"'),
+        (SPREAD, "%2 = func.call @f(%arg1) : (t) -> t", TOTAL),
+    ],
+)
+def test_a_product_and_its_sum_may_be_in_two_functions(lines: tuple[str, ...]) -> None:
+    assert weighted_sums.are_in("\n".join(lines))
+    assert not weighted_sums.are_in("\n".join((lines[0], TOTAL)))
 
 
 def test_many_small_products_in_equal_parts_are_done_without_the_library() -> None:

@@ -42,6 +42,11 @@ def are_in(text: str) -> bool:
         operands = _NAME.findall(rest)
         if operation in ("reduce", "reduce_window", "call") and not products.isdisjoint(operands):
             return True
+        if operation == "call":  # which becomes a part of the caller: either may have the product that the other sums
+            if not repeated.isdisjoint(operands):
+                return True
+            products.add(name)
+            continue
         if operation in _OWN_LOOPS:
             continue
         moving = [x for x in operands if x not in constant]
