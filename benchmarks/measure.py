@@ -62,9 +62,9 @@ class Measurement:
 
 
 class Worker:
-    """A worker process, and what it has measured so far."""
+    """A worker process, and what it has measured so far; packages are looked for in ``source`` first."""
 
-    def __init__(self, library: str, workload: Workload, settings: Settings, scratch: str) -> None:
+    def __init__(self, library: str, workload: Workload, settings: Settings, scratch: str, source: str = "") -> None:
         self.measurement = Measurement()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", library, workload.name, str(settings.block_seconds)],
@@ -72,7 +72,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=_environment(scratch, workload.devices),
+            env=_environment(scratch, workload.devices, source),
         )
         answer = self._answer()
         self.measurement.version = answer.get("version", "")
@@ -114,14 +114,16 @@ class Worker:
         return answer
 
 
-def _environment(scratch: str, devices: int) -> dict[str, str]:
-    """The workers' environment: all cores, as so many devices, and caches on disk of their own."""
+def _environment(scratch: str, devices: int, source: str) -> dict[str, str]:
+    """The workers' environment: all cores, as so many devices, caches on disk of their own, and where packages are."""
     environment = {name: value for name, value in os.environ.items() if name not in _LIMITS_OF_THREADS}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     environment["PULLBACK_TIERED"] = "off"  # what is timed is compiled
     environment["PULLBACK_COMPILATION_CACHE_DIR"] = environment["TORCHINDUCTOR_CACHE_DIR"] = environment["TMPDIR"] = (
         scratch
     )
+    if source:
+        environment["PYTHONPATH"] = source
     if devices > 1:
         environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
     return environment

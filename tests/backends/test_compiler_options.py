@@ -37,45 +37,47 @@ def test_programs_with_loops_leave_reductions_to_the_library_too() -> None:
 
 
 WEIGHTED = {
-    "a vector times rows": lambda x, v, u: jnp.sum(v * x, 1),
-    "in the other order": lambda x, v, u: jnp.sum(x * v, 1),
-    "a function of vectors": lambda x, v, u: jnp.max(jnp.sin(v + u) * jnp.exp(x), 1),
-    "ones and a vector": lambda x, v, u: jnp.sum((jnp.ones_like(x) + v) * jnp.sin(x), 1),
-    "a quotient": lambda x, v, u: jnp.sum(1 - x / u, 1),
-    "rows mapped": lambda x, v, u: vmap(lambda row: jnp.sum(v * row))(x),
+    "a vector times rows": lambda x, v, u: x - jnp.sum(v * x, 1, keepdims=True),
+    "in the other order": lambda x, v, u: x - jnp.sum(x * v, 1, keepdims=True),
+    "a function of vectors": lambda x, v, u: x * jnp.max(jnp.sin(v + u) * jnp.exp(x), 1, keepdims=True),
+    "ones and a vector": lambda x, v, u: v + jnp.sum((jnp.ones_like(x) + v) * jnp.sin(x), 1, keepdims=True),
+    "a quotient": lambda x, v, u: x[::-1] / jnp.sum(1 - x / u, 0, keepdims=True),
+    "rows mapped": lambda x, v, u: vmap(lambda row: row - jnp.sum(v * row))(x),
+    "numbers made in the program": lambda x, v, u: x - jnp.sum(jnp.arange(300.0) * x, 1, keepdims=True),
+    "numbers of two axes": lambda x, v, u: x - jnp.sum(lax.broadcasted_iota(x.dtype, (300, 300), 1) * x, 1)[:, None],
+    "a constant": lambda x, v, u: x - jnp.sum(np.arange(300.0, dtype=np.float32) * x, 1, keepdims=True),
+    "a function of the sum": lambda x, v, u: x - jnp.tanh(jnp.sum(v * x, 1, keepdims=True) + u),
+    "all": lambda x, v, u: x - jnp.sum(v * x),
+    "a sum of sums": lambda x, v, u: x - jnp.sum(jnp.sum(v * x, 1)),
+    "a product that is called": lambda x, v, u: x - jnp.sum(_product(v, x), 1, keepdims=True),
+    "a sum that is called": lambda x, v, u: x - _total(v * x)[:, None],
+    "a difference that is called": lambda x, v, u: _difference(x, jnp.sum(v * x, 1)),
+    "all called": lambda x, v, u: _difference(x, _total(_product(jnp.broadcast_to(v, x.shape), x))),
 }
 PLAIN = {
     "softmax": lambda x, v, u: jnp.exp(x - jnp.max(x, 1, keepdims=True)) / jnp.sum(jnp.exp(x), 1, keepdims=True),
     "variances": lambda x, v, u: jnp.var(x, 1),
-    "a multiple": lambda x, v, u: jnp.sum(3.0 * x, 1),
-    "a traced multiple": lambda x, v, u: jnp.sum(v[0] * x, 1),
+    "a multiple": lambda x, v, u: x - jnp.sum(3.0 * x, 1, keepdims=True),
+    "a traced multiple": lambda x, v, u: x - jnp.sum(v[0] * x, 1, keepdims=True),
     "weights after the sum": lambda x, v, u: v * jnp.sum(x, 1),
+    "sums that are not repeated": lambda x, v, u: jnp.sum(v * x, 1) - v,
+    "a column of sums": lambda x, v, u: u - jnp.sum(v * x, 1, keepdims=True),
+    "a row of numbers": lambda x, v, u: x - jnp.sum(jnp.arange(300.0) * v),
+    "sums in a product of matrices": lambda x, v, u: v @ jnp.sum(v * x, 1),
 }
+_product = jit(lambda v, x: v * x)
+_total = jit(lambda x: jnp.sum(x, 1))
+_difference = jit(lambda x, total: x - total[:, None])
 
 
 @pytest.mark.parametrize("name", [*WEIGHTED, *PLAIN])
-def test_sums_of_weighted_rows_are_not_left_to_the_library(name: str) -> None:
+def test_sums_of_weighted_rows_that_are_repeated_are_not_left_to_the_library(name: str) -> None:
     """It gets them wrong: ``tests/primitives/test_reductions.py``."""
     f = {**WEIGHTED, **PLAIN}[name]
-    text = jit(f).lower(np.zeros((300, 300)), np.zeros(300), np.zeros((300, 1))).as_text()
-    assert ("REDUCE" in dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]) == (name in PLAIN)
-
-
-SPREAD = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {broadcast_dimensions = array<i64: 1>} : (tensor<2xf32>) -> t'
-PRODUCT, TOTAL = "%2 = stablehlo.multiply %1, %arg1 : t", '%4 = "stablehlo.reduce"(%2, %3) ({'
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        (SPREAD, PRODUCT, "%4 = func.call @f(%2) : (t) -> t", 'x "stablehlo.reduce"'),
-        (SPREAD, "%4 = func.call @f(%1) : (t) -> t", 'x "stablehlo.reduce"'),
-        (SPREAD, "%2 = func.call @f(%arg1) : (t) -> t", TOTAL),
-    ],
-)
-def test_a_product_and_its_sum_may_be_in_two_functions(lines: tuple[str, ...]) -> None:
-    assert weighted_sums.are_in("\n".join(lines))
-    assert not weighted_sums.are_in("\n".join((lines[0], TOTAL)))
+    text = jit(f).lower(np.zeros((300, 300), np.float32), np.zeros(300, np.float32), np.zeros((300, 1), np.float32))
+    assert weighted_sums.are_in(text.as_text()) == (name in WEIGHTED)
+    chosen = dict(options.chosen("cpu", text.as_text()))["xla_cpu_experimental_ynn_fusion_type"]
+    assert ("REDUCE" in chosen) == (name in PLAIN and "dot_general" not in text.as_text())
 
 
 def test_many_small_products_in_equal_parts_are_done_without_the_library() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.backends import equal_parts
+from pullback.backends import equal_parts, made
 from pullback.backends.devices import DeviceAssignment, Devices
 from pullback.backends.hlo import _NONE, Aliases, Builder, Value
 from pullback.backends.hlo_module import Function, Module
@@ -55,6 +55,8 @@ def emit_module(
     module.equal_parts = parts and platform == "cpu" and config.equal_parts
     if module.equal_parts:
         closed = equal_parts.opened(closed)
+    if platform == "cpu" and devices is None and not in_places:
+        closed = made.read(closed)
     for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
         if found is not None:
             module.mesh(found)

@@ -1,63 +1,142 @@
 """Sums of products that the compiler's library gets wrong, found in the text of a program.
 
 Where reductions are left to the library (``xla_cpu_experimental_ynn_fusion_type`` REDUCE, which is the compiler's
-default), jaxlib 0.10.2 sums products whose one factor is repeated along the rows over the wrong rows:
-``jit(lambda v, x: x - (v * x).sum(1, keepdims=True))`` of 300 rows has the sums of other rows in two thirds of them,
-in JAX too. Which order of factors is wrong depends on how the compiler has rewritten them.
+default), jaxlib 0.10.2 gets a kernel wrong that sums products whose one factor is repeated along the rows, and repeats
+the sums along these rows again: ``jit(lambda v, x: x - (v * x).sum(1, keepdims=True))`` of 300 rows has the sums of
+other rows in two thirds of them, in JAX too. Which order of factors is wrong depends on how the compiler has rewritten
+them. Where the sums are not repeated, they are right.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from typing import NamedTuple
 
 _OPERATION = re.compile(r"\s*(%\w+)(?::\d+)? = \"?(?:stablehlo|chlo|func)\.?(\w+)?\"?(.*)")
 _NAME = re.compile(r"%\w+")
+_FUNCTION = re.compile(r"@(\w+)")
+_SIZES = re.compile(r"tensor<((?:[\d?]+x)*)")
 _OWN_LOOPS = frozenset(
     ("dot_general", "convolution", "custom_call", "while", "sort", "gather", "scatter", "case", "if")
 )
 """Operations that are not fused with those that compute their operands."""
 
+_CONSTANT, _REPEATED, _PRODUCT, _SUM = 1, 2, 4, 8
+"""What a value may be: constant; the same along an axis; made of a product with such a value; of a sum of these."""
+
+
+class _Operation(NamedTuple):
+    result: str
+    kind: str
+    operands: list[str]
+    callee: str
+    makes: int  # what the result is by this operation alone
+
+
+class _Function:
+    """A function of a program: its operations, what it is given and what it returns."""
+
+    def __init__(self, name: str, parameters: list[str]) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.given = [0] * len(parameters)
+        self.operations: list[_Operation] = []
+        self.returned: list[str] = []
+        self.returns = 0
+
 
 def are_in(text: str) -> bool:
-    """Whether a program may reduce products of which a factor is what was broadcast, or a function of that alone.
+    """Whether a program may repeat sums of products of which a factor is what was broadcast, or a function of that.
 
     >>> product = "%2 = stablehlo.multiply %1, %arg1 : tensor<3x2xf32>"
-    >>> line = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {broadcast_dimensions = array<i64: 1>} : ...'
+    >>> line = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {} : (tensor<2xf32>) -> tensor<3x2xf32>'
     >>> total = '%4 = "stablehlo.reduce"(%2, %3) ({'
-    >>> are_in("\\n".join((line, product, total))), are_in("\\n".join((line, total)))
+    >>> again = '%5 = "stablehlo.broadcast_in_dim"(%4) {} : (tensor<3xf32>) -> tensor<3x2xf32>'
+    >>> are_in("\\n".join((line, product, total, again))), are_in("\\n".join((line, product, total)))
     (True, False)
     """
     if "stablehlo.reduce" not in text or "broadcast_in_dim" not in text:
         return False
-    constant: set[str] = set()
-    repeated: set[str] = set()
-    products: set[str] = set()
+    functions = _functions(text)
+    changed = True
+    while changed:  # what functions are given and return depends on each other
+        changed = False
+        for function in functions.values():
+            before = function.returns
+            found, given_more = _look(function, functions)
+            if found:
+                return True
+            changed = changed or given_more or function.returns != before
+    return False
+
+
+def _functions(text: str) -> dict[str, _Function]:
+    """The functions of a program."""
+    current = _Function("", [])
+    functions = {"": current}
     for line in text.splitlines():
         if "func.func" in line:  # whose names are its own
-            constant, repeated, products = set(), set(), set()
-        found = _OPERATION.match(line)
-        if found is None:
-            continue
-        name, operation, rest = found.groups()
-        operands = _NAME.findall(rest)
-        if operation in ("reduce", "reduce_window", "call") and not products.isdisjoint(operands):
-            return True
-        if operation == "call":  # which becomes a part of the caller: either may have the product that the other sums
-            if not repeated.isdisjoint(operands):
-                return True
-            products.add(name)
-            continue
-        if operation in _OWN_LOOPS:
-            continue
-        moving = [x for x in operands if x not in constant]
-        of_a_number = operation == "broadcast_in_dim" and ("array<i64>" in rest or "dims = []" in rest)
-        if operation == "constant" or of_a_number:
-            constant.add(name)
-        elif operation == "broadcast_in_dim" or (moving and repeated.issuperset(moving)):
-            repeated.add(name)
-        elif operands and not moving:
-            constant.add(name)
-        weighted = operation in ("multiply", "divide") and not repeated.isdisjoint(operands)
-        if weighted or not products.isdisjoint(operands):
-            products.add(name)
-    return False
+            name = _FUNCTION.search(line)
+            current = _Function(name[1] if name else "", _NAME.findall(line))
+            functions[current.name] = current
+        elif "func.return" in line:
+            current.returned += _NAME.findall(line)
+        else:
+            found = _OPERATION.match(line)
+            if found is not None:
+                result, kind, rest = found.groups()
+                callee = _FUNCTION.search(rest) if kind == "call" else None
+                makes, names = _made(kind, rest), _NAME.findall(rest)
+                current.operations.append(_Operation(result, kind or "", names, callee[1] if callee else "", makes))
+    return functions
+
+
+def _made(kind: str, rest: str) -> int:
+    """Whether an operation makes a constant, or repeats something, by the types of its operand and its result."""
+    if kind == "constant":
+        return _CONSTANT
+    if kind == "iota":
+        return _REPEATED if _SIZES.findall(rest)[-1].count("x") > 1 else 0
+    if kind != "broadcast_in_dim":
+        return 0
+    operand, *_, result = ([n for n in size.split("x") if n not in ("", "1")] for size in _SIZES.findall(rest))
+    if "?" not in operand and "?" not in result and math.prod(map(int, result)) == math.prod(map(int, operand)):
+        return 0
+    return _REPEATED if operand else _CONSTANT
+
+
+def _look(function: _Function, functions: dict[str, _Function]) -> tuple[bool, bool]:
+    """Whether sums of weighted rows are repeated in a function, and whether it gives others more than they knew."""
+    given_more = False
+    known = dict(zip(function.parameters, function.given, strict=True))
+    for result, kind, operands, callee, makes in function.operations:
+        flags = [known.get(x, 0) for x in operands]
+        either = 0
+        for flag in flags:
+            either |= flag
+        if kind == "broadcast_in_dim" and makes and either & _SUM:
+            return True, given_more
+        if makes:
+            known[result] = either & (_PRODUCT | _SUM) | makes
+        elif kind == "call" and callee in functions:
+            called = functions[callee]
+            for i, flag in enumerate(flags[: len(called.given)]):
+                given_more = given_more or bool(flag & ~called.given[i])
+                called.given[i] |= flag
+            known[result] = called.returns
+        elif kind in _OWN_LOOPS:
+            known[result] = 0
+        elif kind in ("reduce", "reduce_window"):
+            known[result] = _SUM if either & (_PRODUCT | _SUM) else 0
+        else:
+            constant = bool(flags) and all(flag & _CONSTANT for flag in flags)
+            repeated = either & _REPEATED and all(flag & (_CONSTANT | _REPEATED) for flag in flags)
+            made = either & (_PRODUCT | _SUM)
+            if kind in ("multiply", "divide") and either & _REPEATED:
+                made |= _PRODUCT
+            known[result] = made | (_REPEATED if repeated else 0) | (_CONSTANT if constant else 0)
+    function.returns = 0
+    for name in function.returned:
+        function.returns |= known.get(name, 0)
+    return False, given_more

@@ -366,12 +366,14 @@ class UserLinearMap(LinearMap):
             )
         where = _paths(self.in_tree)
         given = tree.leaves_with_path(results, is_leaf=_is_none)
+        prefixes = {path[:k] for path in where for k in range(len(path) + 1)}
+        covering = {path for path, _ in given}
         wrong = [
             f"\n  {_short(ct)} is at {tree.keystr(path)}, where the arguments have no array"
-            for path, ct in given if ct is not None and not any(p[: len(path)] == path for p in where)
+            for path, ct in given if ct is not None and path not in prefixes
         ] + [
             f"\n  nothing is at {tree.keystr(path)}, where the arguments have an array"
-            for path in where if not any(path[: len(p)] == p for p, _ in given)
+            for path in where if covering.isdisjoint(path[:k] for k in range(len(path) + 1))
         ]  # fmt: skip
         if not wrong:
             try:
