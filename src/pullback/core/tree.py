@@ -77,6 +77,7 @@ class _Treedefs(dict[int, Any]):
 _leaf_treedef = _Treedefs(lambda _: 0)
 _tuple_treedefs = _Treedefs(lambda length: (0,) * length)
 _list_treedefs = _Treedefs(lambda length: [0] * length)
+_call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 
 
 @functools.lru_cache(1024)
@@ -119,6 +120,17 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
                 return [tree[key] for key in keys], treedef
     flat, treedef = _flatten(tree, is_leaf, False, NAMESPACE)
     return flat, _sorted(treedef)
+
+
+def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[PyTree], PyTreeDef]:
+    """The leaves of the arguments of a call, and the structure of ``(args, kwargs)``; most are leaves themselves."""
+    if not kwargs:
+        for child in args:
+            if type(child) not in leaf_types:
+                break
+        else:
+            return list(args), _call_treedefs[len(args)]
+    return flatten((args, kwargs))
 
 
 _known: dict[PyTreeDef, PyTreeDef] = {}

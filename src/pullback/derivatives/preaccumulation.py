@@ -77,7 +77,7 @@ def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     """The result of a call, under the current trace."""
     if config.disable_jit:
         return fun(*args, **kwargs)
-    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves, in_tree = tree.flatten_call(args, kwargs)
     arrays = to_arrays(leaves, "preaccumulate", fun, args, None, kwargs)
     call = FlatFunction(fun, in_tree, keywords=True)
     name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)

@@ -240,7 +240,7 @@ class Exported:
         16.0 8.0
         """
         try:
-            leaves, treedef = tree.flatten((args, kwargs))
+            leaves, treedef = tree.flatten_call(args, kwargs)
             if treedef != self.in_tree:
                 raise ExportError(
                     f"the exported {self.fun_name} takes arguments of the structure {self.in_tree}, but they have the "

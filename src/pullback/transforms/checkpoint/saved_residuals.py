@@ -47,7 +47,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     f32[] argument 0 (x)
     """
     check_callable(fun, "saved_residuals")
-    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves, in_tree = tree.flatten_call(args, kwargs)
     name_input = partial(argument_name, fun=fun, args=args, kwargs=kwargs)
     flat = FlatFunction(fun, in_tree, keywords=True)
     try:

@@ -177,7 +177,7 @@ def _arguments(
     """
     if of_their_own:
         _refuse_those_of_their_own(fun, (args, kwargs))
-    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves, in_tree = tree.flatten_call(args, kwargs)
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
     flat = FlatFunction(fun, in_tree, keywords=True)
     opaque: dict[int, Any] = {}

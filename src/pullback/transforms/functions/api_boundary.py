@@ -19,9 +19,6 @@ watching: list[Callable[..., Any]] = []
 """Where it is not empty, its last element runs calls of transformed functions: ``watch(call, args, kwargs)``."""
 
 
-_NAMES = frozenset(("__name__", "__qualname__", "__module__", "__doc__", "__annotations__"))
-
-
 class Transformed(OwnsPrograms):
     """What a transformation returns: a function with the name and signature of the original.
 
@@ -55,16 +52,14 @@ class Transformed(OwnsPrograms):
             self.__module__ = fun.__module__
             self.__doc__ = fun.__doc__
             return
-        if isinstance(fun, OwnsPrograms):  # which has them all, as it stands for a function itself
-            self.__dict__.update({k: x for k, x in fun.__dict__.items() if k[:1] != "_" or k in _NAMES})
-            self._call = call
-            self._again = maker, (fun, *options)
-            self.__dict__["__wrapped__"] = fun
-            return
-        self.__dict__.update(source.attributes_of(fun))
+        ours = isinstance(fun, OwnsPrograms)  # which has all of them, as it stands for a function itself
+        # Its state too, of which nothing is read here: to choose takes longer than all the rest.
+        self.__dict__.update(fun.__dict__ if ours else source.attributes_of(fun))
         self._call = call
         self._again = maker, (fun, *options)
         self.__wrapped__ = fun
+        if ours:
+            return
         self.__name__ = source.plain_name(fun)
         for name, kind in (("__qualname__", str), ("__module__", str), ("__doc__", str), ("__annotations__", dict)):
             value = source.attribute(fun, name)

@@ -78,7 +78,10 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
     primitive, operands, params = node.primitive, node.args, node.params
     if primitive is None or primitive.linear_in == "each" or all(map(is_linear, operands)):
         return False
-    if not _may_add(primitive, operands, params):
+    if primitive.linear_in is None:
+        if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
+            return False
+    elif not _may_add(primitive, operands, params):
         return False
     at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
     results = trace.process(primitive, at_zero, params)
@@ -91,17 +94,14 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
 
 
 def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether an operation may add a constant: one of its operands, or of its parameters."""
+    """Whether an operation that is linear in some operands may add a constant: one of these, or of its parameters."""
     linear = [i for i, x in enumerate(operands) if is_linear(x)]
-    joint: Sequence[int] = range(len(operands))
-    if primitive.linear_in is not None:
-        part = linear_part(primitive, linear, len(operands), params)
-        if part is None:
-            return False
-        joint = part.joint
-        if part.params is not params and part.params != params:
-            return True
-    return any(_may_be_nonzero(operands[i]) for i in joint if i not in linear)
+    part = linear_part(primitive, linear, len(operands), params)
+    if part is None:
+        return False
+    if part.params is not params and part.params != params:
+        return True
+    return any(_may_be_nonzero(operands[i]) for i in part.joint if i not in linear)
 
 
 def _may_be_nonzero(x: Any) -> bool:

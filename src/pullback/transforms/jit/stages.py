@@ -381,7 +381,7 @@ class Compiled:
         try:
             name = self.lowered.traced.fun_name
             forks.check(f"running the compiled {name}")
-            leaves, treedef = tree.flatten((args, kwargs))
+            leaves, treedef = tree.flatten_call(args, kwargs)
             own = [x for x in leaves if isinstance(x, RefCell)]
             arrays = [x if isinstance(x, Array) else as_array(contents([x])[0] if x in own else x) for x in leaves]
             self._check(name, arrays, treedef)

@@ -361,7 +361,7 @@ def _call_for_results(
 ) -> Any:
     """Call a function of arrays alone, for results of declared types."""
     who = primitive.name
-    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves, in_tree = tree.flatten_call(args, kwargs)
     try:
         operands = [as_array(x) for x in leaves]
     except OperandError as error:
@@ -481,7 +481,7 @@ def io_callback(
 
 def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
     """Call a function; what is no array (Python's numbers only if ``numbers``) is handed to it as it is."""
-    leaves, outline = tree.flatten((args, kwargs))
+    leaves, outline = tree.flatten_call(args, kwargs)
     kinds = (Array, np.ndarray, np.generic)
     are_arrays = [isinstance(x, kinds) or (numbers and type(x) in SCALARS) for x in leaves]
     others, arrays = partition_list(leaves, are_arrays)
