@@ -198,14 +198,14 @@ def _named(collective: str, stacked: str) -> Entry:
 
 ALL = "jnp.broadcast_to({}, y.shape)"
 COLLECTIVES = [
-    ("lax.psum(X, 'i')", ALL.format("jnp.sum(y, 0)")),
+    ("lax.psum(X, 'i')", ALL.format("added(y)")),
     ("lax.pmean(X * 1.0, 'i')", ALL.format("jnp.mean(y * 1.0, 0)")),
     ("lax.pmax(real(X), 'i')", ALL.format("jnp.max(real(y), 0)")),
     ("lax.pmin(real(X), 'i')", ALL.format("jnp.min(real(y), 0)")),
     ("lax.all_gather(X, 'i')[-1]", ALL.format("y[-1]")),
     ("lax.ppermute(X, 'i', [(k, (k + 1) % len(_0)) for k in range(len(_0))])", "jnp.roll(y, 1, 0)"),
     ("X * lax.axis_index('i')", "y * jnp.arange(len(y)).reshape(-1, *[1] * (y.ndim - 1))"),
-    ("lax.psum(X * X, 'i') * (lax.axis_index('i') - 1)", ALL.format("jnp.sum(y * y, 0).astype(y.dtype)") + " * (jnp.arange(len(y), dtype=np.int32) - 1).reshape(-1, *[1] * (y.ndim - 1))"),
+    ("lax.psum(X * X, 'i') * (lax.axis_index('i') - 1)", ALL.format("added(y * y)") + " * (jnp.arange(len(y), dtype=np.int32) - 1).reshape(-1, *[1] * (y.ndim - 1))"),
 ]  # fmt: skip
 NAMED = [_named(*pair) for pair in COLLECTIVES]
 

@@ -227,6 +227,11 @@ def product_by_columns(f, x, u):
     return jnp.tensordot(u, jacobian_columns(f, x), u.ndim)
 
 
+def added(y):
+    """The sum along the first axis, as a collective has it: in the dtype of y, and of booleans in int32."""
+    return jnp.sum(y, 0, dtype=jnp.int32 if y.dtype.kind == "b" else y.dtype)
+
+
 def together(f, collective, g, x):
     """g(collective(f(x)), x) for all indices of a named axis; the collective takes the stacked values."""
     ys = collective(jnp.stack([f(part) for part in x]))
