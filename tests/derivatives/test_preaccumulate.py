@@ -200,6 +200,21 @@ def test_maps_over_any_axes(part: str, mapping: Any, shapes: Any) -> None:
     assert_close(jit(grad(g, (0, 1)))(*xs), grad(f, (0, 1))(*xs))
 
 
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1)])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_results_that_are_the_same_for_all_examples(count: int, argnums: Any) -> None:
+    """Found by random programs: their tangents had the mapped axis, since the Jacobian of all results is one."""
+
+    def part(d: Any, e: Any) -> Any:
+        return jnp.sum(d**2), e * d[0], jnp.sum(d) * 3.0
+
+    args = jnp.array([-1.4, 2.0, 0.3]), jnp.arange(1.0, count + 1)
+    results = [lambda a, xs, f=f: vmap(lambda x: f(a, x))(xs) for f in (part, preaccumulate(part))]
+    for transformation in (jacfwd, jacrev, lambda f, a: jit(jacfwd(jacrev(f, a), a))):
+        expected, got = (transformation(f, argnums)(*args) for f in results)
+        tree.map(assert_close, got, expected)
+
+
 # Arrays --------------------------------------------------------------------------------------------------------------
 
 

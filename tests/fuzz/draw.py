@@ -240,7 +240,8 @@ class Writer:
             name in row.name for name in ("svd", "eig", "schur", "qr", "polar", "basis", "hess")
         )
         smooth = (
-            not complex_basis and {"F": "D", "f": "d", "h": "d", "b": "d"}.get(letter, "") in row.spec.derivative
+            not complex_basis
+            and {**dict.fromkeys("FD", "D"), **dict.fromkeys("fdhb", "d")}.get(letter, "") in row.spec.derivative
         )  # whose phases are not determined, if it is complex
         return self.add(row.spec.operation, text, positions, smooth=smooth)
 

@@ -22,7 +22,7 @@ from tests.fuzz.reduce import reduced
 COMPILED_EVERY = 50
 """How many eager programs are run for one that is compiled."""
 PROGRESS_EVERY = 1000
-"""After how many eager programs a line says how many there were."""
+"""After how many eager programs, or a tenth as many compiled ones, a line says how many there were."""
 DEVICES_EVERY = 4
 """How many of the compiled programs there are for one over eight devices."""
 
@@ -166,5 +166,7 @@ def run(session: Session, chosen: argparse.Namespace) -> None:
                 print(f"{session.eager} eager and {session.compiled} compiled programs", flush=True)
         if session.compiled < compiled and (session.eager >= eager or session.eager % COMPILED_EVERY == 0):
             session.compiled_program(session.compiled)
+            if session.compiled % (PROGRESS_EVERY // 10) == 0 and session.eager >= eager:
+                print(f"{session.eager} eager and {session.compiled} compiled programs", flush=True)
         if session.eager >= eager and session.compiled >= compiled:
             break

@@ -19,6 +19,8 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
+from pullback.primitives.shapes import squeeze
+from pullback.primitives.slicing import slice_in_dim
 from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
@@ -65,6 +67,8 @@ class Part:
     def derivative(self, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
         """From operands, and tangents of some, to results, and tangents of some; and for which results."""
         program = self.program
+        if any(size == 0 for size, _, _ in self.axes):  # there is no example whose results would be those of all
+            return jvp_jaxpr(self.mapped, nonzero)
         try:
             most = MOST_ENTRIES_AGAIN if self.is_jacobian else MOST_ENTRIES
             derivative, has_tangent = _derivative(program, nonzero, self.name, self.order, most)
@@ -75,10 +79,25 @@ class Part:
         for size, name, dims in self.axes:
             program, out_dims = batch_jaxpr(program, size, dims, name)
             flags = [d is not None for d in out_dims]
-            derivative, _ = batch_jaxpr(
-                derivative, size, (*dims, *select(dims, nonzero)), name, (*flags, *select(flags, has_tangent))
-            )
+            flags += select(flags, has_tangent)
+            derivative, found = batch_jaxpr(derivative, size, (*dims, *select(dims, nonzero)), name, flags)
+            derivative = _without_axis(derivative, [d is not None and not f for d, f in zip(found, flags)])
         return derivative, has_tangent
+
+
+def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
+    """A mapped program without the mapped axis of results that are the same for all examples.
+
+    They have it since what the Jacobian has for several results is eliminated together.
+    """
+    if True not in which:
+        return closed
+
+    def run(*operands: Any) -> list[Any]:
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
+        return [squeeze(slice_in_dim(x, 0, 1, 0), (0,)) if w else x for x, w in zip(outs, which, strict=True)]
+
+    return stage_flat(closed, run, closed.in_avals)
 
 
 preaccumulate_p = Primitive("preaccumulate", multiple_results=True, keeps_weak_type=False)
