@@ -43,6 +43,7 @@ def fitted(x, shape):
 
 def spread(x, shape, low, high, dtype):
     """Numbers between two, of a shape and a float dtype: a smooth function of x, another one for each element."""
+    x = x % 61 if x.dtype.kind in "iu" else x  # beside large ones the shifts have too few digits
     y = jnp.sin(fitted(real(x), shape) + shifts(shape))
     return ((low + high) / 2 + (high - low) / 2.02 * y).astype(dtype)
 
