@@ -362,6 +362,8 @@ def test_functions_beside_devices() -> None:
     here = jax.devices()[0]
     placed = f.specialize(devices=[here])(jnp.ones(2))
     assert placed["y"].devices() == {here}
+    assert [g(jnp.ones(2))["y"].committed for g in (f, f.specialize(), f.specialize(devices=[here]))] == [0, 0, 1]
+    assert f.specialize(devices=[here]).specialize()(jnp.ones(2))["y"].committed
     with pytest.raises(errors.TracerArrayConversionError, match="takes concrete arrays"):
         jax.jit(lambda x: f(x))(1.0)
     assert colocated_python.colocated_cpu_devices(jax.devices("cpu")) == jax.devices("cpu")

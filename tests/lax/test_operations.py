@@ -80,6 +80,16 @@ def test_accuracy_changes_nothing():
             assert f(0.5, accuracy=accuracy) == f(0.5)
 
 
+def test_algorithms_of_products_are_numbered_as_in_jax():
+    """A number that two names had would make them one."""
+    assert {preset.name: preset.value for preset in lax.DotAlgorithmPreset} == {
+        "DEFAULT": 0, "ANY_F8_ANY_F8_F32": 1, "ANY_F8_ANY_F8_F32_FAST_ACCUM": 2, "ANY_F8_ANY_F8_ANY": 3,
+        "ANY_F8_ANY_F8_ANY_FAST_ACCUM": 4, "F16_F16_F16": 5, "F16_F16_F32": 6, "BF16_BF16_BF16": 7, "BF16_BF16_F32": 8,
+        "BF16_BF16_F32_X3": 10, "BF16_BF16_F32_X6": 11, "BF16_BF16_F32_X9": 15, "TF32_TF32_F32": 12,
+        "TF32_TF32_F32_X3": 13, "F32_F32_F32": 9, "F64_F64_F64": 14,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("preset", list(lax.DotAlgorithmPreset))
 def test_algorithms_of_products(preset):
     """Rounded as the name says, the more products the closer; differentiated and compiled."""
