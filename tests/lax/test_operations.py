@@ -124,6 +124,24 @@ def test_results_are_spread_as_asked():
         np.testing.assert_allclose(jit(f)(), f(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("outside", [1, 4])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_ragged_products_of_contracted_groups_with_other_axes(batch, outside):
+    """Each group of the third axis by itself, with an axis of the batch and one more that is contracted."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(batch, outside, 6, 2)).astype(np.float32)
+    y = rng.normal(size=(5, batch, 6, outside)).astype(np.float32)
+    sizes = np.array([[[(b + k) % 3, 2, 1] for k in range(outside)] for b in range(batch)])
+    numbers = lax.RaggedDotDimensionNumbers((((1, 2), (3, 2)), ((0,), (1,))), [2], [])
+    expected = np.zeros((3, batch, 2, 5))
+    for b, k in np.ndindex(batch, outside):
+        ends = np.cumsum(sizes[b, k])
+        for g, (end, size) in enumerate(zip(ends, sizes[b, k], strict=True)):
+            rows = slice(end - size, end)
+            expected[g, b] += x[b, k, rows].T @ y[:, b, rows, k].T
+    np.testing.assert_allclose(lax.ragged_dot_general(x, y, sizes, numbers), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_ragged_products_by_hand():
     w = np.random.default_rng(2).normal(size=(3, 6, 2)).astype(np.float32)
     sizes = np.array([1, 0, 2])
