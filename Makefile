@@ -17,7 +17,7 @@ ARRAY_API_ARGS ?= --max-examples 20
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz lint bench accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz lint bench changes accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -121,6 +121,9 @@ lint: .venv/dev.stamp ## ruff, mypy, pyright, the floors of the house, sizes of 
 bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BENCH_ARGS="--quick")
 	@.venv-bench/bin/python -m compileall -q src  # as installation does for the peers
 	.venv-bench/bin/python -m benchmarks $(BENCH_ARGS)
+
+changes: .venv-bench/bench.stamp ## measure against the source tree in the folder BEFORE (CHANGES_ARGS="--only hvp")
+	.venv-bench/bin/python -m benchmarks.changes $(BEFORE) $(CHANGES_ARGS)
 
 accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulps, against mpmath (ACCURACY_ARGS="--only erf")
 	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.accuracy $(ACCURACY_ARGS)

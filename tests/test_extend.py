@@ -528,6 +528,13 @@ def test_kinds_of_rules_by_name() -> None:
             extend.RuleKind(name)  # type: ignore[arg-type]
 
 
+def test_to_front_repeats_an_operand_that_is_not_mapped() -> None:
+    x = jnp.arange(6.0).reshape(2, 3)
+    axis = extend.MappedAxis(None, 4)
+    np.testing.assert_array_equal(extend.to_front(x, None, axis), np.broadcast_to(x, (4, 2, 3)))
+    np.testing.assert_array_equal(extend.to_front(x, 1, extend.MappedAxis(None, 3)), np.transpose(x))
+
+
 # Backward rules ------------------------------------------------------------------------------------------------------
 
 

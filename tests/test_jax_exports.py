@@ -163,6 +163,15 @@ def test_what_is_written_has_the_form_of_jax() -> None:
     assert export.deserialize(again.serialize(format="pullback")).call(numbers(3), numbers(3)).shape == (3,)
 
 
+def test_a_file_without_a_number_of_devices_is_for_one() -> None:
+    fields = jax_tables.read(bytes(export.export(jit(jnp.sin))(numbers(3)).serialize(format="jax")))
+    assert (fields["devices"], fields["devices_short"]) == (1, 1)
+    fields.update(devices=0, devices_short=0)
+    again = export.deserialize(jax_tables.write(fields))
+    assert again.nr_devices == 1
+    np.testing.assert_allclose(again.call(numbers(3)), np.sin(numbers(3)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["trees", "named_tuples", "narrow", "unused", "platforms"])
 def test_functions_go_through_files_of_jax(name: str) -> None:
     (args,) = ARGUMENTS[name]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from pullback.core.errors import ArgumentError
+from pullback.core.locks import lock
 
 ENDING = 5.0
 """How many seconds a process may take to end after SIGTERM, before it is killed."""
@@ -124,7 +125,7 @@ class _Process:
             os.killpg(self.popen.pid, number)
 
 
-_writing = threading.Lock()
+_writing = lock(globals(), "_writing")
 
 
 def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:

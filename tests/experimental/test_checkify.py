@@ -393,6 +393,18 @@ def test_branches(way):
 
 
 @every_way
+def test_a_branch_that_some_examples_take_is_checked_for_these(way):
+    def f(x, c):
+        return lax.cond(x > 0, lambda: jnp.sum(jnp.log(x) / c), lambda: 0.0)
+
+    mapped = vmap(f, (0, None))
+    for xs in ([-1.0, 2.0], [3.0, -1.0, 0.0]):
+        x = jnp.array(xs)
+        assert message(way, mapped, x, jnp.array([1.0, 2.0, 4.0]), errors=checkify.float_checks) is None
+        assert message(way, mapped, x, jnp.array([1.0, 0.0, 4.0]), errors=checkify.div_checks) == "division by zero"
+
+
+@every_way
 def test_derivatives(way):
     assert message(way, grad(positive), jnp.array(-1.0)) == "x is -1.0, its half -0.50"
     assert message(way, hessian(positive), jnp.array(-1.0)) == "x is -1.0, its half -0.50"

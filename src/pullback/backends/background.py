@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from pullback.backends import compile_progress, ending, forks
 from pullback.backends.parts import cores
 from pullback.core.config import config
-from pullback.core.locks import renewed
+from pullback.core.locks import lock, renewed
 
 T = TypeVar("T")
 
@@ -53,11 +53,12 @@ class Job(Generic[T]):
         self.done = True
 
 
-_guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while it is held
+# A signal handler of the user's, which may compile, runs while it is held.
+_guard = lock(globals(), "_guard", reentrant=True)
 _waiting: deque[Callable[[], Job[Any] | None]] = deque()
 _threads: set[threading.Thread] = set()
 _closing = False
-for _name, _make in (("_guard", threading.RLock), ("_waiting", deque), ("_threads", set)):
+for _name, _make in (("_waiting", deque), ("_threads", set)):
     renewed(globals(), _name, _make)
 
 

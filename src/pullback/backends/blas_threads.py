@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "")
-_lock = threading.RLock()  # a signal handler of the user's may run while it is held
-renewed(globals(), "_lock", threading.RLock)
+_lock = lock(globals(), "_lock", reentrant=True)  # a signal handler of the user's may run while it is held
 _inside = 0
 _before = 1
 

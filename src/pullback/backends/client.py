@@ -16,7 +16,6 @@ import itertools
 import math
 import os
 import socket
-import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -44,12 +43,11 @@ from pullback.core.errors import (
     ExecutionError,
 )
 from pullback.core.interrupts import imported, uninterrupted
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 from pullback.core.registry import Registry
 from pullback.core.types import Shape, ShapedArray
 
-_lock = threading.RLock()
-renewed(globals(), "_lock", threading.RLock)
+_lock = lock(globals(), "_lock", reentrant=True)
 _clients: dict[str, Any] = {}
 _c_apis: dict[str, Any] = {}
 """What plug-ins were loaded as, by platform."""
@@ -704,6 +702,7 @@ class Executable:
 
 executable = Executable
 
+_turn = lock(globals(), "_turn")
 _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-", "reduce-scatter")
 
 
@@ -722,7 +721,6 @@ class _Turns:
     """
 
     __slots__ = ("loaded",)
-    lock = threading.Lock()
     last: Any = None
 
     def __init__(self, loaded: Any) -> None:
@@ -734,7 +732,7 @@ class _Turns:
     @staticmethod
     def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
         """What the runtime returns of a program that it has started, and what to wait for."""
-        with _Turns.lock:
+        with _turn:
             last = _Turns.last
             if last is not None:
                 with suppress(RuntimeError):  # its own results tell

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from pullback.backends.backend import backend as compiler
 from pullback.core.array import Signature
 from pullback.core.config import check_value, config
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
+from pullback.core.locks import lock
 
 IDS_PER_PROCESS = 2048
 """Processors' devices are numbered from this times the number of their process."""
@@ -197,7 +197,7 @@ class DeviceAssignment:
 
 
 _assignments: weakref.WeakValueDictionary[tuple[Device, ...], DeviceAssignment] = weakref.WeakValueDictionary()
-_assigning = threading.Lock()
+_assigning = lock(globals(), "_assigning")
 
 
 def assignment(members: Sequence[Device]) -> DeviceAssignment:

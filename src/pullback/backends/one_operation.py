@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +10,13 @@ from pullback.backends.meshes import current_mesh
 from pullback.backends.programs import Lowered, Program
 from pullback.core.array import SCALARS, ArrayImpl, resolve_weak_scalars, signature_of, typeof
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, infer
+from pullback.core.locks import lock
 from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
 MOST_PROGRAMS = 512
 """How many programs are kept; the oldest is dropped for a new one."""
-_keeping = threading.Lock()
+_keeping = lock(globals(), "_keeping")
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -12,7 +12,6 @@ import gzip
 import json
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from pullback.backends import client
 from pullback.backends.devices import default_device
 from pullback.core.annotations import Decorator
 from pullback.core.errors import ArgumentError, ProfilerError
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 from pullback.core.source import named_as
 
 P = ParamSpec("P")
@@ -30,8 +29,7 @@ R = TypeVar("R")
 
 PERFETTO = "perfetto_trace.json.gz"
 
-_lock = threading.Lock()
-renewed(globals(), "_lock", threading.Lock)
+_lock = lock(globals(), "_lock")
 _session: Any = None
 _log_dir = Path()
 _perfetto = True

@@ -27,7 +27,7 @@ from pullback.core.array import ArrayImpl, Signature, signature, signature_of
 from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
-from pullback.core.locks import renewed
+from pullback.core.locks import lock, renewed
 
 before_compiling: list[Callable[[str], None]] = []
 """Functions that are told of each platform that a program is about to be compiled for, and may refuse it."""
@@ -211,9 +211,9 @@ spread.reshard = _resharded
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
 _compiling: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 """For each program that is being compiled a lock, so that another thread that wants the same waits for it."""
-_guard = threading.RLock()  # a signal handler of the user's, which may compile, runs while locks are held
+# A signal handler of the user's, which may compile, runs while locks are held.
+_guard = lock(globals(), "_guard", reentrant=True)
 renewed(globals(), "_compiling", weakref.WeakValueDictionary)
-renewed(globals(), "_guard", threading.RLock)
 
 
 def _lock_of(key: Any) -> Any:

@@ -11,7 +11,6 @@ several, is a ``PlacedArray``, and stays one: operations on it run there.
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
@@ -31,7 +30,7 @@ from pullback.core.errors import (
     NoneOperandError,
     OperandError,
 )
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
 from pullback.core.types import ShapedArray
@@ -369,8 +368,7 @@ class Absent:
 
 _signatures: weakref.WeakValueDictionary[Any, Signature] = weakref.WeakValueDictionary()
 _known_signatures = _signatures.data  # type: ignore[attr-defined]
-_signatures_lock = threading.Lock()
-renewed(globals(), "_signatures_lock", threading.Lock)
+_signatures_lock = lock(globals(), "_signatures_lock")
 
 
 def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, place: Any = None) -> Signature:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import Generic, TypeVar
+
+from pullback.core.locks import lock
 
 T = TypeVar("T")
 
@@ -13,7 +14,7 @@ class Registry(Generic[T]):
     """The living objects of a kind. Threads may add to it while another one lists them, which a ``WeakSet`` forbids."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = lock(vars(self), "_lock")
         self._objects: weakref.WeakSet[T] = weakref.WeakSet()
 
     def add(self, x: T) -> None:

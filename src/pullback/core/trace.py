@@ -25,7 +25,7 @@ from pullback.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 from pullback.core.registry import Registry
 from pullback.core.rule_errors import explain as explain
 from pullback.core.rule_errors import missing_rule as missing_rule
@@ -797,8 +797,7 @@ def watch_by(what: str, make: Callable[[EvalTrace], EvalTrace]) -> None:
 
 _watchers: dict[str, Callable[[EvalTrace], EvalTrace]] = {}
 _wrappers: dict[tuple[EvalTrace, str], EvalTrace] = {}
-_lock = threading.Lock()
-renewed(globals(), "_lock", threading.Lock)
+_lock = lock(globals(), "_lock")
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
 array.is_recording = lambda: not state.trace.eager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import functools
 import operator
-import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -18,7 +17,7 @@ import numpy as np
 
 from pullback.core.annotations import PyTree
 from pullback.core.interrupts import imported, uninterrupted
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 
 _T = TypeVar("_T")
 _Class = TypeVar("_Class", bound=type)
@@ -145,10 +144,8 @@ class _Node(NamedTuple):
 
 _BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, type(None)))
 _nodes: dict[type, _Node] = {}
-_registry_lock = threading.RLock()
-renewed(globals(), "_registry_lock", threading.RLock)
-_loading = threading.Lock()
-renewed(globals(), "_loading", threading.Lock)
+_registry_lock = lock(globals(), "_registry_lock", reentrant=True)
+_loading = lock(globals(), "_loading")
 when_registered: list[Callable[[type, _Node], None]] = []
 """Functions that are told of each class that is registered."""
 _module: Any = None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pullback.core import tree, tree_nodes
 from pullback.core.errors import ArgumentError, ExportError
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -28,8 +27,7 @@ class _Registered(NamedTuple):
 
 _by_class: dict[type, _Registered] = {}
 _by_name: dict[str, _Registered] = {}
-_lock = threading.Lock()
-renewed(globals(), "_lock", threading.Lock)
+_lock = lock(globals(), "_lock")
 
 
 def register_pytree_node_serialization(

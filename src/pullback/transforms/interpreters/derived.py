@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, MutableMapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.locks import lock
 from pullback.core.registry import Registry
 from pullback.core.trace import state
 
@@ -50,7 +50,7 @@ def cached_by_jaxpr(
 
 
 _transformed: Registry[ClosedJaxpr] = Registry()
-_beginning = threading.Lock()
+_beginning = lock(globals(), "_beginning")
 caches: list[MutableMapping[Any, Any]] = []
 """What is kept of programs elsewhere than in them, which ``clear_caches`` empties too."""
 

@@ -7,7 +7,6 @@ a loop that is written as a new closure in each call.
 from __future__ import annotations
 
 import gc
-import threading
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from pullback.core.array import SCALARS
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, literal_key, subjaxprs
-from pullback.core.locks import renewed
+from pullback.core.locks import lock
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 
 _programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
@@ -25,8 +24,7 @@ _lately: dict[ClosedJaxpr, bool] = {}
 may need them again. Beside each is whether it was asked for since the last full collection."""
 PROGRAMS_KEPT = 256
 """How many of these are kept; that which was longest not asked for is dropped for a new one."""
-_keeping = threading.Lock()
-renewed(globals(), "_keeping", threading.Lock)
+_keeping = lock(globals(), "_keeping")
 caches.extend((_programs, _lately))
 
 

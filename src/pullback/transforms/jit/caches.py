@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from types import FunctionType
 from typing import Any
 
+from pullback.core.locks import lock
 from pullback.core.registry import OwnsPrograms, Registry
 from pullback.transforms.jit.jit_arguments import Options
 
@@ -18,7 +18,7 @@ Pair = tuple["Cache", "Cache"]
 """What was compiled of a function, and what was traced, by the kind of arguments."""
 
 all_caches: Registry[Cache] = Registry()
-_adding = threading.Lock()
+_adding = lock(globals(), "_adding")
 
 
 class Cache(dict[Any, Any]):
