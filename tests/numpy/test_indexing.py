@@ -377,6 +377,29 @@ def test_take_along_axis_and_back(axis: Any) -> None:
             same(out, np.stack([want, 2 * want]))
 
 
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "divide", "min", "max", "power"])
+@pytest.mark.parametrize("index", [(0, [-1, 0, 1], -2), (0, slice(None), -2), (0, slice(0, 0), 0), ([True], ..., 1)])
+def test_axes_of_one_before_those_that_are_replaced(method: str, index: Any) -> None:
+    index = tuple(pnp.array(i) if isinstance(i, list) else i for i in index)
+    x = pnp.ones((1, 3, 2))
+    write = lambda x, v: getattr(x.at[index], method)(v)
+    for shape in ((1, 3), (1, 1, 3), (1, 1, 1, 1)):
+        v = pnp.arange(float(np.prod(shape))).reshape(shape)
+        if x[index].size == 0 and shape[-1] == 3:
+            continue
+        want = write(x, v.reshape(shape[-1:]))
+        for got in (
+            write(x, v),
+            pullback.jit(write)(x, v),
+            pullback.vmap(write)(x[None], v[None])[0],
+            pullback.jvp(write, (x, v), (x, v))[0],
+        ):
+            same(got, want)
+    for f in (write, pullback.jit(write)):
+        with pytest.raises(ShapeError, match=r"a value of shape \(2, 3\) does not fit"):
+            f(x, pnp.ones((2, 3)))
+
+
 def test_nonzero_and_kin() -> None:
     x = np.array([[0, 1, 2], [3, 0, 4]])
     ours = pnp.asarray(x)

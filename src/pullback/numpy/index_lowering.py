@@ -563,7 +563,7 @@ def write(
         require_in_range(index, x.shape, wrap)
         mode = unless_checked(mode)
     low, sizes = lowered(index, x.shape, wrap)
-    check_fits(value.shape, low.full_shape, index)
+    value = fitting(value, low.full_shape, index)
     if 0 in low.shape:
         return x
     value = shapes.reshape(shapes.broadcast_to(value, low.full_shape), low.shape)
@@ -580,9 +580,12 @@ def write(
     return ops.convert_element_type(out, x.dtype, True) if x.weak_type else out
 
 
-def check_fits(shape: Shape, target: Shape, index: Any) -> None:
-    """Refuse a value that does not broadcast to the shape of what it replaces."""
+def fitting(value: Any, target: Shape, index: Any) -> Any:
+    """A value without the axes of one element before those of what it replaces, whose shape it must broadcast to."""
+    shape = value.shape
     missing = len(target) - len(shape)
-    if missing < 0 or any(n not in (1, m) for n, m in zip(shape, target[missing:], strict=True)):
+    beside = [1] * -missing + list(target[max(missing, 0) :])
+    if any(n not in (1, m) for n, m in zip(shape, beside, strict=True)):
         where = quote(index)
         raise ShapeError(f"x.at[{where}]: a value of shape {shape} does not fit x[{where}] of shape {target}")
+    return value if missing >= 0 else shapes.reshape(value, shape[-missing:])
