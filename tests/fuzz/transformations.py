@@ -78,7 +78,7 @@ CONTROL = [
     ),
     Entry(
         "fori_loop of any length", "lax.fori_loop(0, choice(_1, 3), lambda k, x: like(f0(x, k), x), strong(_0))",
-        "repeated(lambda k, x: like(f0(x, jnp.asarray(k)), x), strong(_0), int(choice(_1, 3)))", bodies=("xk",), cost="3", no_reverse=True,
+        "repeated(lambda k, x: like(f0(x, jnp.int32(k)), x), strong(_0), int(choice(_1, 3)))", bodies=("xk",), cost="3", no_reverse=True,
     ),
     *(
         Entry(
