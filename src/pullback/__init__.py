@@ -71,7 +71,7 @@ from pullback.core.config import transfer_guard_host_to_device as transfer_guard
 from pullback.core.dtypes import float0 as float0
 from pullback.core.naming import offered as _offered
 from pullback.core.source import hide_when_uncaught as _hide_when_uncaught
-from pullback.primitives import compositions as _compositions  # which fills the tables of lowering rules
+from pullback.primitives import compositions as _compositions  # which has lowering rules
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map
 from pullback.transforms.checks import indices as _indices  # which looks for those out of range, where a switch asks

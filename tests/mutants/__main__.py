@@ -94,7 +94,7 @@ def _verdict(mutant: Mutant) -> tuple[bool, str]:
 def _failed(output: str) -> str | None:
     """The first test that an output of pytest names as failed."""
     lines = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return lines[0].split(" ", 1)[1].split(" - ")[0] if lines else None  # spaces are within the names of cases
+    return lines[0].split(" ", 1)[1].split(" - ")[0] or None if lines else None  # spaces are within the names of cases
 
 
 def _verdict_of_random(fault: Fault) -> tuple[bool, str]:

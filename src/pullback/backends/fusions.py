@@ -22,17 +22,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from pullback.core import traits
 from pullback.core.jaxpr import Eqn, Literal, subjaxprs
 
 HEAVY = 25
 """What an operation such as a sine or a quotient costs, where a sum costs 1, about 0.1 ns an element."""
-LIGHT = frozenset(
-    {
-        "abs", "add", "add_any", "and", "broadcast_in_dim", "clamp", "concatenate", "convert_element_type", "copy",
-        "eq", "ge", "gt", "imag", "iota", "le", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "pad", "real",
-        "reshape", "select_n", "sign", "slice", "squeeze", "sub", "transpose", "xor",
-    }
-)  # fmt: skip
 KERNEL, CALL = 500, 1_000
 """What starting a loop costs, and calling a function."""
 NEAR, FAR, CACHED = 1, 4, 2**18
@@ -57,12 +51,12 @@ class Cost(NamedTuple):
 
 def weight(eqn: Eqn) -> int:
     """The cost of an operation, for each element."""
-    return 1 if eqn.primitive.name in LIGHT else HEAVY
+    return 1 if traits.cost.of(eqn.primitive) is traits.Cost.LIGHT else HEAVY
 
 
 def weight_in_loop(eqn: Eqn) -> int:
     """The same of an operation that the compiler fuses with those that make its operands; 0 for others."""
-    if eqn.primitive.name in LIGHT:
+    if traits.cost.of(eqn.primitive) is traits.Cost.LIGHT:
         return 1
     return HEAVY if _reduces_last(eqn) or _is_elementwise(eqn) else 0
 

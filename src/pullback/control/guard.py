@@ -21,6 +21,7 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import select
 from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives.elementwise import where
 from pullback.primitives.indexing import dynamic_slice
@@ -46,7 +47,7 @@ def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[
     return guard_p.bind(needed, *operands, mapped=tuple(mapped))  # type: ignore[no-any-return]
 
 
-guard_p = Primitive("guard", multiple_results=True, keeps_weak_type=False)
+guard_p = Primitive("guard", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE, passes_nan=True)
 guard_p.host(lambda needed, *operands, mapped: list(operands))
 guard_p.abstract_eval(lambda needed, *operands, mapped: list(operands))
 guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))

@@ -11,6 +11,7 @@ from pullback.control.conditional import switch
 from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError, MissingRuleError
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 from pullback.primitives.rules import jvp_zero
 from pullback.transforms.debugging.named_scope import named_call
@@ -19,7 +20,7 @@ from pullback.transforms.functions.arguments import check_callable
 P = ParamSpec("P")
 R = TypeVar("R")
 
-platform_index_p = Primitive("platform_index")
+platform_index_p = Primitive("platform_index", cost=Cost.SIMPLE)
 platform_index_p.jvp_rule = jvp_zero(platform_index_p)
 platform_index_p.abstract_eval(lambda *, platforms, default: ShapedArray((), np.dtype(np.int32)))
 

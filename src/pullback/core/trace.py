@@ -31,6 +31,7 @@ from pullback.core.rule_errors import explain as explain
 from pullback.core.rule_errors import missing_rule as missing_rule
 from pullback.core.rule_kinds import Rule as Rule
 from pullback.core.rule_kinds import RuleKind as RuleKind
+from pullback.core.traits import checked as checked_traits
 from pullback.core.types import MappedAxis, ShapedArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,6 +52,7 @@ class Primitive:
         multiple_results: bool = False,
         keeps_weak_type: bool | None = True,
         effect: bool = False,
+        **traits: Any,
     ) -> None:
         """Declare an operation.
 
@@ -60,6 +62,10 @@ class Primitive:
           keeps_weak_type: whether the result is weakly typed where all operands are; None if its parameter
             ``weak_type`` says so.
           effect: whether it does more than to return results, so that programs run it exactly once, needed or not.
+          **traits: what it is, by the names of :mod:`pullback.core.traits`.
+
+        Raises:
+          ArgumentError: there is no such trait (a ValueError).
         """
         self.name, self.effect = name, effect
         self.multiple_results, self.keeps_weak_type = multiple_results, keeps_weak_type
@@ -84,6 +90,7 @@ class Primitive:
         self.masked: Primitive | None = None
         # Not attributes: with more than 30 of all primitives together Python finds each more slowly, 3 % of a gradient.
         self.more_rules: dict[str, Rule] = {}
+        self.traits = checked_traits(name, traits) if traits else {}
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Hand the operation to the current trace."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -94,11 +95,13 @@ bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
     of=FLOAT, host=host.special("i0e"), hlo=_i0e_xla,
     jvp=lambda t, x, ans: mul(t, mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 bessel_i1e_p: Primitive = elementwise(
     "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
     of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
     jvp=lambda t, x, ans: mul(t, _i1e_slope(x, ans)),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -136,6 +139,7 @@ bessel_fall_p: Primitive = elementwise(
     jvp=lambda t, x, ans: mul(t, mul(ops.sign(x), sub(
         mul(sub(_of_order(x, 0), _of_order(x, 2)), 0.5), mul(ans, 2)
     ))),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -167,11 +171,13 @@ i0_p: Primitive = elementwise(
     "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs),
     hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
     jvp=lambda t, x, ans: mul(t, i1_p.bind(x)),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 i1_p: Primitive = elementwise(
     "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive),
     hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
     jvp=lambda t, x, ans: mul(t, mul(add(i0_p.bind(x), _unscaled(x, 2)), 0.5)),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -239,7 +245,7 @@ def _of_order(x: Any, order: int) -> Any:
     )
 
 
-bessel_ie_p = Primitive("bessel_ie")
+bessel_ie_p = Primitive("bessel_ie", elementwise=True, cost=Cost.SPECIAL)
 bessel_ie_p.batch_rule = batch_unary(bessel_ie_p)
 _ive = host.special("ive")
 

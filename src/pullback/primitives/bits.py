@@ -9,6 +9,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, INTEGER, check_dtype
@@ -23,7 +24,7 @@ def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
     return reduce_precision_p.bind(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
-reduce_precision_p = Primitive("reduce_precision")
+reduce_precision_p = Primitive("reduce_precision", elementwise=True, cost=Cost.SIMPLE, passes_nan=True)
 reduce_precision_p.batch_rule = batch_unary(reduce_precision_p)
 # Tangents and cotangents are what a narrower float would hold of them, as those of a conversion there and back.
 reduce_precision_p.jvp_rule = jvp_linear(reduce_precision_p)

@@ -50,9 +50,9 @@ def _keys(names: Sequence[Any]) -> frozenset[Any]:
     return frozenset([state.axes[name].key if name in state.axes else name for name in names])
 
 
-def collective(name: str, keeps_weak_type: bool = True) -> Primitive:
+def collective(name: str, keeps_weak_type: bool = True, **traits: Any) -> Primitive:
     """An operation along named axes, which its parameter ``axes`` lists."""
-    p = Primitive(name, keeps_weak_type=keeps_weak_type)
+    p = Primitive(name, keeps_weak_type=keeps_weak_type, **traits)
     p.axes(_names)
     p.impl(_not_mapped)
     return p
@@ -176,7 +176,7 @@ pmin_p.jvp_rule = _extreme_jvp(pmin_p)
 
 # Varying, and the index ----------------------------------------------------------------------------------------------
 
-pvary_p = collective("pvary")
+pvary_p = collective("pvary", moves=True)
 pvary_p.jvp_rule = jvp_linear(pvary_p)
 pvary_p.lowering(lambda hlo, x, *, axes: x)
 
@@ -263,7 +263,7 @@ def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
     return axis + (dim is not None and (dim < axis if grows else dim <= axis))
 
 
-all_gather_p = collective("all_gather")
+all_gather_p = collective("all_gather", moves=True)
 all_gather_p.jvp_rule = jvp_linear(all_gather_p)
 all_gather_p.lowering(hlo_collectives.all_gather)
 reduce_scatter_p = collective("reduce_scatter")
@@ -344,7 +344,7 @@ def _reduce_scatter_batch(
     return _out_of_groups(shapes.moveaxis(x, dimension + 1, 1), groups), 0
 
 
-all_to_all_p = collective("all_to_all")
+all_to_all_p = collective("all_to_all", moves=True)
 all_to_all_p.jvp_rule = jvp_linear(all_to_all_p)
 all_to_all_p.lowering(hlo_collectives.all_to_all)
 
@@ -386,7 +386,7 @@ def _all_to_all_batch(
     return (_merged(x, concat_axis + 1) if tiled else x), 0
 
 
-ppermute_p = collective("ppermute")
+ppermute_p = collective("ppermute", passes_nan=True)
 ppermute_p.jvp_rule = jvp_linear(ppermute_p)
 ppermute_p.lowering(hlo_collectives.ppermute)
 

@@ -1,7 +1,7 @@
 """Elementwise operations that the compiler lacks, or computes less well than the host, in terms of others.
 
-``REAL_RULES`` and ``COMPLEX_RULES`` of ``primitives.declare`` have the lowering rule of each operation that is declared
-with ``COMPOSED``; they are filled here, when the package is imported. Three things recur. Half precision is computed in
+What is declared with ``COMPOSED`` has its lowering rule here, of the kind ``real_lowering``, and of the kind
+``complex_lowering`` for complex operands. Three things recur. Half precision is computed in
 single, and rounded once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a
 branch cut they are (Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical
 Analysis*, 1987): it is put back. And a zero times an infinity is zero where the zero is exact.
@@ -18,7 +18,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
-from pullback.primitives.declare import COMPLEX_RULES, REAL_RULES
+from pullback.primitives.declare import complex_lowering, real_lowering
 from pullback.primitives.elementwise import (
     abs,
     add,
@@ -45,7 +45,7 @@ from pullback.primitives.elementwise import (
     sub,
     where,
 )
-from pullback.primitives.remainders import is_above
+from pullback.primitives.remainders import floor_div_p, floor_rem_p, is_above
 
 if TYPE_CHECKING:
     from pullback.backends.hlo import Builder, Value
@@ -642,68 +642,60 @@ def _complex_is_finite(z: Any) -> Any:
     return _and(finite(real(z)), finite(imag(z)))
 
 
-REAL_RULES.update(
-    {
-        "abs": _abs,
-        "asin": _corrected("chlo.asin", _asin_near_zero),
-        "atanh": _in_double("chlo.atanh", _atanh_in_double),
-        "cbrt": _corrected("stablehlo.cbrt", _cbrt),
-        "complex": _complex,
-        "cosh": _composed(_cosh),
-        "digamma": _corrected("chlo.digamma", _digamma_at_pole),
-        "erfc": _corrected("chlo.erfc", _erfc),
-        "exp2": _composed(_exp2),
-        "floor_div": _composed(_floor_div),
-        "floor_rem": _composed(_floor_rem),
-        "gcd": _gcd,
-        "hypot": _composed(_hypot),
-        "lgamma": _corrected("chlo.lgamma", _lgamma_near_zeros),
-        "log1p": _in_double("stablehlo.log_plus_one", _log1p_in_double),
-        "logaddexp": _composed(_logaddexp),
-        "max_share": _composed(_max_share),
-        "min_share": _composed(_min_share),
-        "ndtr": _composed(_ndtr),
-        "nextafter": lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype),
-        "once": _once,
-        "polygamma": _polygamma,
-        "pow": _pow,
-        "sign": _sign,
-        "sinh": _composed(_sinh),
-    }
-)
+real_lowering(ops.abs_p)(_abs)
+real_lowering(ops.asin_p)(_corrected("chlo.asin", _asin_near_zero))
+real_lowering(ops.atanh_p)(_in_double("chlo.atanh", _atanh_in_double))
+real_lowering(ops.cbrt_p)(_corrected("stablehlo.cbrt", _cbrt))
+real_lowering(ops.complex_p)(_complex)
+real_lowering(ops.cosh_p)(_composed(_cosh))
+real_lowering(ops.digamma_p)(_corrected("chlo.digamma", _digamma_at_pole))
+real_lowering(ops.erfc_p)(_corrected("chlo.erfc", _erfc))
+real_lowering(ops.exp2_p)(_composed(_exp2))
+real_lowering(floor_div_p)(_composed(_floor_div))
+real_lowering(floor_rem_p)(_composed(_floor_rem))
+real_lowering(ops.gcd_p)(_gcd)
+real_lowering(ops.hypot_p)(_composed(_hypot))
+real_lowering(ops.lgamma_p)(_corrected("chlo.lgamma", _lgamma_near_zeros))
+real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double))
+real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
+real_lowering(ops.max_share_p)(_composed(_max_share))
+real_lowering(ops.min_share_p)(_composed(_min_share))
+real_lowering(ops.ndtr_p)(_composed(_ndtr))
+real_lowering(ops.nextafter_p)(lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype))
+real_lowering(ops.once_p)(_once)
+real_lowering(ops.polygamma_p)(_polygamma)
+real_lowering(ops.pow_p)(_pow)
+real_lowering(ops.sign_p)(_sign)
+real_lowering(ops.sinh_p)(_composed(_sinh))
 
-COMPLEX_RULES.update(
-    {
-        "acos": _corrected("chlo.acos", _other_half_plane),
-        "acosh": _corrected("chlo.acosh", _same_half_plane),
-        "asin": _corrected("chlo.asin", _same_quadrant),
-        "asinh": _corrected("chlo.asinh", _same_quadrant),
-        "atan": _composed(_complex_atan),
-        "atanh": _corrected("chlo.atanh", _complex_atanh),
-        "clamp": _composed(_complex_clamp),
-        "conj": _composed(lambda z: complex(real(z), neg(imag(z)))),
-        "cos": _composed(_complex_cos),
-        "cosh": _composed(_complex_cosh),
-        "div": _composed(_complex_div),
-        "exp": _corrected("stablehlo.exponential", _real_on_axis),
-        "exp2": _composed(_complex_exp2),
-        "expm1": _corrected("stablehlo.exponential_minus_one", _expm1_at_ends),
-        "is_finite": _composed(_complex_is_finite),
-        "log": _corrected("stablehlo.log", lambda out, z: _log_near_one(out, sub(real(z), 1), imag(z))),
-        "log1p": _composed(_complex_log1p),
-        "logistic": _corrected("stablehlo.logistic", _real_on_axis),
-        "max": _composed(_complex_max),
-        "max_share": _composed(_complex_max_share),
-        "min": _composed(_complex_min),
-        "min_share": _composed(_complex_min_share),
-        "once": _once,
-        "pow": _corrected("stablehlo.power", _complex_power),
-        "sign": _complex_sign,
-        "sin": _composed(_complex_sin),
-        "sinh": _composed(_complex_sinh),
-        "square": _composed(_complex_square),
-        "sqrt": _corrected("stablehlo.sqrt", _same_half_plane),
-        "tan": _corrected("stablehlo.tan", _imaginary_on_axis),
-        "tanh": _corrected("stablehlo.tanh", _tanh_at_ends),
-    }
-)
+complex_lowering(ops.acos_p)(_corrected("chlo.acos", _other_half_plane))
+complex_lowering(ops.acosh_p)(_corrected("chlo.acosh", _same_half_plane))
+complex_lowering(ops.asin_p)(_corrected("chlo.asin", _same_quadrant))
+complex_lowering(ops.asinh_p)(_corrected("chlo.asinh", _same_quadrant))
+complex_lowering(ops.atan_p)(_composed(_complex_atan))
+complex_lowering(ops.atanh_p)(_corrected("chlo.atanh", _complex_atanh))
+complex_lowering(ops.clamp_p)(_composed(_complex_clamp))
+complex_lowering(ops.conj_p)(_composed(lambda z: complex(real(z), neg(imag(z)))))
+complex_lowering(ops.cos_p)(_composed(_complex_cos))
+complex_lowering(ops.cosh_p)(_composed(_complex_cosh))
+complex_lowering(ops.div_p)(_composed(_complex_div))
+complex_lowering(ops.exp_p)(_corrected("stablehlo.exponential", _real_on_axis))
+complex_lowering(ops.exp2_p)(_composed(_complex_exp2))
+complex_lowering(ops.expm1_p)(_corrected("stablehlo.exponential_minus_one", _expm1_at_ends))
+complex_lowering(ops.is_finite_p)(_composed(_complex_is_finite))
+complex_lowering(ops.log_p)(_corrected("stablehlo.log", lambda out, z: _log_near_one(out, sub(real(z), 1), imag(z))))
+complex_lowering(ops.log1p_p)(_composed(_complex_log1p))
+complex_lowering(ops.logistic_p)(_corrected("stablehlo.logistic", _real_on_axis))
+complex_lowering(ops.max_p)(_composed(_complex_max))
+complex_lowering(ops.max_share_p)(_composed(_complex_max_share))
+complex_lowering(ops.min_p)(_composed(_complex_min))
+complex_lowering(ops.min_share_p)(_composed(_complex_min_share))
+complex_lowering(ops.once_p)(_once)
+complex_lowering(ops.pow_p)(_corrected("stablehlo.power", _complex_power))
+complex_lowering(ops.sign_p)(_complex_sign)
+complex_lowering(ops.sin_p)(_composed(_complex_sin))
+complex_lowering(ops.sinh_p)(_composed(_complex_sinh))
+complex_lowering(ops.square_p)(_composed(_complex_square))
+complex_lowering(ops.sqrt_p)(_corrected("stablehlo.sqrt", _same_half_plane))
+complex_lowering(ops.tan_p)(_corrected("stablehlo.tan", _imaginary_on_axis))
+complex_lowering(ops.tanh_p)(_corrected("stablehlo.tanh", _tanh_at_ends))

@@ -18,10 +18,12 @@ from pullback.core.config import PRECISIONS, config
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.declare import jvp_bilinear
+from pullback.primitives.large import compiled
 from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.rules import axis_kept, unsummed
 
@@ -38,7 +40,7 @@ def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     return dot_general_p.bind(x, y, dimension_numbers=((tuple(xc), tuple(yc)), (tuple(xb), tuple(yb))))
 
 
-dot_general_p = Primitive("dot_general")
+dot_general_p = Primitive("dot_general", cost=Cost.SIMPLE)
 dot_general_p.jvp_rule = jvp_bilinear(dot_general_p)
 
 
@@ -54,6 +56,9 @@ def _permutation(order: Sequence[int]) -> Shape | None:
 # Evaluation --------------------------------------------------------------------------------------------------------
 
 _BLAS = "fdFD"
+INTEGER_PRODUCTS = 2_000_000
+"""The least number of products of integers that are compiled, as by ``primitives.large``: 256 x 256 by the same takes
+14263 / 860 microseconds, 64 x 64: 131 / 139."""
 
 
 @dot_general_p.host
@@ -67,7 +72,17 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
     if x.dtype.char in _BLAS:
         return _contract(x, y, plan)
-    # Narrow floats and integers are summed in wider ones, and rounded or wrapped at the end.
+    if x.dtype.kind in "iu" and x.size >= 1000 and config.compile_large_operations:
+        (_, contracted), (_, mapped) = dimension_numbers
+        free = math.prod(n for i, n in enumerate(y.shape) if i not in contracted and i not in mapped)
+        if x.size * free >= INTEGER_PRODUCTS:
+            params = {"dimension_numbers": dimension_numbers}
+            return compiled(dot_general_p, lambda x, y, **params: _contract_wide(x, y, plan), (x, y), params)
+    return _contract_wide(x, y, plan)
+
+
+def _contract_wide(x: Any, y: Any, plan: _Plan) -> Any:
+    """Narrow floats and integers are summed in wider ones, and rounded or wrapped at the end."""
     wide = _wide(x.dtype)
     return _contract(x, y, plan) if wide is None else _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
 

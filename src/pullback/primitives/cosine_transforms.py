@@ -20,6 +20,7 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
@@ -32,7 +33,7 @@ def cosine_transform(x: Any, type: int, sine: bool = False) -> Any:
     return cosine_transform_p.bind(x, type=type, sine=sine)
 
 
-cosine_transform_p = Primitive("cosine_transform", keeps_weak_type=False)
+cosine_transform_p = Primitive("cosine_transform", keeps_weak_type=False, cost=Cost.SPECIAL)
 cosine_transform_p.jvp_rule = jvp_linear(cosine_transform_p)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, is_at_home, shape_of
-from pullback.core.trace import Primitive, Rule, state
+from pullback.core.trace import Primitive, RuleKind, state
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import Of, broadcast_shape, check_dtype, same_dtype
@@ -39,9 +40,6 @@ class Public(NamedTuple):
     result: str
 
 
-ON_ELEMENTS: set[Primitive] = set()
-"""Operations of which an element of the result depends on that element of each operand alone."""
-
 PUBLIC: dict[Primitive, Public] = {}
 """The operations on elements that are public: the functions of ``pullback.lax`` are made from this table."""
 
@@ -58,6 +56,8 @@ def elementwise(
     hlo_complex: str | None = None,
     doc: tuple[str, str, str] | None = None,
     lax: str = "",
+    cost: Cost = Cost.SIMPLE,
+    **traits: Any,
 ) -> Primitive:
     """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
 
@@ -77,14 +77,15 @@ def elementwise(
       doc: a sentence on the operation, of operands ``x`` and ``y``; the operands of an example; what it prints. With it
         the operation is public: ``pullback.lax`` has a function of that name.
       lax: the name of that function, if it is another.
+      cost: of an element; that of a sine by default.
+      **traits: what else it is, by the names of ``core.traits``.
     """
-    p = Primitive(name, keeps_weak_type=out is None)
-    ON_ELEMENTS.add(p)
+    p = Primitive(name, keeps_weak_type=out is None, elementwise=True, cost=cost, **traits)
     p.host_rule = host
     if doc is not None:
         PUBLIC[p] = Public(lax or name, arity, *doc)
     if hlo is not None:
-        p.lowering_rule = xla_elementwise(name, hlo, hlo_complex)
+        p.lowering_rule = xla_elementwise(p, hlo, hlo_complex)
 
     @p.abstract_eval
     def shape(*avals: ShapedArray) -> ShapedArray:
@@ -114,7 +115,7 @@ def at_once(
       otherwise: the same by operations.
       results: how many there are.
     """
-    p = Primitive(name, multiple_results=results > 1)
+    p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
     p.decomposition(otherwise)
     return lambda x, **params: p.bind(x, **params) if state.trace.quick and is_at_home(x) else otherwise(x, **params)
@@ -132,8 +133,7 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
       formula: ``formula(*operands, **params)``, in the vocabulary of rules.
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent`` of the shape of the result, one an operand.
     """
-    p = Primitive(name)
-    ON_ELEMENTS.add(p)
+    p = Primitive(name, elementwise=True, cost=Cost.SIMPLE)
     p.decomposition_rule = formula
     p.lowering_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
     p.batch_rule = batch_broadcasting(p)
@@ -153,18 +153,19 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
 
 
 COMPOSED = "composed"
-REAL_RULES: dict[str, Rule] = {}
-COMPLEX_RULES: dict[str, Rule] = {}
-"""The lowering rules of what is declared with ``COMPOSED``, by name: ``primitives.compositions`` fills these tables."""
+real_lowering = RuleKind("real_lowering")
+complex_lowering = RuleKind("complex_lowering")
+"""``rule(hlo, *operands) -> value``, for operands of one shape: how an operation that is declared with ``COMPOSED`` is
+written. They are in ``primitives.compositions``."""
 
 
 def xla_elementwise(
-    name: str, operation: str | Callable[..., Any], of_complex: str | None = None
+    p: Primitive, operation: str | Callable[..., Any], of_complex: str | None = None
 ) -> Callable[..., Any]:
     """The rule of an operation whose operands broadcast: they do, and then it is written."""
-    write = write_real = _written(name, operation, REAL_RULES)
+    write = write_real = _written(p, operation, real_lowering)
     if of_complex is not None:
-        write_complex = _written(name, of_complex, COMPLEX_RULES)
+        write_complex = _written(p, of_complex, complex_lowering)
 
         def write(hlo: Any, *operands: Any) -> Any:
             return (write_complex if dtypes.is_complex(operands[0].dtype) else write_real)(hlo, *operands)
@@ -176,12 +177,12 @@ def xla_elementwise(
     return rule
 
 
-def _written(name: str, operation: str | Callable[..., Any], table: dict[str, Rule]) -> Callable[..., Any]:
+def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) -> Callable[..., Any]:
     """The rule for operands of one shape."""
     if not isinstance(operation, str):
         return operation
     if operation == COMPOSED:
-        return lambda hlo, *operands: table[name](hlo, *operands)
+        return lambda hlo, *operands: kind.needed(p, "compilation")(hlo, *operands)
     dialect, _, last = operation.rpartition(".")
     full = f"{dialect or 'stablehlo'}.{last}"
 

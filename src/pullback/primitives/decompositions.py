@@ -18,6 +18,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
@@ -213,7 +214,7 @@ def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
     return out
 
 
-undetermined_p = Primitive("undetermined", multiple_results=True, keeps_weak_type=False)
+undetermined_p = Primitive("undetermined", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 
 
 @undetermined_p.decomposition

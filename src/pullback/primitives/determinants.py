@@ -13,6 +13,7 @@ from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -75,7 +76,7 @@ def det(x: Any) -> Any:
     return det_p.bind(x)
 
 
-det_p = Primitive("det", keeps_weak_type=False)
+det_p = Primitive("det", keeps_weak_type=False, cost=Cost.MATRIX)
 det_p.host_rule = np.linalg.det
 det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
@@ -133,7 +134,7 @@ def _rolled(x: Any, rows: int, columns: int) -> Any:
     return x
 
 
-cofactors_p = Primitive("cofactors", keeps_weak_type=False)
+cofactors_p = Primitive("cofactors", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @cofactors_p.abstract_eval
@@ -212,7 +213,7 @@ def cofactors_along(t: Any, x: Any, *others: Any) -> Any:
     return cofactors_along_p.bind(t, x, *others)
 
 
-cofactors_along_p = Primitive("cofactors_along", keeps_weak_type=False)
+cofactors_along_p = Primitive("cofactors_along", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @cofactors_along_p.decomposition
@@ -341,7 +342,7 @@ def slogdet(x: Any) -> list[Any]:
     return out
 
 
-slogdet_p = Primitive("slogdet", multiple_results=True, keeps_weak_type=False)
+slogdet_p = Primitive("slogdet", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 slogdet_p.lowering(lambda hlo, x: hlo.inline(_slogdet_by_factors, x))
 
 

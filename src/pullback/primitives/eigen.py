@@ -12,6 +12,7 @@ from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -32,6 +33,7 @@ from pullback.primitives.decompositions import (
     undetermined_where,
     unknown_of_equals,
 )
+from pullback.primitives.large import compiled_from
 from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
@@ -61,7 +63,7 @@ def eigvalsh(x: Any) -> Any:
 
 # Of the matrices the lower triangles are read, and of their diagonals the real parts. Results: the eigenvalues,
 # ascending, and if wanted the eigenvectors.
-eigh_p = Primitive("eigh", multiple_results=True, keeps_weak_type=False)
+eigh_p = Primitive("eigh", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @eigh_p.host
@@ -70,6 +72,9 @@ def _eigh_host(x: Any, *, vectors: bool) -> list[Any]:
         w = np.zeros(x.shape[:-1], dtypes.to_real(x.dtype))
         return [w, x] if vectors else [w]
     return decomposed(partial(_eigh_of_finite, vectors=vectors), x)
+
+
+compiled_from(eigh_p, 12_000, matrices=32)  # 200 of 8 x 8: 2950 / 2300
 
 
 def _eigh_of_finite(x: Any, vectors: bool) -> list[Any]:
@@ -160,7 +165,7 @@ def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False)
 
 
 # Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
-eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False)
+eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 eigenbasis_p.host(lambda x, w, v, turned: [w, v])
 eigenbasis_p.lowering(lambda hlo, x, w, v, turned: [w, v])
 
@@ -238,7 +243,7 @@ def adapted(values: Any, inner: Any, size: int) -> Any:
     return adapted_p.bind(same, ops.stop_gradient_p.bind(inner))
 
 
-adapted_p = Primitive("adapted", keeps_weak_type=False)
+adapted_p = Primitive("adapted", keeps_weak_type=False, cost=Cost.MATRIX)
 adapted_p.jvp_rule = jvp_zero(adapted_p)
 
 
@@ -304,7 +309,7 @@ def eig(x: Any, left: bool, right: bool) -> list[Any]:
 
 # Results: the eigenvalues, and if wanted the left eigenvectors u, with u* A = w u*, and the right ones v, A v = w v.
 # All are complex. Of each vector the largest element is real.
-eig_p = Primitive("eig", multiple_results=True, keeps_weak_type=False)
+eig_p = Primitive("eig", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @eig_p.host

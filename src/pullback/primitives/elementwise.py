@@ -25,6 +25,7 @@ from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, Rule, state
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import (
@@ -41,11 +42,10 @@ from pullback.primitives.checks import (
     same_dtype,
 )
 from pullback.primitives.declare import (
-    COMPLEX_RULES,
     COMPOSED,
-    ON_ELEMENTS,
     batch_broadcasting,
     by_formula,
+    complex_lowering,
     elementwise,
     spread,
 )
@@ -77,6 +77,7 @@ from pullback.primitives.discrete import (  # noqa: F401
     shift_right_logical_p,
     xor_p,
 )  # fmt: skip
+from pullback.primitives.large import compiled_from
 from pullback.primitives.power_series import derivative, integral, of_product, of_square, total
 from pullback.primitives.rules import batch_unary, jvp_linear, jvp_zero
 from pullback.primitives.sums import add_any as add_any
@@ -93,6 +94,7 @@ _int32 = np.dtype(np.int32)
 neg_p = elementwise(
     "neg", doc=("``-x``.", "2.0", "-2.0"),
     of=NUMBER, host=operator.neg, hlo="negate",
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
@@ -100,18 +102,21 @@ neg_p.transpose(lambda ct, x: (neg(ct),))
 add_p = elementwise(
     "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
     of=VALUE, arity=2, host=operator.add, hlo="add",
+    cost=Cost.LIGHT, additive=True,
 )  # fmt: skip
 sub_p = elementwise(
     "sub", doc=("The difference ``x - y``.", "1.0, 2.5", "-1.5"),
     of=NUMBER, arity=2, host=operator.sub, hlo="subtract",
+    cost=Cost.LIGHT, additive=True,
 )  # fmt: skip
 mul_p = elementwise(
     "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),
     of=VALUE, arity=2, host=operator.mul, hlo="multiply",
+    cost=Cost.LIGHT, multiplicative=True,
 )  # fmt: skip
 div_p = elementwise(
     "div", doc=("The quotient ``x / y``; of integers it is rounded towards zero.", "1.0, 2.0", "0.5"),
-    of=NUMBER, arity=2, host=host.div,
+    of=NUMBER, arity=2, host=host.div, multiplicative=True,
 )  # fmt: skip
 
 
@@ -119,7 +124,7 @@ div_p = elementwise(
 def _div_xla(hlo: Any, x: Any, y: Any) -> Any:
     shape = hlo.result.shape
     if dtypes.is_complex(x.dtype):
-        return COMPLEX_RULES["div"](hlo, hlo.spread(x, shape), hlo.spread(y, shape))
+        return complex_lowering.needed(div_p, "compilation")(hlo, hlo.spread(x, shape), hlo.spread(y, shape))
     return hlo.divide(x, y, shape)
 
 
@@ -313,10 +318,10 @@ def _logistic_taylor(ans: Series, x: Series) -> Coefficient:
     return integral(slope, derivative(x))
 
 
-integer_pow_p = Primitive("integer_pow")
-ON_ELEMENTS.add(integer_pow_p)
+integer_pow_p = Primitive("integer_pow", elementwise=True, cost=Cost.SIMPLE)
 integer_pow_p.batch_rule = batch_unary(integer_pow_p)
 integer_pow_p.host_rule = host.integer_pow
+compiled_from(integer_pow_p, 1_000_000)  # fifth power, 1,000,000: 1007 / 358
 
 
 @integer_pow_p.lowering
@@ -594,6 +599,7 @@ hypot_p = elementwise(
     "hypot", of=FLOAT, arity=2, host=np.hypot, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: _hypot_jvp(t, x, ans), lambda t, x, y, ans: _hypot_jvp(t, y, ans)),
 )  # fmt: skip
+compiled_from(hypot_p, 200_000)  # 1,000,000: 3651 / 562
 
 
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
@@ -609,6 +615,7 @@ logaddexp_p = elementwise(
     "logaddexp", of=FLOAT, arity=2, host=np.logaddexp, hlo=COMPOSED,
     jvp=(lambda t, x, y, ans: _logaddexp_jvp(t, x, y), lambda t, x, y, ans: _logaddexp_jvp(t, y, x)),
 )  # fmt: skip
+compiled_from(logaddexp_p, 50_000)  # 100,000: 1470 / 284
 
 
 # Trigonometric and hyperbolic functions ----------------------------------------------------------------------------
@@ -696,6 +703,7 @@ acosh_p = elementwise(
     of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: div(div(t, sqrt(sub(x, 1))), sqrt(sub(x, -1))),
 )  # fmt: skip
+compiled_from(acosh_p, 500_000)  # 1,000,000: 2833 / 1000
 atanh_p = elementwise(
     "atanh", doc=("The inverse of the hyperbolic tangent.", "0.0", "0.0"),
     of=INEXACT, host=np.arctanh, hlo=COMPOSED, hlo_complex=COMPOSED,
@@ -820,11 +828,13 @@ erf_p = elementwise(
     of=FLOAT, host=host.special("erf"), hlo="chlo.erf",
     jvp=lambda t, x, ans: mul(t, mul(_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
+compiled_from(erf_p, 200_000)  # 1,000,000: 3510 / 425
 erfc_p = elementwise(
     "erfc", doc=("``1 - erf(x)``, without cancellation.", "0.0", "1.0"),
     of=FLOAT, host=host.erfc, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(-_TWO_OVER_ROOT_PI, gaussian(x))),
 )  # fmt: skip
+compiled_from(erfc_p, 200_000)  # 1,000,000: 6878 / 963
 ndtr_p = elementwise(
     "ndtr", of=FLOAT, host=host.ndtr, hlo=COMPOSED,
     jvp=lambda t, x, ans: mul(t, mul(1 / math.sqrt(2 * math.pi), gaussian(x, 0.5))),
@@ -834,10 +844,12 @@ erf_inv_p = elementwise(
     of=FLOAT, host=host.erf_inv, hlo="chlo.erf_inv",
     jvp=lambda t, x, ans: mul(t, mul(1 / _TWO_OVER_ROOT_PI, exp(square(ans)))),
 )  # fmt: skip
+compiled_from(erf_inv_p, 50_000)  # 100,000: 1846 / 244
 lgamma_p = elementwise(
     "lgamma", doc=("The logarithm of the size of the gamma function.", "1.0", "0.0"),
     of=FLOAT, host=host.lgamma, hlo=COMPOSED, jvp=lambda t, x, ans: mul(t, digamma(x)),
 )  # fmt: skip
+compiled_from(lgamma_p, 200_000)  # 1,000,000: 12048 / 4780
 digamma_p = elementwise(
     "digamma", doc=("The derivative of the logarithm of the gamma function.", "1.0", "-0.5772157"),
     of=FLOAT, host=host.digamma, hlo=COMPOSED,
@@ -847,6 +859,7 @@ polygamma_p = elementwise(
     "polygamma", doc=("The derivative of digamma of order ``x``, at ``y``.", "1.0, 1.0", "1.644934"),
     of=FLOAT, arity=2, host=host.special("polygamma"), hlo=COMPOSED,
     jvp=(None, lambda t, n, x, ans: mul(t, polygamma(add(n, 1), x))),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -865,20 +878,25 @@ def conj(x: Any) -> Any:
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
     of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
+compiled_from(sign_p, 1_000_000)  # 1,000,000: 1275 / 382
 real_p = elementwise(
     "real", doc=("The real part.", "1 + 2j", "1.0"),
     of=COMPLEX, host=np.real, hlo="real", out=dtypes.to_real,
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 imag_p = elementwise(
     "imag", doc=("The imaginary part.", "1 + 2j", "2.0"),
     of=COMPLEX, host=np.imag, hlo="imag", out=dtypes.to_real,
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
-conj_p = elementwise("conj", of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
+conj_p = elementwise("conj", passes_nan=True, of=COMPLEX, host=np.conj, hlo=COMPOSED, hlo_complex=COMPOSED)
 complex_p = elementwise(
     "complex",
     doc=("The complex number of which ``x`` is the real and ``y`` the imaginary part.", "1.0, 2.0", "(1+2j)"),
     of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex,
+    passes_nan=True,
 )  # fmt: skip
 for _part in (real_p, imag_p, complex_p):
     _part.keeps_weak_type = True
@@ -929,6 +947,7 @@ def _abs_jvp(t: Any, x: Any, ans: Any) -> Any:
 abs_p = elementwise(
     "abs", doc=("The absolute value, of a complex number its modulus. At zero its derivative is zero.", "-2.0", "2.0"),
     of=NUMBER, host=np.abs, hlo=COMPOSED, hlo_complex="abs", out=dtypes.to_real, jvp=_abs_jvp,
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 abs_p.keeps_weak_type = True
 
@@ -947,10 +966,12 @@ rem_p = elementwise(
 max_p = elementwise(
     "max", doc=("The larger of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "2.5"),
     of=VALUE, arity=2, host=host.maximum, hlo="maximum", hlo_complex=COMPOSED,
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 min_p = elementwise(
     "min", doc=("The smaller of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "1.0"),
     of=VALUE, arity=2, host=host.minimum, hlo="minimum", hlo_complex=COMPOSED,
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 
 # How much of an extreme is its first operand: 1 where that wins, 0 where the other one does, 1/2 where both are equal.
@@ -1005,9 +1026,9 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(which, *cases)
 
 
-select_n_p = Primitive("select_n")
-ON_ELEMENTS.add(select_n_p)
+select_n_p = Primitive("select_n", elementwise=True, cost=Cost.LIGHT, moves=True)
 select_n_p.host_rule = host.select_n
+compiled_from(select_n_p, 500_000)  # 1,000,000: 4102 / 839
 select_n_p.batch_rule = batch_broadcasting(select_n_p)
 
 
@@ -1059,6 +1080,7 @@ clamp_p = elementwise(
         lambda t, low, x, high, ans: where(and_p.bind(gt(x, low), lt(x, high)), t, 0),
         lambda t, low, x, high, ans: where(or_p.bind(gt(x, high), gt(low, high)), t, 0),
     ),
+    cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 
 
@@ -1084,9 +1106,11 @@ def indicator(x: Any, dtype: Any) -> Any:
     return select_n(x, zero, one)
 
 
-convert_element_type_p = Primitive("convert_element_type", keeps_weak_type=None)
-ON_ELEMENTS.add(convert_element_type_p)
+convert_element_type_p = Primitive(
+    "convert_element_type", keeps_weak_type=None, elementwise=True, cost=Cost.LIGHT, passes_nan=True
+)
 convert_element_type_p.host_rule = host.convert
+compiled_from(convert_element_type_p, 500_000)  # to integers, 1,000,000: 4052 / 525
 convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
@@ -1136,14 +1160,14 @@ def once(x: Any) -> Any:
     return once_p.bind(x)
 
 
-once_p = elementwise("once", of=INEXACT, host=lambda x: x, hlo=COMPOSED, hlo_complex=COMPOSED)
+once_p = elementwise("once", passes_nan=True, of=INEXACT, host=lambda x: x, hlo=COMPOSED, hlo_complex=COMPOSED)
 once_p.jvp_rule = lambda primals, tangents: (once(*primals), *tangents)
 
-copy_p = elementwise("copy", of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
+copy_p = elementwise("copy", cost=Cost.LIGHT, passes_nan=True, of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
 copy_p.jvp_rule = jvp_linear(copy_p)
 copy_p.transpose(lambda ct, x: (ct,))
 
-stop_gradient_p = elementwise("stop_gradient", of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
+stop_gradient_p = elementwise("stop_gradient", passes_nan=True, of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
 stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
@@ -95,6 +96,7 @@ _scipy_expn, _scipy_gammaincc, _scipy_gamma = host.special("expn"), host.special
 expn_p: Primitive = elementwise(
     "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(_expn),
     jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -149,6 +151,7 @@ _scipy_exp1 = host.special("exp1")
 exp1_p: Primitive = elementwise(
     "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)),
     jvp=lambda t, x, ans: neg(mul(t, div(exp(neg(x)), x))),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -259,6 +262,7 @@ _scipy_expi = host.special("expi")
 expi_p: Primitive = elementwise(
     "expi", of=FLOAT, host=_host_expi, hlo=in_blocks(_expi),
     jvp=lambda t, x, ans: mul(t, div(exp(x), x)),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
@@ -213,6 +214,7 @@ betaln_p: Primitive = elementwise(
         lambda t, a, b, ans: mul(t, _digamma_less(a, b)),
         lambda t, a, b, ans: mul(t, _digamma_less(b, a)),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -240,6 +242,7 @@ beta_p: Primitive = elementwise(
         lambda t, a, b, ans: mul(t, mul(ans, _digamma_less(a, b))),
         lambda t, a, b, ans: mul(t, mul(ans, _digamma_less(b, a))),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -266,6 +269,7 @@ binomial_p: Primitive = elementwise(
         lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(sub(n, k), 1), k))),
         lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k)))),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -344,4 +348,5 @@ poch_p: Primitive = elementwise(
         lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))),
         lambda t, z, m, ans: mul(t, mul(ans, digamma(add(z, m)))),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip

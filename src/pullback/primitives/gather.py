@@ -18,6 +18,7 @@ from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
 from pullback.core.linearity import homogeneous
 from pullback.core.trace import Primitive, Tracer
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type, where
@@ -98,7 +99,7 @@ def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> An
     return where(inside, found, convert_element_type(fill_value, found.dtype, found.weak_type))
 
 
-gather_p = Primitive("gather", keeps_weak_type=False)
+gather_p = Primitive("gather", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:

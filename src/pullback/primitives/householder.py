@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
@@ -91,7 +92,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return householder_product_p.bind(a, taus)
 
 
-householder_product_p = Primitive("householder_product", keeps_weak_type=False)
+householder_product_p = Primitive("householder_product", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @householder_product_p.host
@@ -143,7 +144,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
     return ormqr_p.bind(a, taus, c, transpose=transpose)
 
 
-ormqr_p = Primitive("ormqr", keeps_weak_type=False)
+ormqr_p = Primitive("ormqr", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @ormqr_p.host

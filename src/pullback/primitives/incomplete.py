@@ -24,6 +24,7 @@ import numpy as np
 
 from pullback.backends import host
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
@@ -273,6 +274,7 @@ igamma_p = elementwise(
         lambda t, a, x, ans: mul(t, igamma_derivative_p.bind(a, x, order=1)),
         lambda t, a, x, ans: mul(t, _gamma_density(a, x)),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 igammac_p = elementwise(
     "igammac", of=FLOAT, arity=2, host=host.special("gammaincc"),
@@ -281,6 +283,7 @@ igammac_p = elementwise(
         lambda t, a, x, ans: neg(mul(t, igamma_derivative_p.bind(a, x, order=1))),
         lambda t, a, x, ans: neg(mul(t, _gamma_density(a, x))),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -584,6 +587,7 @@ betainc_p = elementwise(
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1)),
         lambda t, a, b, x, ans: mul(t, _beta_density(a, b, x)),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
@@ -666,6 +670,7 @@ betaincc_p = elementwise(
         lambda t, a, b, x, ans: neg(mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1))),
         lambda t, a, b, x, ans: neg(mul(t, _beta_density(a, b, x))),
     ),
+    cost=Cost.SPECIAL,
 )  # fmt: skip
 
 

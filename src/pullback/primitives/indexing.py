@@ -17,6 +17,7 @@ from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import gather as gathers
 from pullback.primitives import scatter, shapes, slicing
@@ -66,8 +67,8 @@ def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> A
     return dynamic_update_slice_p.bind(x, update, *scalar_indices(start_indices))
 
 
-dynamic_slice_p = Primitive("dynamic_slice", keeps_weak_type=False)
-dynamic_update_slice_p = Primitive("dynamic_update_slice", keeps_weak_type=False)
+dynamic_slice_p = Primitive("dynamic_slice", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+dynamic_update_slice_p = Primitive("dynamic_update_slice", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
 
 
 def _clamped_block(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> tuple[slice, ...]:

@@ -21,6 +21,7 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -152,6 +153,7 @@ def _declare_gamma_inverse(name: str, upper: bool) -> Primitive:
             lambda t, a, p, ans: mul(t, _where(gt(ans, 0), neg(mul(ans, gamma_slope_p.bind(a, ans, order=1))), 0)),
             lambda t, a, p, ans: (neg if upper else _same)(mul(t, exp(neg(log_gamma_density_p.bind(a, ans))))),
         ),
+        cost=Cost.SPECIAL,
     )  # fmt: skip
 
 
@@ -219,6 +221,7 @@ def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
             partial(by_parameter, by_a=0, by_b=1),
             lambda t, a, b, p, ans: (neg if upper else _same)(mul(t, exp(neg(log_beta_density_p.bind(a, b, ans))))),
         ),
+        cost=Cost.SPECIAL,
     )  # fmt: skip
 
 
@@ -283,4 +286,5 @@ def _ndtri_exp(y: Any) -> Any:
 ndtri_exp_p: Primitive = elementwise(
     "ndtri_exp", of=FLOAT, host=host.special("ndtri_exp"), hlo=in_blocks(_ndtri_exp),
     jvp=lambda t, y, ans: div(t, normal_hazard(ans)),
+    cost=Cost.SPECIAL,
 )  # fmt: skip

@@ -22,6 +22,7 @@ from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -146,7 +147,7 @@ def factor(x: Any, symmetrize: bool) -> Any:
     return cholesky(hermitian_part(x) if symmetrize else x)
 
 
-cholesky_p = Primitive("cholesky", keeps_weak_type=False)
+cholesky_p = Primitive("cholesky", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @cholesky_p.host
@@ -296,7 +297,7 @@ def solve_triangular(
     return shapes.squeeze(x, new) if vectors else x
 
 
-triangular_solve_p = Primitive("triangular_solve", keeps_weak_type=False)
+triangular_solve_p = Primitive("triangular_solve", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

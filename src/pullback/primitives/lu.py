@@ -18,6 +18,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -88,7 +89,7 @@ def pivots_to_permutation(pivots: Any, size: int) -> Any:
     return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)
 
 
-lu_pivots_to_permutation_p = Primitive("lu_pivots_to_permutation", keeps_weak_type=False)
+lu_pivots_to_permutation_p = Primitive("lu_pivots_to_permutation", keeps_weak_type=False, cost=Cost.SPECIAL)
 lu_pivots_to_permutation_p.jvp_rule = jvp_zero(lu_pivots_to_permutation_p)
 
 
@@ -162,7 +163,7 @@ def lu(x: Any) -> list[Any]:
     return out
 
 
-lu_p = Primitive("lu", multiple_results=True, keeps_weak_type=False)
+lu_p = Primitive("lu", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @lu_p.host
@@ -378,7 +379,7 @@ def identity(n: int, dtype: np.dtype[Any]) -> Any:
 
 # Operands: the matrices A, their factors and the permutation of their rows, and the matrices B. It is differentiated
 # with respect to A and to B: that the factors change with A is in the derivative with respect to A.
-linear_solve_p = Primitive("linear_solve", keeps_weak_type=False)
+linear_solve_p = Primitive("linear_solve", keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @linear_solve_p.host

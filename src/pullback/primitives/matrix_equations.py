@@ -18,6 +18,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -70,7 +71,7 @@ def stein(a: Any, b: Any, c: Any) -> Any:
 # Operands: A and B, the factors U, R, V and S of both, and C. It is differentiated with respect to A, B and C: that the
 # factors change with the matrices is in the derivatives with respect to these. With `conjugated` the adjoints of A and
 # B stand in their place.
-matrix_equation_p = Primitive("matrix_equation", keeps_weak_type=False)
+matrix_equation_p = Primitive("matrix_equation", keeps_weak_type=False, cost=Cost.MATRIX)
 _equation = matrix_equation_p.bind
 
 

@@ -19,6 +19,7 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -53,7 +54,7 @@ def _check(name: str, x: ShapedArray) -> None:
 
 def _with_derivative(name: str, function: Primitive) -> Primitive:
     """Give a function of matrices its derivative, an operation that is linear in its second operand."""
-    derivative = Primitive(f"{name}_frechet", keeps_weak_type=False)
+    derivative = Primitive(f"{name}_frechet", keeps_weak_type=False, cost=Cost.MATRIX)
 
     @derivative.abstract_eval
     def shape(a: ShapedArray, e: ShapedArray) -> ShapedArray:
@@ -131,7 +132,7 @@ def _while(hlo: Any, goes_on: Callable[..., Any], body: Callable[..., Any], valu
 
 # The exponential ---------------------------------------------------------------------------------------------------
 
-expm_p = Primitive("expm", keeps_weak_type=False)
+expm_p = Primitive("expm", keeps_weak_type=False, cost=Cost.MATRIX)
 expm_frechet_p = _with_derivative("expm", expm_p)
 
 
@@ -368,7 +369,7 @@ expm_frechet_p.lowering(_expm_xla)
 # The square root ---------------------------------------------------------------------------------------------------
 
 # Of complex matrices; the results are complex.
-sqrtm_p = Primitive("sqrtm", keeps_weak_type=False)
+sqrtm_p = Primitive("sqrtm", keeps_weak_type=False, cost=Cost.MATRIX)
 _batched(sqrtm_p)
 
 
@@ -461,7 +462,7 @@ def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
 # The logarithm -----------------------------------------------------------------------------------------------------
 
 # Of complex matrices; the results are complex.
-logm_p = Primitive("logm", keeps_weak_type=False)
+logm_p = Primitive("logm", keeps_weak_type=False, cost=Cost.MATRIX)
 logm_frechet_p = _with_derivative("logm", logm_p)
 _NEAR_ONE = 0.264  # how far from the identity Padé's approximant of degree 7 may be: Higham 2008, table 11.1
 _MOST_ROOTS = 100

@@ -15,6 +15,7 @@ import numpy as np
 
 from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import batch_broadcasting
@@ -36,7 +37,7 @@ def philox4x32(words: Iterable[Any], index: Any) -> list[Any]:
     return philox4x32_p.bind(*words, index)  # type: ignore[no-any-return]
 
 
-philox4x32_p = Primitive("philox4x32", multiple_results=True, keeps_weak_type=False)
+philox4x32_p = Primitive("philox4x32", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 philox4x32_p.jvp_rule = jvp_zero(philox4x32_p)
 
 

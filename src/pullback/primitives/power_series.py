@@ -16,6 +16,7 @@ from pullback.core.linear import LinearVar
 from pullback.core.linearity import linear_operands
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, state
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.checks import INEXACT, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting
@@ -26,7 +27,7 @@ from pullback.primitives.sums import add_any, sum_to
 
 # Operands are a factor, the other factor, and so on; all broadcast. A coefficient is one operation instead of dozens:
 # programs are short, and in NumPy arrays need not leave the cache. The sum is multiplied by ``scale``.
-sum_of_products_p = Primitive("sum_of_products")
+sum_of_products_p = Primitive("sum_of_products", elementwise=True, cost=Cost.SIMPLE)
 sum_of_products_p.batch_rule = batch_broadcasting(sum_of_products_p)
 _BLOCK = 1 << 13
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -43,7 +44,7 @@ def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[A
 
 # Results: matrices Q with orthonormal columns, and upper triangular (or trapezoidal) R, whose diagonal is real. With
 # ``pivoting`` the columns of x are put in an order, the third result, in which the diagonal of R does not increase.
-qr_p = Primitive("qr", multiple_results=True, keeps_weak_type=False)
+qr_p = Primitive("qr", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 def _results(shape: Shape, dtype: np.dtype[Any], full_matrices: bool, pivoting: bool) -> Results:
@@ -170,7 +171,7 @@ def _widened(hlo: Any, x: Any, columns: int) -> Any:
 # Its reflections ---------------------------------------------------------------------------------------------------
 
 # Results: R, and below it the vectors of Householder's reflections of which Q is the product; and their factors.
-geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False)
+geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 def _reflections(shape: Shape, dtype: np.dtype[Any]) -> Results:

@@ -15,6 +15,7 @@ from pullback.backends import one_operation
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
 from pullback.core.taylor_rules import taylor_formula
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
@@ -151,7 +152,7 @@ def by_integrals(
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
       smooth: as of :func:`in_blocks`.
     """
-    p = Primitive(name)
+    p = Primitive(name, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)
     p.lowering_rule = lambda hlo, *operands, **params: in_blocks(partial(formula, **params), smooth)(hlo, *operands)
 

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
@@ -51,8 +52,8 @@ def grouped_products(x: Any, y: Any, sizes: Any) -> Any:
     return grouped_products_p.bind(x, y, sizes)
 
 
-grouped_rows_p = Primitive("grouped_rows")
-grouped_products_p = Primitive("grouped_products")
+grouped_rows_p = Primitive("grouped_rows", cost=Cost.SPECIAL)
+grouped_products_p = Primitive("grouped_products", cost=Cost.SPECIAL)
 
 # Evaluation --------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
@@ -35,7 +36,7 @@ def recursive_filter(a: Any, x: Any, reverse: bool = False) -> Any:
     return recursive_filter_p.bind(a, x, reverse=reverse)
 
 
-recursive_filter_p = Primitive("recursive_filter", keeps_weak_type=False)
+recursive_filter_p = Primitive("recursive_filter", keeps_weak_type=False, cost=Cost.SPECIAL)
 
 
 def moving_sum(b: Any, x: Any, start: int = 0, reverse: bool = False) -> Any:

@@ -15,6 +15,7 @@ from pullback.core import dtypes
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -31,6 +32,7 @@ from pullback.primitives.checks import (
     check_positions,
     same_dtype,
 )
+from pullback.primitives.large import compiled_from
 from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.slicing import pad
@@ -128,10 +130,10 @@ _lowest, _highest = partial(extreme, largest=False), partial(extreme, largest=Tr
 
 reduce_prod_p = reduction("reduce_prod", of=NUMBER, host=host.reduce_prod, hlo="multiply", start=lambda dtype: 1)
 reduce_max_p = reduction(
-    "reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True), hlo=_larger, start=_lowest
+    "reduce_max", of=ANY, host=_reduce_extreme(np.maximum, largest=True), hlo=_larger, start=_lowest, passes_nan=True
 )
 reduce_min_p = reduction(
-    "reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False), hlo=_smaller, start=_highest
+    "reduce_min", of=ANY, host=_reduce_extreme(np.minimum, largest=False), hlo=_smaller, start=_highest, passes_nan=True
 )
 reduce_and_p = reduction("reduce_and", of=BITS, host=_reduce_bits(np.bitwise_and), hlo="and", start=_every_bit)
 reduce_or_p = reduction("reduce_or", of=BITS, host=_reduce_bits(np.bitwise_or), hlo="or", start=lambda dtype: 0)
@@ -198,7 +200,7 @@ def norm(x: Any, axes: Sequence[int]) -> Any:
     return norm_p.bind(x, axes=tuple(axes))
 
 
-norm_p = Primitive("norm")
+norm_p = Primitive("norm", cost=Cost.SIMPLE)
 norm_p.host_rule = host.norm
 norm_p.batch_rule = batch_over_axes(norm_p)
 
@@ -253,7 +255,7 @@ def argmin(x: Any, axis: int, index_dtype: Any) -> Any:
 
 
 def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) -> Primitive:
-    p = Primitive(name, keeps_weak_type=False)
+    p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, passes_nan=True)
     p.jvp_rule = jvp_zero(p)
     p.batch_rule = batch_over_axes(p)
 
@@ -331,9 +333,9 @@ def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
 
 
-def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any]) -> Primitive:
+def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], **traits: Any) -> Primitive:
     """Declare the operation that returns all partial results of a reduction along one axis."""
-    p = Primitive(name)
+    p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
     p.lowering_rule = xla
 
@@ -396,11 +398,19 @@ def complex_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
     return ops.add(ops.convert_element_type(ops.where(ops.eq(z, -math.inf), 0, z), x.dtype), ops.log(total))
 
 
-cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing))
-cumprod_p = cumulative("cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1))
-cummax_p = cumulative("cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative(_larger, _lowest))
-cummin_p = cumulative("cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative(_smaller, _highest))
-cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla)
+cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing), cost=Cost.SIMPLE)
+compiled_from(cumsum_p, 500_000)  # 1000 x 1000, along the second axis: 5517 / 1573
+cumprod_p = cumulative(
+    "cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1), cost=Cost.SIMPLE
+)
+cummax_p = cumulative(
+    "cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative(_larger, _lowest), cost=Cost.SIMPLE, passes_nan=True
+)
+cummin_p = cumulative(
+    "cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative(_smaller, _highest), cost=Cost.SIMPLE, passes_nan=True
+)
+cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla, cost=Cost.SPECIAL)
+compiled_from(cumlogsumexp_p, 50_000)  # 300 x 300: 2857 / 760
 
 
 def _prepare_small_integers() -> None:
@@ -473,7 +483,7 @@ def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
     return linear_recurrence_p.bind(a, b, axis=axis, reverse=reverse)
 
 
-linear_recurrence_p = Primitive("linear_recurrence")
+linear_recurrence_p = Primitive("linear_recurrence", cost=Cost.SPECIAL)
 linear_recurrence_p.host_rule = host.linear_recurrence
 
 

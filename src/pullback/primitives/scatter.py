@@ -17,6 +17,7 @@ from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
@@ -48,9 +49,9 @@ def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers)
     return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
 
 
-def _scatter(name: str, combine: Any, combine_p: Primitive | None) -> Primitive:
+def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
     """Declare a scatter that combines old and new elements with a ufunc, a primitive too (None: replaces them)."""
-    p = Primitive(name, keeps_weak_type=False)
+    p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
 
     @p.host
     def host(
@@ -147,11 +148,11 @@ def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -
     return p.bind(x, indices, updates, **params), 0
 
 
-scatter_p = _scatter("scatter", None, None)
+scatter_p = _scatter("scatter", None, None, moves=True)
 scatter_add_p = _scatter("scatter_add", np.add, ops.add_p)
 scatter_mul_p = _scatter("scatter_mul", np.multiply, ops.mul_p)
-scatter_min_p = _scatter("scatter_min", np.minimum, ops.min_p)
-scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p)
+scatter_min_p = _scatter("scatter_min", np.minimum, ops.min_p, passes_nan=True)
+scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p, passes_nan=True)
 
 # The operations ----------------------------------------------------------------------------------------------------
 

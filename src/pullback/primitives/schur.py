@@ -12,6 +12,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.interrupts import imported
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.decompositions import Results, compiled_decomposition, decomposed, one_by_one
@@ -41,7 +42,7 @@ def _batched(p: Primitive) -> None:
 
 # Results: upper triangular T, which for real matrices with complex eigenvalues has blocks of two on the diagonal; and
 # if wanted unitary Z, for which Z T Z* is the matrix.
-schur_p = Primitive("schur", multiple_results=True, keeps_weak_type=False)
+schur_p = Primitive("schur", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 _batched(schur_p)
 
 
@@ -75,7 +76,7 @@ def _schur_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 # Hessenberg's form -------------------------------------------------------------------------------------------------
 
 # Results: a matrix that holds Hessenberg's form and, below its subdiagonal, Householder's vectors; and their factors.
-hessenberg_p = Primitive("hessenberg", multiple_results=True, keeps_weak_type=False)
+hessenberg_p = Primitive("hessenberg", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 _batched(hessenberg_p)
 
 
@@ -109,7 +110,7 @@ def _hessenberg_xla(hlo: Any, x: Any) -> list[Any]:
 
 # Of a Hermitian matrix, of which a triangle is read. Results: a matrix that holds Householder's vectors in that
 # triangle; the diagonal and the one beside it, which are real; and the factors of the vectors.
-tridiagonal_p = Primitive("tridiagonal", multiple_results=True, keeps_weak_type=False)
+tridiagonal_p = Primitive("tridiagonal", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 _batched(tridiagonal_p)
 
 

@@ -14,6 +14,7 @@ from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, state
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.rules import axis_kept, jvp_linear
 
@@ -35,7 +36,7 @@ def broadcast_to(x: Any, shape: Shape) -> Any:
     )
 
 
-broadcast_in_dim_p = Primitive("broadcast_in_dim")
+broadcast_in_dim_p = Primitive("broadcast_in_dim", cost=Cost.LIGHT, moves=True)
 broadcast_in_dim_p.jvp_rule = jvp_linear(broadcast_in_dim_p)
 
 
@@ -133,7 +134,7 @@ def squeeze(x: Any, axes: Sequence[int]) -> Any:
     return squeeze_p.bind(x, dimensions=tuple(a % len(x.shape) for a in axes)) if axes else x
 
 
-reshape_p = Primitive("reshape")
+reshape_p = Primitive("reshape", cost=Cost.LIGHT, moves=True)
 reshape_p.host_rule = lambda x, *, new_sizes: x.reshape(new_sizes)
 reshape_p.jvp_rule = jvp_linear(reshape_p)
 reshape_p.transpose(lambda ct, x, *, new_sizes: (reshape(ct, x.shape),))
@@ -161,7 +162,7 @@ def _reshape_keeps(axis: int, operand: int, x: Shape, *, new_sizes: Shape) -> in
     return None
 
 
-squeeze_p = Primitive("squeeze")
+squeeze_p = Primitive("squeeze", cost=Cost.LIGHT, moves=True)
 squeeze_p.jvp_rule = jvp_linear(squeeze_p)
 squeeze_p.transpose(lambda ct, x, *, dimensions: (reshape(ct, x.shape),))
 squeeze_p.lowering(lambda hlo, x, *, dimensions: hlo.reshape(x, hlo.result.shape))
@@ -217,7 +218,7 @@ def front_aligned(x: Any, dim: int, rank: int) -> Any:
     return reshape(x, (shape[0], *(1,) * missing, *shape[1:])) if missing else x
 
 
-transpose_p = Primitive("transpose")
+transpose_p = Primitive("transpose", cost=Cost.LIGHT, moves=True)
 transpose_p.host_rule = lambda x, *, permutation: x.transpose(permutation)
 transpose_p.jvp_rule = jvp_linear(transpose_p)
 transpose_p.lowering(lambda hlo, x, *, permutation: hlo.transpose(x, permutation))

@@ -9,9 +9,10 @@ from pullback.core import dtypes
 from pullback.core.dims import Dim
 from pullback.core.errors import InconclusiveDimensionOperation
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 
-size_value_p = Primitive("size_value")
+size_value_p = Primitive("size_value", cost=Cost.SIMPLE)
 size_value_p.abstract_eval(lambda *, size: ShapedArray((), dtypes.default_int(), True))
 size_value_p.lowering(lambda hlo, *, size: hlo.convert(size_value(hlo, size), hlo.result.dtype))
 

@@ -12,6 +12,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, state
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
@@ -38,7 +39,7 @@ def slice_in_dim(x: Any, start: int, limit: int, axis: int, stride: int = 1) -> 
     return slice(x, starts, limits, steps)
 
 
-slice_p = Primitive("slice")
+slice_p = Primitive("slice", cost=Cost.LIGHT, moves=True)
 slice_p.jvp_rule = jvp_linear(slice_p)
 slice_p.lowering(
     lambda hlo, x, *, start_indices, limit_indices, strides: hlo.slice(x, start_indices, limit_indices, strides)
@@ -122,7 +123,7 @@ def _padded_shape(shape: Shape, config: PaddingConfig) -> Shape:
     )
 
 
-pad_p = Primitive("pad")
+pad_p = Primitive("pad", cost=Cost.LIGHT, moves=True)
 
 
 @pad_p.host
@@ -207,7 +208,7 @@ def concatenate(xs: Sequence[Any], axis: int) -> Any:
     return xs[0] if len(xs) == 1 else concatenate_p.bind(*xs, dimension=axis)
 
 
-concatenate_p = Primitive("concatenate")
+concatenate_p = Primitive("concatenate", cost=Cost.LIGHT, moves=True)
 concatenate_p.host_rule = lambda *xs, dimension: np.concatenate(xs, axis=dimension)
 concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
 
@@ -266,8 +267,8 @@ def unstack(x: Any, axis: int) -> list[Any]:
     return unstack_p.bind(x, dimension=axis)  # type: ignore[no-any-return]
 
 
-stack_p = Primitive("stack")
-unstack_p = Primitive("unstack", multiple_results=True)
+stack_p = Primitive("stack", cost=Cost.SIMPLE, moves=True)
+unstack_p = Primitive("unstack", multiple_results=True, cost=Cost.SIMPLE, moves=True)
 
 
 @stack_p.host
@@ -366,7 +367,7 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
     return rev_p.bind(x, dimensions=tuple(axes)) if axes else x
 
 
-rev_p = Primitive("rev")
+rev_p = Primitive("rev", cost=Cost.SIMPLE, moves=True)
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
 rev_p.lowering(
@@ -404,7 +405,7 @@ def iota(dtype: Any, shape: Shape, dimension: int) -> Any:
     return iota_p.bind(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension)
 
 
-iota_p = Primitive("iota", keeps_weak_type=False)
+iota_p = Primitive("iota", keeps_weak_type=False, cost=Cost.LIGHT)
 
 
 @iota_p.host

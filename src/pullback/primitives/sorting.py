@@ -13,6 +13,7 @@ from pullback.core import dtypes
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -38,7 +39,7 @@ def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
     return sort([*keys, positions], axis, num_keys=len(keys))
 
 
-sort_p = Primitive("sort", multiple_results=True)
+sort_p = Primitive("sort", multiple_results=True, cost=Cost.SPECIAL, passes_nan=True)
 sort_p.host_rule = host.sort
 
 
@@ -96,7 +97,7 @@ def top_k(x: Any, k: int, axis: int) -> list[Any]:
 
 
 _INT32 = np.dtype(np.int32)
-top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False)
+top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False, cost=Cost.SPECIAL, passes_nan=True)
 
 
 @top_k_p.host
@@ -156,7 +157,7 @@ def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
     return searchsorted_p.bind(x, values, side=side, index_dtype=index_dtype)
 
 
-searchsorted_p = Primitive("searchsorted", keeps_weak_type=False)
+searchsorted_p = Primitive("searchsorted", keeps_weak_type=False, cost=Cost.SPECIAL)
 searchsorted_p.host_rule = host.searchsorted
 searchsorted_p.jvp_rule = jvp_zero(searchsorted_p)
 
@@ -220,7 +221,7 @@ def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int
     return (*rest[:axis], indices.shape[axis], *rest[axis + 1 :])
 
 
-take_along_axis_p = Primitive("take_along_axis", keeps_weak_type=False)
+take_along_axis_p = Primitive("take_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
 
 
 @take_along_axis_p.host
@@ -258,7 +259,7 @@ def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any
     return hlo_sorting.take_along_axis(hlo, x, indices, axis)
 
 
-add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False)
+add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE)
 add_along_axis_p.host_rule = host.add_along_axis
 
 

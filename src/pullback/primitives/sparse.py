@@ -25,6 +25,7 @@ from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import contraction, shapes, slicing
 from pullback.primitives import elementwise as ops
@@ -70,8 +71,8 @@ def blocks_of_product(x: Any, y: Any, indices: Any) -> Any:
     return blocks_of_product_p.bind(x, y, indices)
 
 
-blocks_times_dense_p = Primitive("blocks_times_dense")
-blocks_of_product_p = Primitive("blocks_of_product")
+blocks_times_dense_p = Primitive("blocks_times_dense", cost=Cost.SPECIAL)
+blocks_of_product_p = Primitive("blocks_of_product", cost=Cost.SPECIAL)
 
 # Evaluation --------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from pullback.backends import host_reductions as host
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, Rule
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
@@ -24,7 +25,7 @@ from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 
 
 # The terms have one shape: nothing broadcasts, so nothing needs to be summed.
-add_any_p = Primitive("add_any")
+add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, additive=True)
 add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
 add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
@@ -73,7 +74,9 @@ Element = str | Callable[..., Any]
 """An operation of two elements: its name in StableHLO, or ``rule(hlo, x, y) -> value``."""
 
 
-def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: Element, start: Start) -> Primitive:
+def reduction(
+    name: str, *, of: Of, host: Callable[..., Any], hlo: Element, start: Start, passes_nan: bool = False
+) -> Primitive:
     """Declare an operation that reduces over ``axes`` and keeps the dtype.
 
     Args:
@@ -82,8 +85,9 @@ def reduction(name: str, *, of: Of, host: Callable[..., Any], hlo: Element, star
       host: the NumPy function.
       hlo: the operation of two elements in StableHLO, or ``rule(hlo, x, y) -> value``.
       start: what a reduction of nothing returns.
+      passes_nan: whether it is NaN only where an element is.
     """
-    p = Primitive(name)
+    p = Primitive(name, cost=Cost.SIMPLE, passes_nan=passes_nan)
     p.host_rule = host
     p.batch_rule = batch_over_axes(p)
     p.lowering_rule = _xla_reduction(hlo, start)

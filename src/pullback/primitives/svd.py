@@ -18,6 +18,7 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
@@ -48,6 +49,7 @@ from pullback.primitives.decompositions import (
     without,
 )
 from pullback.primitives.eigen import adapted, eigh
+from pullback.primitives.large import compiled_from
 from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
@@ -76,7 +78,7 @@ def svdvals(x: Any) -> Any:
 
 # Results: the singular values, and if wanted the left and the right vectors. ``by_qr`` is LAPACK's iteration by QR
 # decompositions in place of its method of divide and conquer.
-svd_p = Primitive("svd", multiple_results=True, keeps_weak_type=False)
+svd_p = Primitive("svd", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 def _results(shape: Shape, dtype: np.dtype[Any], full_matrices: bool) -> Results:
@@ -112,6 +114,9 @@ def _svd_host(x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> lis
         return _svd_of_one(x, full_matrices)
 
     return decomposed(routine, x)
+
+
+compiled_from(svd_p, 6_000, matrices=32)  # 100 of 8 x 8: 2199 / 1200
 
 
 TALL = 8
@@ -285,7 +290,7 @@ def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = Fa
 
 
 # Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
-singular_basis_p = Primitive("singular_basis", multiple_results=True, keeps_weak_type=False)
+singular_basis_p = Primitive("singular_basis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 singular_basis_p.host(lambda x, s, u, vh, turned: [s, u, vh])
 singular_basis_p.lowering(lambda hlo, x, s, u, vh, turned: [s, u, vh])
 
@@ -369,7 +374,7 @@ def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
     return out
 
 
-vectors_of_zeros_p = Primitive("vectors_of_zeros", multiple_results=True, keeps_weak_type=False)
+vectors_of_zeros_p = Primitive("vectors_of_zeros", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 
 
 @vectors_of_zeros_p.jvp

@@ -12,6 +12,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
@@ -51,7 +52,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
     return tridiagonal_solve_p.bind(dl, d, du, b)
 
 
-tridiagonal_solve_p = Primitive("tridiagonal_solve", keeps_weak_type=False)
+tridiagonal_solve_p = Primitive("tridiagonal_solve", keeps_weak_type=False, cost=Cost.SPECIAL)
 
 
 @tridiagonal_solve_p.host
@@ -160,7 +161,7 @@ def cholesky_update(r: Any, w: Any) -> Any:
     return cholesky_update_p.bind(r, w)
 
 
-cholesky_update_p = Primitive("cholesky_update", keeps_weak_type=False)
+cholesky_update_p = Primitive("cholesky_update", keeps_weak_type=False, cost=Cost.SPECIAL)
 
 
 @cholesky_update_p.host

@@ -116,9 +116,9 @@ def windows_on(
     return plain._replace(padding=pairs)
 
 
-def _declare(name: str, of: Of) -> Primitive:
+def _declare(name: str, of: Of, **traits: Any) -> Primitive:
     """An operation over windows of one operand, of its dtype."""
-    p = Primitive(name)
+    p = Primitive(name, **traits)
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, windows: Windows) -> ShapedArray:
@@ -309,8 +309,8 @@ def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
 UNROLLED = 32
 """Windows of up to so many elements are gone through element by element, which the compiler makes one loop of."""
 
-take_chosen_p = Primitive("take_chosen", keeps_weak_type=False)
-put_chosen_p = Primitive("put_chosen", keeps_weak_type=False)
+take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
+put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
 
 
 @take_chosen_p.abstract_eval

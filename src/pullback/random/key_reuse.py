@@ -23,13 +23,13 @@ import numpy as np
 from pullback.control.conditional import cond_p
 from pullback.control.loops import while_p
 from pullback.control.scan_primitive import scan_p
-from pullback.core import dtypes, source, tree
+from pullback.core import dtypes, source, traits, tree
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import KeyReuseError
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.lists import split_list
 from pullback.core.trace import EvalTrace, Primitive, RuleKind, state, watch_by
-from pullback.primitives import elementwise, gather, indexing, shapes, slicing
+from pullback.primitives import elementwise
 from pullback.primitives.random_bits import random_clone_p, random_use_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
 
@@ -109,6 +109,8 @@ class Walk:
         rule = key_reuse.of(primitive)
         if rule is not None:
             return rule(self, operands, params, where)
+        if traits.moves.of(primitive):
+            return _moved(primitive, operands, params)
         closed = program_of(params)
         if closed is not None and len(closed.in_avals) == len(operands):
             return self.run(closed, [_fitted(x, a.shape) for x, a in zip(operands, closed.in_avals, strict=True)])
@@ -173,32 +175,19 @@ def _joined(column: Sequence[Any]) -> Any:
 key_reuse = RuleKind("key_reuse")
 """``rule(walk, operands, params, where) -> results``, as of :meth:`Walk.apply`, which it stands for."""
 
-_MOVES = (
-    slicing.slice_p, slicing.concatenate_p, slicing.stack_p, slicing.unstack_p, slicing.rev_p, shapes.reshape_p,
-    shapes.squeeze_p, shapes.transpose_p, shapes.broadcast_in_dim_p, elementwise.select_n_p, gather.gather_p,
-    indexing.dynamic_slice_p, indexing.dynamic_update_slice_p,
-)  # fmt: skip
 _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.convert_element_type_p)
 
 
-def _moved(primitive: Primitive) -> Any:
-    """Of an operation that moves elements: it moves the numbers, if it is known where to."""
-
-    def rule(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
-        keys = [x for x in operands if isinstance(x, Keys)]
-        if not keys:
-            return None
-        if any(x is None or (isinstance(x, Keys) and (x.exact is None or x.loose.size)) for x in operands):
-            return itertools.repeat(_any_of(keys))
-        assert primitive.host_rule is not None
-        moved = primitive.host_rule(*[x.exact if isinstance(x, Keys) else x for x in operands], **params)
-        return [Keys(np.asarray(x), _NONE) for x in (moved if primitive.multiple_results else [moved])]
-
-    return rule
-
-
-for _primitive in _MOVES:
-    key_reuse(_primitive)(_moved(_primitive))
+def _moved(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """What an operation does that moves elements: it moves the numbers, if it is known where to."""
+    keys = [x for x in operands if isinstance(x, Keys)]
+    if not keys:
+        return None
+    unknown = any(x is None or (isinstance(x, Keys) and (x.exact is None or x.loose.size)) for x in operands)
+    if unknown or primitive.host_rule is None:
+        return itertools.repeat(_any_of(keys))
+    moved = primitive.host_rule(*[x.exact if isinstance(x, Keys) else x for x in operands], **params)
+    return [Keys(np.asarray(x), _NONE) for x in (moved if primitive.multiple_results else [moved])]
 
 
 def _same(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as pnp
+from pullback.core import traits
 from pullback.core.array import ArrayImpl, host_value
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
-from pullback.core.trace import Primitive, Tracer, state
+from pullback.core.trace import Primitive, Rule, RuleKind, Tracer, state
 from pullback.derivatives.sparse.indexed import taken_back
 from pullback.derivatives.sparse.rules import numbers
 from pullback.primitives import elementwise, shapes, slicing
-from pullback.primitives.declare import ON_ELEMENTS
 from pullback.primitives.scatter import scatter_add_p
 from pullback.primitives.sums import add_any_p
 
@@ -87,7 +87,7 @@ class Reader:
         self.kept: dict[Var, tuple[Any, Any]] = {}
         self.uses = Counter(a for eqn in jaxpr.eqns for a in eqn.invars if isinstance(a, Var))
         for eqn in jaxpr.eqns:
-            rule = _NONZERO.get(eqn.primitive)
+            rule = nonzero.of(eqn.primitive)
             if rule is not None and any(self.nonzero.get(a) is not None for a in eqn.invars if isinstance(a, Var)):
                 self.nonzero[eqn.outvars[0]] = rule(self, eqn, [self._mask(a) for a in eqn.invars])
 
@@ -122,7 +122,7 @@ class Reader:
         size = math.prod(atom.aval.shape)
         asked = self.asked[atom] = self.asked.get(atom, 0) + len(places) * (2 if mask is None else 1)
         eqn = self.jaxpr.eqns[self.eqns[atom]] if atom in self.eqns else None
-        rule = _RULES.get(eqn.primitive) if eqn is not None else None
+        rule = _rule_of(eqn.primitive) if eqn is not None else None
         enough = atom in self.values or self.uses[atom] > 1 or asked > size or depth > DEEPEST
         if eqn is None or rule is None or enough:
             return [Part(at, taken(self.whole(atom), places))]
@@ -134,7 +134,7 @@ class Reader:
         if found is None:
             at = np.flatnonzero(mask)
             eqn = self.jaxpr.eqns[self.eqns[atom]]
-            rule = _RULES.get(eqn.primitive)
+            rule = _rule_of(eqn.primitive)
             if rule is None or depth > DEEPEST or 2 * len(at) > len(mask):
                 return taken(self.whole(atom), places)
             parts = self._by_rule(eqn, rule, at, depth)
@@ -217,7 +217,14 @@ def _together(parts: Sequence[Part], count: int, dtype: Any) -> Any:
 
 # How elements of a result come from those of operands -----------------------------------------------------------------
 
-_RULES: dict[Primitive, Callable[[Reader, Eqn, Places, int], list[Part]]] = {}
+reads = RuleKind("reads")
+"""``rule(reader, eqn, places, depth) -> parts``: the elements of a result at some places."""
+nonzero = RuleKind("nonzero")
+"""``rule(reader, eqn, masks) -> mask``: which elements of a result may not be zero, by those of the operands."""
+
+
+def _rule_of(primitive: Primitive) -> Rule | None:
+    return reads.of(primitive) or (_on_elements if traits.elementwise.of(primitive) else None)
 
 
 def _places_of(atom: Atom, to: Sequence[int], places: Places) -> Places | None:
@@ -345,20 +352,18 @@ _JOINS = slicing.concatenate_p, slicing.stack_p, slicing.pad_p
 _SUMS = elementwise.add_p, elementwise.sub_p, add_any_p
 _LINEAR = elementwise.neg_p, elementwise.convert_element_type_p, elementwise.copy_p
 
-for _p in ON_ELEMENTS:
-    _RULES[_p] = _on_elements
 for _p in (shapes.reshape_p, shapes.squeeze_p):
-    _RULES[_p] = _in_order
+    reads(_p)(_in_order)
 for _p in _MOVES:
-    _RULES[_p] = _moved
+    reads(_p)(_moved)
 for _p in _JOINS:
-    _RULES[_p] = _joined
+    reads(_p)(_joined)
 for _p in _SUMS:
-    _RULES[_p] = _sum
+    reads(_p)(_sum)
 for _p in (*_LINEAR, elementwise.div_p):
-    _RULES[_p] = _in_parts_of(lambda reader, eqn: 0)
-_RULES[scatter_add_p] = _scattered
-_RULES[elementwise.mul_p] = _in_parts_of(_sparser)
+    reads(_p)(_in_parts_of(lambda reader, eqn: 0))
+reads(scatter_add_p)(_scattered)
+reads(elementwise.mul_p)(_in_parts_of(_sparser))
 
 # Where results may not be zero ---------------------------------------------------------------------------------------
 
@@ -396,12 +401,13 @@ def _mask_scattered(reader: Reader, eqn: Eqn, masks: Sequence[Any]) -> Any:
     return found
 
 
-_NONZERO: dict[Primitive, Callable[[Reader, Eqn, Sequence[Any]], Any]] = {
-    scatter_add_p: _mask_scattered,
-    elementwise.mul_p: partial(_of_all, np.logical_and, slice(None)),
-    elementwise.div_p: partial(_of_all, np.logical_and, slice(0, 1)),
-    elementwise.select_n_p: partial(_of_all, np.logical_or, slice(1, None)),
-    **dict.fromkeys(_SUMS, partial(_of_all, np.logical_or, slice(None))),
-    **dict.fromkeys((*_LINEAR, shapes.reshape_p, shapes.squeeze_p), lambda reader, eqn, masks: masks[0]),
-    **dict.fromkeys((*_MOVES, *_JOINS), _mask_moved),
-}
+nonzero(scatter_add_p)(_mask_scattered)
+nonzero(elementwise.mul_p)(partial(_of_all, np.logical_and, slice(None)))
+nonzero(elementwise.div_p)(partial(_of_all, np.logical_and, slice(0, 1)))
+nonzero(elementwise.select_n_p)(partial(_of_all, np.logical_or, slice(1, None)))
+for _p in _SUMS:
+    nonzero(_p)(partial(_of_all, np.logical_or, slice(None)))
+for _p in (*_LINEAR, shapes.reshape_p, shapes.squeeze_p):
+    nonzero(_p)(lambda reader, eqn, masks: masks[0])
+for _p in (*_MOVES, *_JOINS):
+    nonzero(_p)(_mask_moved)

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.control.conditional import switch
-from pullback.control.loops import while_loop
+from pullback.control.conditional import cond_p, switch
+from pullback.control.loops import while_loop, while_p
 from pullback.control.scan import scan
-from pullback.core import source, tree
+from pullback.control.scan_primitive import scan_p
+from pullback.core import source, traits, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
-from pullback.core.trace import Primitive, Tracer, state
+from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.experimental.sparse import arithmetic
 from pullback.experimental.sparse.arithmetic import dense_result, elementwise, linear
@@ -53,15 +54,24 @@ from pullback.experimental.sparse.structure import (
     bcoo_squeeze,
     bcoo_transpose,
 )
+from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes, slicing
+from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.gather import gather_p
+from pullback.primitives.indexing import dynamic_slice_p
+from pullback.primitives.reductions import norm_p
 from pullback.primitives.rules import batch_unary
+from pullback.primitives.sums import add_any_p, reduce_sum_p
+from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.derivatives.tracing import eval_shape, stage_tree
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.jit.jit import jit
+from pullback.transforms.programs.jit_primitive import jit_p
 
 # Converted within a function that is sparsified: there every array looks dense.
-todense_p = Primitive("sparse_todense")
+todense_p = Primitive("sparse_todense", elementwise=True, cost=traits.Cost.SIMPLE)
 todense_p.host_rule = lambda x: x
 todense_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
 todense_p.jvp(lambda primals, tangents: (primals[0], tangents[0]))
@@ -147,22 +157,23 @@ def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return [read(a) for a in jaxpr.outvars]
 
 
-def sparse_rule(eqn: Eqn) -> Callable[[Eqn, list[Any]], Any]:
+Rule = Callable[[Eqn, list[Any]], Any]
+sparsified = RuleKind("sparsified")
+"""``rule(eqn, operands) -> results``, where some operands are sparse; without one, operations on elements have one."""
+
+
+def sparse_rule(eqn: Eqn) -> Rule:
     """The rule of an equation with sparse operands."""
-    name = eqn.primitive.name
-    try:
-        return RULES[name]
-    except KeyError:
+    rule = sparsified.of(eqn.primitive) or (_zero_at_zero if traits.elementwise.of(eqn.primitive) else None)
+    if rule is None:
         raise UnsupportedArgumentError(
-            f"sparsify: {name} has no rule for sparse arrays; convert them by sparse.todense(...) first, if "
-            "the dense result "
-            "is meant"
-        ) from None
+            f"sparsify: {eqn.primitive.name} has no rule for sparse arrays; convert them by sparse.todense(...) first, "
+            "if the dense result is meant"
+        )
+    return rule
 
 
 # Rules -------------------------------------------------------------------------------------------------------------
-
-Rule = Callable[[Eqn, list[Any]], Any]
 
 
 def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
@@ -410,100 +421,31 @@ def _by_rows(x: Any) -> Any:
     return _as_tree(x)
 
 
-_ZERO_AT_ZERO = [
-    "abs",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "cbrt",
-    "ceil",
-    "clamp",
-    "clz",
-    "cos",
-    "cosh",
-    "digamma",
-    "eq",
-    "erf",
-    "erf_inv",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "exprel",
-    "floor",
-    "floor_div",
-    "floor_rem",
-    "ge",
-    "gt",
-    "integer_pow",
-    "is_finite",
-    "le",
-    "lgamma",
-    "log",
-    "log1p",
-    "logistic",
-    "lt",
-    "max",
-    "min",
-    "ne",
-    "nextafter",
-    "not",
-    "population_count",
-    "pow",
-    "reduce_precision",
-    "rem",
-    "round",
-    "rsqrt",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "and",
-    "or",
-    "xor",
-    "shift_left",
-    "shift_right_logical",
-    "shift_right_arithmetic",
-    "bessel_i0e",
-    "bessel_i1e",
-    "hypot",
-    "atan2",
-]
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ZERO_AT_ZERO, _zero_at_zero),
-    **dict.fromkeys(("neg", "copy", "real", "imag", "conj", "stop_gradient", "once", "name"), _linear),
-    "convert_element_type": _zero_at_zero,
-    "add": _binary(arithmetic.add),
-    "add_any": _binary(arithmetic.add),
-    "sub": _binary(arithmetic.subtract),
-    "mul": _binary(arithmetic.multiply),
-    "div": _binary(arithmetic.divide),
-    "dot_general": lambda eqn, operands: bcoo_dot_general(*operands, **eqn.params),
-    "reduce_sum": _reduce_sum,
-    "norm": _norm,
-    "transpose": _of_first(bcoo_transpose),
-    "reshape": _of_first(bcoo_reshape),
-    "squeeze": _of_first(bcoo_squeeze),
-    "broadcast_in_dim": _of_first(bcoo_broadcast_in_dim),
-    "slice": _of_first(bcoo_slice),
-    "rev": _of_first(bcoo_rev),
-    "dynamic_slice": _dynamic_slice,
-    "gather": _gather,
-    "concatenate": _concatenate,
-    "stack": _stack,
-    "unstack": _unstack,
-    "sparse_todense": _dense,
-    "jit": _jit,
-    "cond": _cond,
-    "while": _while,
-    "scan": _scan,
-}
+for _p in (ops.neg_p, ops.copy_p, ops.real_p, ops.imag_p, ops.conj_p, ops.stop_gradient_p, ops.once_p, name_p):
+    sparsified(_p)(_linear)
+sparsified(ops.add_p)(_binary(arithmetic.add))
+sparsified(add_any_p)(_binary(arithmetic.add))
+sparsified(ops.sub_p)(_binary(arithmetic.subtract))
+sparsified(ops.mul_p)(_binary(arithmetic.multiply))
+sparsified(ops.div_p)(_binary(arithmetic.divide))
+sparsified(dot_general_p)(lambda eqn, operands: bcoo_dot_general(*operands, **eqn.params))
+sparsified(reduce_sum_p)(_reduce_sum)
+sparsified(norm_p)(_norm)
+sparsified(shapes.transpose_p)(_of_first(bcoo_transpose))
+sparsified(shapes.reshape_p)(_of_first(bcoo_reshape))
+sparsified(shapes.squeeze_p)(_of_first(bcoo_squeeze))
+sparsified(shapes.broadcast_in_dim_p)(_of_first(bcoo_broadcast_in_dim))
+sparsified(slicing.slice_p)(_of_first(bcoo_slice))
+sparsified(slicing.rev_p)(_of_first(bcoo_rev))
+sparsified(dynamic_slice_p)(_dynamic_slice)
+sparsified(gather_p)(_gather)
+sparsified(slicing.concatenate_p)(_concatenate)
+sparsified(slicing.stack_p)(_stack)
+sparsified(slicing.unstack_p)(_unstack)
+sparsified(todense_p)(_dense)
+sparsified(jit_p)(_jit)
+sparsified(cond_p)(_cond)
+sparsified(while_p)(_while)
+sparsified(scan_p)(_scan)
 
 __all__ = ["sparsify", "todense"]

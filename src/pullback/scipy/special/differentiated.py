@@ -16,6 +16,7 @@ import numpy as np
 from pullback.backends import one_operation
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
 from pullback.core.trace import Primitive, state
+from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -59,7 +60,7 @@ def by_forward_mode(
       integrals: whether the formula has integrals, so that many elements are computed in blocks.
       slopes: for an operand whose derivatives are said otherwise ``rule(t, *operands, orders) -> tangent``, else None.
     """
-    p = Primitive(name)
+    p = Primitive(name, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)
 
     @p.abstract_eval

@@ -14,6 +14,7 @@ from pullback.core import tree
 from pullback.core.array import Array, as_array
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 from pullback.primitives.contraction import dot_general_p
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -24,7 +25,7 @@ Policy = Callable[..., bool]
 
 # Names ---------------------------------------------------------------------------------------------------------------
 
-name_p = Primitive("name")
+name_p = Primitive("name", cost=Cost.SIMPLE, passes_nan=True)
 name_p.host(lambda x, *, name: x)
 
 

@@ -37,7 +37,9 @@ Flags = Sequence[bool]
 
 # The barrier ---------------------------------------------------------------------------------------------------------
 
-optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True, keeps_weak_type=False)
+optimization_barrier_p = Primitive(
+    "optimization_barrier", multiple_results=True, keeps_weak_type=False, passes_nan=True
+)
 optimization_barrier_p.abstract_eval(lambda *avals: list(avals))
 optimization_barrier_p.impl(lambda args, params: [fresh(concrete(x)) for x in args])
 

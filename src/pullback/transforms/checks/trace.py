@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core import dtypes, source, tree
+from pullback.core import dtypes, source, traits, tree
 from pullback.core.array import host_value, scalar_array, typeof
 from pullback.core.check_rules import Failure, checked_program, checks
 from pullback.core.errors import (
@@ -60,17 +60,6 @@ check_p = Primitive("check", multiple_results=True, effect=True)
 The parameter ``checks`` has the checks of these numbers. The first operand may have axes, of batches; the others have
 these in front of their own.
 """
-
-PASSES_NAN = frozenset({
-    "neg", "abs", "max", "min", "conj", "real", "imag", "complex", "copy", "once", "stop_gradient", "select_n", "clamp",
-    "reduce_max", "reduce_min", "argmax", "argmin", "sort", "broadcast_in_dim", "reshape", "transpose", "slice", "pad",
-    "concatenate", "stack", "unstack", "rev", "squeeze", "expand_dims", "gather", "scatter", "dynamic_slice",
-    "dynamic_update_slice", "convert_element_type", "bitcast_convert_type", "reduce_precision", "optimization_barrier",
-    "name", "guard", "device_put", "sharding_constraint", "sign", "floor", "ceil", "round", "real_if_close",
-    "ppermute", "all_gather", "all_to_all", "pbroadcast", "pvary", "top_k", "cummax", "cummin", "io_callback",
-    "pure_callback", "random_use", "take_chosen", "put_chosen", "pmax", "pmin",
-})  # fmt: skip
-"""Operations that return a NaN only where an operand is one, or where they are asked to: they generate none."""
 
 
 class CheckTrace(Trace):
@@ -161,7 +150,7 @@ class CheckTrace(Trace):
                     self._fail(failure)
                 elif OutOfBoundsError in self.errors and failure.category is IndexCheckError and not failure.meant:
                     self._fail(failure._replace(category=OutOfBoundsError))
-        if NanCheckError not in self.errors or primitive.name in PASSES_NAN:
+        if NanCheckError not in self.errors or traits.passes_nan.of(primitive) or traits.moves.of(primitive):
             return
         for x in results if primitive.multiple_results else (results,):
             if dtypes.is_inexact(x.dtype) and type(x) is not LinearTracer:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core import dtypes, source
+from pullback.core import dtypes, source, traits
 from pullback.core.array import ArrayImpl, shape_of, typeof
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -33,7 +33,6 @@ from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import zeros_of
 from pullback.primitives import shapes
 from pullback.primitives.contraction import dot_general
-from pullback.primitives.declare import ON_ELEMENTS
 from pullback.primitives.elementwise import add_any, convert_element_type, mul, where
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.rules import axis_kept, unsummed
@@ -228,7 +227,7 @@ def _kept(primitive: Primitive, operands: Sequence[Carried], params: Any) -> int
         if type(x.jacobian) is not Blocks:
             return None
         axis = x.jacobian.axis
-        if primitive in ON_ELEMENTS:
+        if traits.elementwise.of(primitive):
             kept = axis + rank - len(all_shapes[i])
             size = max(shape[kept - rank] for shape in all_shapes if len(shape) >= rank - kept)
             found.add(kept if size == all_shapes[i][axis] else None)
@@ -266,7 +265,7 @@ def _whole(primitive: Primitive, directions: Directions, operands: list[Carried]
     if part is not None:
         return [_linear(primitive, directions, operands, active, params, part)]
     real = not any(dtypes.is_complex(operands[i].value.dtype) for i in active)
-    if primitive in ON_ELEMENTS and real and primitive.linear_in != "each":
+    if traits.elementwise.of(primitive) and real and primitive.linear_in != "each":
         return [_on_elements(primitive, directions, operands, active, params)]
     if primitive.linear_in == "each" and not primitive.multiple_results and len(active) == 2:
         return [_bilinear(primitive, directions, operands, active, params)]

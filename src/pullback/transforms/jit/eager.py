@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.backends.blas_threads import one_blas_thread
+from pullback.core import traits
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.config import override
 from pullback.core.inlining import runs_once
@@ -159,28 +160,11 @@ CALL = 8e-6
 PRODUCT = 3e-10
 """The seconds for a product in a contraction: 0.05 ns in large matrices, up to 0.3 ns in many small ones."""
 ELEMENT = 3e-9
-"""The seconds for an element of the largest operand or result of a simple operation: 0.3 to 10 ns."""
+"""The seconds for an element of the largest operand or result of a simple operation: 0.3 to 40 ns."""
 SLOW_ELEMENT = 3e-7
-"""The same for the others: special functions take 10 to 300 ns."""
+"""The same of special functions: 40 to 1,000 ns."""
 MATRIX_ELEMENT = 5e-9
 """The seconds for a decomposition, for each element of its matrices and each of their rows: 1 to 20 ns."""
-_SIMPLE_NAMES = """
-eq ne lt le gt ge floor ceil round is_finite and or xor not shift_left shift_right_logical shift_right_arithmetic neg
-add sub mul div exp exp2 expm1 log log1p sqrt rsqrt cbrt logistic square pow hypot logaddexp sin cos tan sinh cosh
-tanh atan sign real imag conj complex abs rem max min max_share min_share clamp once copy stop_gradient
-broadcast_in_dim reshape squeeze transpose add_any reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or
-reduce_xor bitcast_convert_type sum_of_products integer_pow select_n convert_element_type slice pad concatenate stack
-unstack rev iota norm argmax argmin cumsum cumprod cummax cummin masked_mul masked_div dot_general masked_dot_general
-gather scatter scatter_add dynamic_slice dynamic_update_slice take_along_axis threefry2x32 random_wrap random_unwrap
-random_use random_clone name platform_index softmax log_softmax eigenbasis singular_basis
-"""
-SIMPLE = frozenset(_SIMPLE_NAMES.split())
-_MATRICES_NAMES = """
-cholesky triangular_solve masked_triangular_solve lu linear_solve masked_linear_solve eigh adapted eig svd
-vectors_of_zeros qr geqrf householder_product ormqr schur hessenberg tridiagonal det cofactors cofactors_along slogdet
-matrix_equation expm expm_frechet sqrtm logm
-"""
-MATRICES = frozenset(_MATRICES_NAMES.split())
 MOST_ELEMENTS = 10_000_000
 """Of larger arrays nothing is said: the compiler may do without them, and they might not fit into memory."""
 UNKNOWN = math.inf
@@ -216,9 +200,10 @@ def _seconds(eqn: Eqn) -> float:
         (contracted, _), (batch, _) = eqn.params["dimension_numbers"]
         shared: int = math.prod(x.shape[i] for i in (*contracted, *batch))
         return CALL + ELEMENT * largest + PRODUCT * x.size * y.size / max(shared, 1)
-    if primitive.name in MATRICES:
+    price = traits.cost.of(primitive)
+    if price is traits.Cost.MATRIX:
         return CALL + MATRIX_ELEMENT * sum(a.size * max(a.shape, default=1) for a in avals)
-    return CALL + (ELEMENT if primitive.name in SIMPLE else SLOW_ELEMENT) * largest
+    return CALL + (SLOW_ELEMENT if price is traits.Cost.SPECIAL else ELEMENT) * largest
 
 
 def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:

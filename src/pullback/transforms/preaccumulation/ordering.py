@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core import dtypes
+from pullback.core import dtypes, traits
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, literal_key
-from pullback.primitives.elementwise import add_any_p, add_p, div_p, mul_p, neg_p, sub_p
+from pullback.primitives.elementwise import add_p, neg_p, sub_p
 from pullback.transforms.interpreters.equal_programs import param_key
 
 
@@ -49,10 +49,6 @@ def without_repeats(eqns: Sequence[Eqn], outs: Sequence[Any]) -> tuple[list[Eqn]
     return kept, [same.get(a, a) for a in outs]
 
 
-_PRODUCTS = mul_p, div_p
-_SUMS = add_p, add_any_p, sub_p
-
-
 def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     """The equations without the negations that sums and differences can take over, which round in the same way.
 
@@ -66,7 +62,7 @@ def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
         if primitive is neg_p and v in taken:
             minus[v] = eqn.invars[0]
             continue
-        if primitive in _SUMS and minus.keys() >= set(eqn.invars):  # of which only one becomes a difference
+        if traits.additive.of(primitive) and minus.keys() >= set(eqn.invars):  # of which only one becomes a difference
             first: Any = eqn.invars[0]
             kept.append(Eqn(neg_p, [minus.pop(first)], {}, [first], eqn.made_at, eqn.scope))
         signs = [a in minus for a in eqn.invars]
@@ -74,11 +70,11 @@ def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
             kept.append(eqn)
             continue
         atoms = [minus.get(a, a) for a in eqn.invars]
-        if primitive in _PRODUCTS and signs[0] != signs[1]:
+        if traits.multiplicative.of(primitive) and signs[0] != signs[1]:
             minus[v] = v = Var(v.aval)
         elif primitive is sub_p:
             primitive = add_p
-        elif primitive not in _PRODUCTS:
+        elif not traits.multiplicative.of(primitive):
             primitive, atoms = sub_p, atoms if signs[1] else atoms[::-1]
         kept.append(Eqn(primitive, atoms, {}, [v], eqn.made_at, eqn.scope))
     return kept
@@ -94,7 +90,7 @@ def _taken_over(eqns: Sequence[Eqn], outs: Sequence[Any]) -> set[Var]:
             taken.add(v)
         if eqn.primitive is sub_p:
             refused.add(eqn.invars[0])
-        elif eqn.primitive not in _SUMS and not (eqn.primitive in _PRODUCTS and v in taken):
+        elif not traits.additive.of(eqn.primitive) and not (traits.multiplicative.of(eqn.primitive) and v in taken):
             refused.update(eqn.invars)
     return taken
 

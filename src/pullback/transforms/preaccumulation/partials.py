@@ -5,7 +5,7 @@ A partial derivative is a number, an array, or a :class:`Factor`, which is cheap
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl
 from pullback.core.linear import LinearVar
-from pullback.core.trace import Primitive
+from pullback.core.trace import RuleKind
 from pullback.primitives.elementwise import add as add
 from pullback.primitives.elementwise import (
     add_any_p,
@@ -114,13 +114,16 @@ def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 # Of single operations ------------------------------------------------------------------------------------------------
 
 Edges = list[tuple[LinearVar, Any]]
+edges = RuleKind("edges")
+"""``rule(*args, **params) -> edges``, of a linear operation on elements: its linear operands, each with its factor, a
+number, an array, ``Divided`` or ``Chosen``. Or None if it is no such operation with these parameters."""
 
 
 def edges_of(node: LinearVar) -> Edges | None:
     """The operands of a linear operation on elements, each with its partial derivative; None for other operations."""
-    if node.results is not None or dtypes.is_complex(node.dtype):
+    if node.primitive is None or node.results is not None or dtypes.is_complex(node.dtype):
         return None
-    rule = _EDGES.get(node.primitive)  # type: ignore[arg-type]
+    rule = edges.of(node.primitive)
     return None if rule is None else rule(*node.args, **node.params)
 
 
@@ -138,15 +141,13 @@ def _broadcast(x: LinearVar, *, shape: tuple[int, ...], broadcast_dimensions: tu
     return [(x, 1)] if tuple(broadcast_dimensions) == trailing else None
 
 
-_EDGES: dict[Primitive, Callable[..., Edges | None]] = {
-    add_any_p: _sum,
-    add_p: _sum,
-    broadcast_in_dim_p: _broadcast,
-    convert_element_type_p: lambda x, **params: [(x, 1)],
-    copy_p: lambda x: [(x, 1)],
-    div_p: lambda x, y: [(x, Divided(y))],
-    mul_p: lambda x, y: [(x, y) if type(x) is LinearVar else (y, x)],
-    neg_p: lambda x: [(x, -1)],
-    select_n_p: _select,
-    sub_p: lambda x, y: _sum(x, y, -1),
-}
+edges(add_any_p)(_sum)
+edges(add_p)(_sum)
+edges(sub_p)(partial(_sum, sign=-1))
+edges(neg_p)(lambda x: [(x, -1)])
+edges(mul_p)(lambda x, y: [(x, y) if type(x) is LinearVar else (y, x)])
+edges(div_p)(lambda x, y: [(x, Divided(y))])
+edges(copy_p)(lambda x: [(x, 1)])
+edges(convert_element_type_p)(lambda x, **params: [(x, 1)])
+edges(broadcast_in_dim_p)(_broadcast)
+edges(select_n_p)(_select)

@@ -158,9 +158,9 @@ def _given(value: np.ndarray[Any, Any]) -> Any:
 # The primitives ------------------------------------------------------------------------------------------------------
 
 debug_callback_p = Primitive("debug_callback", multiple_results=True, keeps_weak_type=False, effect=True)
-pure_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False)
-io_callback_p = Primitive("io_callback", multiple_results=True, keeps_weak_type=False, effect=True)
-kept_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False, effect=True)
+pure_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False, passes_nan=True)
+io_callback_p = Primitive("io_callback", multiple_results=True, keeps_weak_type=False, effect=True, passes_nan=True)
+kept_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False, effect=True, passes_nan=True)
 """A pure callback of a function that closes over a traced value, which a program may not leave out.
 
 If the function asks for the value, that is an error when the program runs. A derivative that does not need the result

@@ -11,7 +11,6 @@ from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked, state
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.programs import offload_thresholds as offload_thresholds  # which changes some host rules
 from pullback.transforms.programs.program_primitive import program_primitive
 
 jit_p = program_primitive("jit")

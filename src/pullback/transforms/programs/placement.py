@@ -34,8 +34,8 @@ from pullback.transforms.programs.jit_primitive import concrete
 
 T = TypeVar("T")
 
-sharding_constraint_p = Primitive("sharding_constraint")
-device_put_p = Primitive("device_put")
+sharding_constraint_p = Primitive("sharding_constraint", passes_nan=True)
+device_put_p = Primitive("device_put", passes_nan=True)
 
 
 def placed(x: ArrayImpl, place: Any) -> ArrayImpl:

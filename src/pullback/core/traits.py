@@ -1,0 +1,101 @@
+"""What operations are: traits, which are declared with an operation and asked for by what does something to it.
+
+A rule says how a transformation is done to one operation. A trait says what an operation is, once, and whatever needs
+to know derives the rest: the pattern of a derivative, the form of a Laplacian, the price of a program.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from pullback.core.errors import ArgumentError
+
+T = TypeVar("T")
+
+
+class Trait(Generic[T]):
+    """A property of operations.
+
+    An operation has it by a keyword of ``Primitive``: ``Primitive("rev", moves=True)``. A library that needs to know
+    something else of each operation declares a trait of its own, and calls it for the operations that are there
+    already.
+
+    Args:
+      name: the keyword.
+      meaning: what it says of an operation, for the page of all rules.
+      default: the value of operations that do not declare it; what is written for ``...`` has to be declared.
+
+    Raises:
+      ArgumentError: there is such a trait already (a ValueError).
+
+    >>> from pullback.primitives.elementwise import neg_p, sin_p
+    >>> odd = Trait("odd", "f(-x) is -f(x)", False)
+    >>> odd.declare(sin_p, True)
+    >>> odd.of(sin_p), odd.of(neg_p)
+    (True, False)
+    """
+
+    __slots__ = ("default", "meaning", "name")
+    meaning: str
+
+    def __init__(self, name: str, meaning: str, default: T) -> None:
+        if name in TRAITS:
+            raise ArgumentError(f"there is a trait {name!r} already: {TRAITS[name].meaning}")
+        self.name, self.meaning, self.default = name, meaning, default
+        TRAITS[name] = self
+
+    def of(self, primitive: Any) -> T:
+        """The value for an operation."""
+        return primitive.traits.get(self.name, self.default)  # type: ignore[no-any-return]
+
+    def declare(self, primitive: Any, value: T) -> None:
+        """Say what an operation is that is there already."""
+        primitive.traits[self.name] = value
+
+    def __repr__(self) -> str:
+        return f"Trait({self.name!r})"
+
+
+TRAITS: dict[str, Trait[Any]] = {}
+"""All traits, by their names."""
+
+
+def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
+    """The traits of a new operation.
+
+    Raises:
+      ArgumentError: there is no such trait (a ValueError).
+    """
+    for trait in traits:
+        if trait not in TRAITS:
+            raise ArgumentError(f"the primitive {name!r} has no trait {trait!r}; there are {', '.join(TRAITS)}")
+    return dict(traits)
+
+
+class Cost(enum.Enum):
+    """What an operation costs for each element of its largest operand or result, in classes that are a factor apart.
+
+    Attributes:
+      LIGHT: a sum: 0.1 ns in a compiled loop, 0.3 to 10 ns on the host.
+      SIMPLE: a sine or a quotient: 2.5 ns in a compiled loop, 0.3 to 40 ns on the host.
+      SPECIAL: a function that iterates: 40 to 1,000 ns on the host.
+      MATRIX: a decomposition: 1 to 20 ns on the host, times the rows of the matrix.
+    """
+
+    LIGHT = "light"
+    SIMPLE = "simple"
+    SPECIAL = "special"
+    MATRIX = "matrix"
+
+
+elementwise = Trait("elementwise", "an element of the result depends on that element of each operand alone", False)
+moves = Trait("moves", "the elements of the results are elements of the operands, whatever these are", False)
+additive = Trait("additive", "with all operands negated the result is negated, to the last bit", False)
+multiplicative = Trait("multiplicative", "with one operand negated the result is negated, to the last bit", False)
+passes_nan = Trait("passes_nan", "a result is NaN only where an operand is, or where NaN is asked for", False)
+cost: Trait[Cost] = Trait("cost", "what it costs for each element", Cost.SPECIAL)
+compiled_from: Trait[int | None] = Trait(
+    "compiled_from", "from how many elements of an operand on it is compiled where it is evaluated", None
+)
