@@ -29,7 +29,7 @@ PRIMITIVES = all_primitives()
 def test_a_trait_that_there_is_not_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"primitive 'new' has no trait 'move'; there are elementwise, moves"):
         Primitive("new", move=True)
-    with pytest.raises(ArgumentError, match="there is a trait 'moves' already"):
+    with pytest.raises(ArgumentError, match="there is another trait 'moves' already"):
         traits.Trait("moves", "nothing", 0)
 
 

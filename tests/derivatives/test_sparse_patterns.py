@@ -23,6 +23,7 @@ from random_programs import Program, programs
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax, primitives
+from pullback.core import traits
 from pullback.core.trace import Primitive
 from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, taylor
 from pullback.derivatives.sparse import programs as sparsity_of_programs
@@ -383,7 +384,8 @@ def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_wha
     found = {x for module in list(sys.modules.values()) if getattr(module, "__name__", "").startswith("pullback.")
              for x in vars(module).values() if isinstance(x, Primitive)}  # fmt: skip
     linear = {p for p in found if p.transpose_rule is not None and p.decomposition_rule is None}
-    without = {p.name for p in linear if sparsity.of(p) is None} - LOOKED_INTO
+    by_traits = {p for p in linear if traits.elementwise.of(p) or (traits.moves.of(p) and p.host_rule is not None)}
+    without = {p.name for p in linear - by_traits if sparsity.of(p) is None} - LOOKED_INTO
     listed = page.split("-->\n")[1].split("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == without
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

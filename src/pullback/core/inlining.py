@@ -8,11 +8,11 @@ from typing import Any
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.rule_kinds import RuleKind
 
-runs_once = RuleKind("runs_once")
+runs_once = RuleKind("runs_once", "it is an operation of its own")
 """``rule(**params) -> closed_jaxpr``, for an operation that is a program, run once on its operands, to all
 transformations: not for a function with rules of its own."""
 
-inlined = RuleKind("inlined")
+inlined = RuleKind("inlined", "a function of the compiled program")
 """``rule(**params) -> closed_jaxpr``, for an operation whose place in a compiled program a program's equations take:
 not for a checkpoint, which has to be computed again."""
 

@@ -16,12 +16,12 @@ from pullback.core.jaxpr_text import holds_programs
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import Primitive
 
-linear_operands = RuleKind("linear_operands")
+linear_operands = RuleKind("linear_operands", "as ``transpose`` says")
 """``rule(moving, count, **params) -> positions``: in which of ``count`` operands an operation is linear, jointly, where
 those at the positions ``moving`` are not constant; None if it is not linear in these. It stands in the place of
 ``linear_in`` (see ``Primitive.transpose``) for operations where that depends on the operands or parameters."""
 
-homogeneous = RuleKind("homogeneous")
+homogeneous = RuleKind("homogeneous", "the parameters as they are")
 """``rule(**params) -> params``: of an operation whose parameters may add a constant, those that add none."""
 
 

@@ -19,6 +19,7 @@ class RuleKind:
 
     Args:
       name: of the kind, under which a primitive has the rule in ``more_rules``.
+      otherwise: what is done for an operation without such a rule, for the page of all rules.
 
     >>> from pullback.primitives.elementwise import neg_p
     >>> interval = RuleKind("interval")
@@ -29,12 +30,12 @@ class RuleKind:
     (-2.0, -1.0)
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("name", "otherwise")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, otherwise: str = "an error that names the operation") -> None:
         if not (isinstance(name, str) and name.isidentifier()):
             raise ArgumentError(f"a kind of rules needs a name that is an identifier, got {name!r}")
-        self.name = name
+        self.name, self.otherwise = name, otherwise
 
     def __call__(self, primitive: Any) -> Callable[[F], F]:
         """A decorator that registers the rule of an operation."""

@@ -47,7 +47,7 @@ class Series:
         return known[k]
 
 
-taylor = RuleKind("taylor")
+taylor = RuleKind("taylor", "by the derivative rule, again for each order")
 """``rule(ans, *operands, **params) -> coefficient``, a function from an order, at least 1, to the result's coefficient.
 
 Operands are :class:`Series`, and so is ``ans``, the result. When the coefficient of order k is asked for, those of the
@@ -56,13 +56,13 @@ The rule itself may only ask for values, those of order 0. It runs with the pare
 None, which leaves an operation to its derivative rule.
 Such rules are the recurrences of Griewank and Walther, Evaluating Derivatives, 2nd ed., chapter 13."""
 
-taylor_program = RuleKind("taylor_program")
+taylor_program = RuleKind("taylor_program", "as an operation without programs")
 """``rule(order, primals, series, **params) -> (results, series)``, for an operation that holds programs.
 
 For each operand and result, ``series`` has a sequence of its coefficients from 1 to ``order``. The rule runs with the
 parent of the trace current."""
 
-taylor_formula = RuleKind("taylor_formula")
+taylor_formula = RuleKind("taylor_formula", "by the derivative rule, again for each order")
 """``rule(*operands, **params) -> result``: the operation as a formula of others, of which it has the coefficients.
 
 It runs in Taylor mode, and stands in the place of a derivative rule that asks for another function in each order: what
@@ -70,6 +70,6 @@ a formula costs grows as its operations do. Its own value is not used, so that i
 have to be. Nodes of integrals, and numbers of terms, may depend on the point by ``stop_gradient`` of the operands. The
 operation may have one result only."""
 
-repeats = RuleKind("repeats")
+repeats = RuleKind("repeats", "it is computed again")
 """``rule(earlier, **params) -> flag``: whether an operation of Python functions is one that was done before to the same
 operands, with the parameters ``earlier``. A derivative rule that computes it again is then given those results."""

@@ -25,10 +25,10 @@ class Trait(Generic[T]):
     Args:
       name: the keyword.
       meaning: what it says of an operation, for the page of all rules.
-      default: the value of operations that do not declare it; what is written for ``...`` has to be declared.
+      default: the value for operations that do not declare it.
 
     Raises:
-      ArgumentError: there is such a trait already (a ValueError).
+      ArgumentError: there is another trait of this name (a ValueError).
 
     >>> from pullback.primitives.elementwise import neg_p, sin_p
     >>> odd = Trait("odd", "f(-x) is -f(x)", False)
@@ -38,11 +38,13 @@ class Trait(Generic[T]):
     """
 
     __slots__ = ("default", "meaning", "name")
+    default: T
     meaning: str
 
     def __init__(self, name: str, meaning: str, default: T) -> None:
-        if name in TRAITS:
-            raise ArgumentError(f"there is a trait {name!r} already: {TRAITS[name].meaning}")
+        other = TRAITS.get(name)
+        if other is not None and (other.meaning, other.default) != (meaning, default):
+            raise ArgumentError(f"there is another trait {name!r} already: {other.meaning}")
         self.name, self.meaning, self.default = name, meaning, default
         TRAITS[name] = self
 

@@ -153,8 +153,8 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
 
 
 COMPOSED = "composed"
-real_lowering = RuleKind("real_lowering")
-complex_lowering = RuleKind("complex_lowering")
+real_lowering = RuleKind("real_lowering", "as ``hlo`` of the declaration says")
+complex_lowering = RuleKind("complex_lowering", "as ``hlo`` of the declaration says")
 """``rule(hlo, *operands) -> value``, for operands of one shape: how an operation that is declared with ``COMPOSED`` is
 written. They are in ``primitives.compositions``."""
 

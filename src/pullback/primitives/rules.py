@@ -8,12 +8,14 @@ from typing import Any
 from pullback.core.trace import Primitive, RuleKind
 from pullback.core.types import ZERO, MappedAxis
 
-axis_kept = RuleKind("axis_kept")
+axis_kept = RuleKind(
+    "axis_kept", "of operations on elements by the trait, or the Laplacian has all directions for each element"
+)
 """``rule(axis, operand, *shapes, **params) -> axis``, for an operation that may treat each index along an axis of
 operand number ``operand`` by itself: which axis of the result that is, and None where it does not. Operations on
 elements need none."""
 
-unsummed = RuleKind("unsummed")
+unsummed = RuleKind("unsummed", "the sum is computed for each direction")
 """``rule(axis, operand, *shapes, **params) -> (params, axis)``, for a linear operation that may sum over an axis of
 operand number ``operand``: the parameters with which it does all but that sum, and where the axis is in that result; or
 None."""

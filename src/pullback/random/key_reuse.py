@@ -172,7 +172,7 @@ def _joined(column: Sequence[Any]) -> Any:
 
 # The rules of operations ---------------------------------------------------------------------------------------------
 
-key_reuse = RuleKind("key_reuse")
+key_reuse = RuleKind("key_reuse", "by the trait of what moves elements, or a result may be any of the keys")
 """``rule(walk, operands, params, where) -> results``, as of :meth:`Walk.apply`, which it stands for."""
 
 _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.convert_element_type_p)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pullback.core import source
+from pullback.core import dtypes, source, traits
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import PatternError, PullbackError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, subjaxprs
@@ -25,7 +25,7 @@ from pullback.core.trace import state
 from pullback.derivatives.sparse import boolean
 from pullback.transforms.interpreters.stage import stage_flat
 
-sparsity = RuleKind("sparsity")
+sparsity = RuleKind("sparsity", "by the traits, or every element of the results depends on every one of the operands")
 """``rule(walk, eqn, operands) -> results``: what is known of the results of an operation, from what is known of its
 operands, of which at least one is a tangent. Each is one of three things: the dependence of a tangent (a ``csr_array``
 of booleans, with a row for each element), a value (a NumPy array), or ``UNKNOWN``, a value that is not known."""
@@ -135,10 +135,68 @@ def otherwise(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
 
     An operation that says itself what it consists of is looked into.
     """
+    if traits.elementwise.of(eqn.primitive):
+        return union(walk, eqn, operands)
+    if traits.moves.of(eqn.primitive) and eqn.primitive.host_rule is not None and _all_move(eqn):
+        return moved(walk, eqn, operands)
     program = program_of(eqn)
     if program is not None:
         return walk.run(program, operands)
     return conservative(eqn, operands)
+
+
+# Elements, and moves ------------------------------------------------------------------------------------------------
+
+
+def numbers(shape: Sequence[int]) -> Any:
+    """The number of each element of an array, in row-major order."""
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
+    """The dependence of an array that is broadcast, as NumPy does it."""
+    return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
+
+
+def union(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """Each element depends on what the same element of any operand depends on."""
+    to = eqn.outvars[0].aval.shape
+    pairs = zip(operands, eqn.invars, strict=True)
+    return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
+
+
+def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
+    """For each operand the numbers of its elements among those of all tangents, from 1 on; and the tangents.
+
+    What is no tangent has the number 0.
+    """
+    numbered: list[Any] = []
+    tangents: list[Any] = []
+    count = 1
+    for x, v in zip(operands, eqn.invars, strict=True):
+        if is_tangent(x):
+            numbered.append(numbers(v.aval.shape) + count)
+            count += x.shape[0]
+            tangents.append(x)
+        else:
+            numbered.append(np.zeros(v.aval.shape, np.int64))
+    return numbered, boolean.stacked(tangents)
+
+
+def _all_move(eqn: Eqn) -> bool:
+    """Whether no operand says where the elements of others go."""
+    return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
+
+
+def moved(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """An operation all of whose operands are moved."""
+    numbered, rows = number_operands(eqn, operands)
+    assert eqn.primitive.host_rule is not None
+    outs = eqn.primitive.host_rule(*numbered, **eqn.params)
+    return [boolean.select(rows, x - 1) for x in (outs if eqn.primitive.multiple_results else [outs])]
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
 
 
 def program_of(eqn: Eqn) -> ClosedJaxpr | None:

@@ -12,8 +12,15 @@ from pullback.core.array import ArrayImpl, host_value
 from pullback.core.jaxpr import Eqn
 from pullback.core.trace import state
 from pullback.derivatives.sparse import boolean
-from pullback.derivatives.sparse.dependence import Walk, conservative, is_tangent, sparsity
-from pullback.derivatives.sparse.rules import blend, number_operands, numbers
+from pullback.derivatives.sparse.dependence import (
+    Walk,
+    conservative,
+    is_tangent,
+    number_operands,
+    numbers,
+    sparsity,
+)
+from pullback.derivatives.sparse.rules import blend
 from pullback.primitives import gather, indexing, scatter, sorting, sparse
 
 

@@ -17,8 +17,7 @@ from pullback.control.scan_primitive import scan_p
 from pullback.core.jaxpr import ClosedJaxpr, Eqn
 from pullback.core.lists import split_list
 from pullback.derivatives.sparse import boolean
-from pullback.derivatives.sparse.dependence import UNKNOWN, VARIES, Walk, is_tangent, join, sparsity
-from pullback.derivatives.sparse.rules import numbers
+from pullback.derivatives.sparse.dependence import UNKNOWN, VARIES, Walk, is_tangent, join, numbers, sparsity
 
 
 @sparsity(guard_p)

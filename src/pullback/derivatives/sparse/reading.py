@@ -25,8 +25,8 @@ from pullback.core import traits
 from pullback.core.array import ArrayImpl, host_value
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
 from pullback.core.trace import Primitive, Rule, RuleKind, Tracer, state
+from pullback.derivatives.sparse.dependence import numbers
 from pullback.derivatives.sparse.indexed import taken_back
-from pullback.derivatives.sparse.rules import numbers
 from pullback.primitives import elementwise, shapes, slicing
 from pullback.primitives.scatter import scatter_add_p
 from pullback.primitives.sums import add_any_p
@@ -217,9 +217,9 @@ def _together(parts: Sequence[Part], count: int, dtype: Any) -> Any:
 
 # How elements of a result come from those of operands -----------------------------------------------------------------
 
-reads = RuleKind("reads")
+reads = RuleKind("reads", "of operations on elements by the trait, or the whole result is computed")
 """``rule(reader, eqn, places, depth) -> parts``: the elements of a result at some places."""
-nonzero = RuleKind("nonzero")
+nonzero = RuleKind("nonzero", "all elements may be other than zero")
 """``rule(reader, eqn, masks) -> mask``: which elements of a result may not be zero, by those of the operands."""
 
 

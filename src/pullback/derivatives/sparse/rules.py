@@ -14,9 +14,16 @@ import numpy as np
 
 from pullback.core.jaxpr import Eqn
 from pullback.derivatives.sparse import boolean
-from pullback.derivatives.sparse.dependence import UNKNOWN, Walk, is_tangent, sparsity
+from pullback.derivatives.sparse.dependence import (
+    UNKNOWN,
+    Walk,
+    is_tangent,
+    numbers,
+    sparsity,
+    spread,
+    union,
+)
 from pullback.primitives import (
-    bits,
     collectives,
     contraction,
     convolution,
@@ -29,38 +36,18 @@ from pullback.primitives import (
     recursive_filter,
     reductions,
     shapes,
-    slicing,
     tridiagonal,
     window_reductions,
 )
-from pullback.primitives.power_series import sum_of_products_p
-from pullback.primitives.sums import add_any_p
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
 
 # Elements ------------------------------------------------------------------------------------------------------------
 
 
-def numbers(shape: Sequence[int]) -> Any:
-    """The number of each element of an array, in row-major order."""
-    return np.arange(math.prod(shape)).reshape(shape)
-
-
-def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
-    """The dependence of an array that is broadcast, as NumPy does it."""
-    return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
-
-
-def _union(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Each element depends on what the same element of any operand depends on."""
-    to = eqn.outvars[0].aval.shape
-    pairs = zip(operands, eqn.invars, strict=True)
-    return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
-
-
 def _product(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """As above, but for elements that are multiplied by a known zero."""
-    (rows,) = _union(walk, eqn, operands)
+    (rows,) = union(walk, eqn, operands)
     for x in operands:
         if isinstance(x, np.ndarray):
             rows = boolean.keep(rows, np.broadcast_to(x != 0, eqn.outvars[0].aval.shape))
@@ -76,13 +63,8 @@ def _each(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     return operands[-len(eqn.outvars) :]
 
 
-for _p in (
-    add_any_p, elementwise.add_p, elementwise.sub_p, elementwise.div_p, elementwise.neg_p,
-    elementwise.copy_p, elementwise.real_p,
-    elementwise.imag_p, elementwise.conj_p, elementwise.complex_p, elementwise.convert_element_type_p,
-    elementwise.once_p, sum_of_products_p, bits.reduce_precision_p, device_put_p, sharding_constraint_p,
-):  # fmt: skip
-    sparsity(_p)(_union)
+for _p in (device_put_p, sharding_constraint_p):
+    sparsity(_p)(union)
 for _p in (shapes.reshape_p, shapes.squeeze_p):
     sparsity(_p)(_each)
 for _p in (optimization_barrier_p, collectives.pvary_p):
@@ -95,7 +77,7 @@ sparsity(elementwise.stop_gradient_p)(_nothing)
 def _select_n(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     which, *cases = operands
     if not isinstance(which, np.ndarray):
-        return _union(walk, eqn, operands)
+        return union(walk, eqn, operands)
     to = eqn.outvars[0].aval.shape
     parts = [
         boolean.keep(spread(x, v.aval.shape, to), np.broadcast_to(which == i, to))
@@ -107,42 +89,6 @@ def _select_n(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 @sparsity(decompositions.undetermined_p)
 def _undetermined(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     return operands[1:]
-
-
-# Moves ---------------------------------------------------------------------------------------------------------------
-
-
-def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
-    """For each operand the numbers of its elements among those of all tangents, from 1 on; and the tangents.
-
-    What is no tangent has the number 0.
-    """
-    numbered: list[Any] = []
-    tangents: list[Any] = []
-    count = 1
-    for x, v in zip(operands, eqn.invars, strict=True):
-        if is_tangent(x):
-            numbered.append(numbers(v.aval.shape) + count)
-            count += x.shape[0]
-            tangents.append(x)
-        else:
-            numbered.append(np.zeros(v.aval.shape, np.int64))
-    return numbered, boolean.stacked(tangents)
-
-
-def _moved(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """An operation all of whose operands are moved."""
-    numbered, rows = number_operands(eqn, operands)
-    assert eqn.primitive.host_rule is not None
-    outs = eqn.primitive.host_rule(*numbered, **eqn.params)
-    return [boolean.select(rows, x - 1) for x in (outs if eqn.primitive.multiple_results else [outs])]
-
-
-for _p in (
-    shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p,
-    slicing.concatenate_p, slicing.stack_p, slicing.unstack_p, slicing.pad_p,
-):  # fmt: skip
-    sparsity(_p)(_moved)
 
 
 # Sums ----------------------------------------------------------------------------------------------------------------
@@ -170,7 +116,7 @@ def _cumsum(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 @sparsity(reductions.linear_recurrence_p)
 def _recurrence(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape, axis = eqn.outvars[0].aval.shape, eqn.params["axis"]
-    (rows,) = _union(walk, eqn, operands)
+    (rows,) = union(walk, eqn, operands)
     return [boolean.along(rows, shape, {axis: _running(shape[axis], eqn.params["reverse"])})]
 
 
@@ -367,7 +313,7 @@ sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params
 
 # With masked zeros these stand in the places of products and solutions.
 for _p in (
-    elementwise.mul_p, elementwise.div_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
+    elementwise.mul_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
     lu.linear_solve_p, linalg.triangular_solve_p, tridiagonal.tridiagonal_solve_p, reductions.linear_recurrence_p,
     recursive_filter.recursive_filter_p,
 ):  # fmt: skip

@@ -158,7 +158,7 @@ def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 Rule = Callable[[Eqn, list[Any]], Any]
-sparsified = RuleKind("sparsified")
+sparsified = RuleKind("sparsified", "of operations on elements by the trait, or an error that names the operation")
 """``rule(eqn, operands) -> results``, where some operands are sparse; without one, operations on elements have one."""
 
 

@@ -9,7 +9,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.rule_kinds import RuleKind
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 
-programs_in_step = RuleKind("programs_in_step")
+programs_in_step = RuleKind("programs_in_step", "its programs are not looked into")
 """``rule(**params) -> programs``, for an operation that runs programs on its operands, such as a loop: each as a
 ``Stepped``."""
 

@@ -41,7 +41,7 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import PrimalTracer, jvp_flat
 from pullback.transforms.interpreters.stage import stage_flat
 
-laplacian_rule = RuleKind("laplacian")
+laplacian_rule = RuleKind("laplacian", "by its derivative, one direction for each element")
 """``rule(directions, operands, **params) -> outs``, for operations that hold a program: the operands and the list of
 results are :class:`Carried`. Of the operands some have derivatives, perhaps in :class:`Blocks`."""
 

@@ -114,7 +114,7 @@ def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
 # Of single operations ------------------------------------------------------------------------------------------------
 
 Edges = list[tuple[LinearVar, Any]]
-edges = RuleKind("edges")
+edges = RuleKind("edges", "the operation is called for its derivative")
 """``rule(*args, **params) -> edges``, of a linear operation on elements: its linear operands, each with its factor, a
 number, an array, ``Divided`` or ``Chosen``. Or None if it is no such operation with these parameters."""
 
