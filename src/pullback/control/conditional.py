@@ -62,6 +62,7 @@ from pullback.transforms.interpreters.jaxprs import (
     kept_of,
     taylor_jaxpr,
 )
+from pullback.transforms.interpreters.laplacian import laplacian_of_branches, laplacian_rule
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.refs import Ref, contents, write_all
 from pullback.transforms.interpreters.stage import stage_flat
@@ -333,6 +334,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches)
     both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
     results = cond_p.bind(*primals, *select(tangents[1:], nonzero), branches=both)
     return results[:count], spread(has_tangent, results[count:], ZERO)
+
+
+laplacian_rule(cond_p)(partial(laplacian_of_branches, cond_p))
 
 
 @taylor_program(cond_p)

@@ -25,7 +25,7 @@ from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.fourier import FftType, fft
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import jvp_linear, works_on_last
 
 
 def cosine_transform(x: Any, type: int, sine: bool = False) -> Any:
@@ -34,6 +34,7 @@ def cosine_transform(x: Any, type: int, sine: bool = False) -> Any:
 
 
 cosine_transform_p = Primitive("cosine_transform", keeps_weak_type=False, cost=Cost.SPECIAL)
+works_on_last(cosine_transform_p, 1)
 cosine_transform_p.jvp_rule = jvp_linear(cosine_transform_p)
 
 

@@ -30,6 +30,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import identity, inverse, last_diagonal, lu
+from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
 from pullback.primitives.svd import svd
@@ -77,6 +78,7 @@ def det(x: Any) -> Any:
 
 
 det_p = Primitive("det", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(det_p, 2)
 det_p.host_rule = np.linalg.det
 det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
@@ -343,6 +345,7 @@ def slogdet(x: Any) -> list[Any]:
 
 
 slogdet_p = Primitive("slogdet", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(slogdet_p, 2)
 slogdet_p.lowering(lambda hlo, x: hlo.inline(_slogdet_by_factors, x))
 
 

@@ -44,7 +44,7 @@ from pullback.primitives.linalg import (
     rows_minus_columns,
 )
 from pullback.primitives.lu import identity, linear_solve
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import jvp_zero, works_on_last
 from pullback.primitives.slicing import iota
 
 # Hermitian matrices ------------------------------------------------------------------------------------------------
@@ -64,6 +64,7 @@ def eigvalsh(x: Any) -> Any:
 # Of the matrices the lower triangles are read, and of their diagonals the real parts. Results: the eigenvalues,
 # ascending, and if wanted the eigenvectors.
 eigh_p = Primitive("eigh", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(eigh_p, 2)
 
 
 @eigh_p.host
@@ -310,6 +311,7 @@ def eig(x: Any, left: bool, right: bool) -> list[Any]:
 # Results: the eigenvalues, and if wanted the left eigenvectors u, with u* A = w u*, and the right ones v, A v = w v.
 # All are complex. Of each vector the largest element is real.
 eig_p = Primitive("eig", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(eig_p, 2)
 
 
 @eig_p.host

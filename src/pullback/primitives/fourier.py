@@ -24,7 +24,7 @@ from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.large import compiled_from
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import jvp_linear, works_on_last
 
 
 class FftType(enum.IntEnum):
@@ -45,6 +45,7 @@ def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
 
 
 fft_p = Primitive("fft", keeps_weak_type=False, cost=Cost.SPECIAL)
+works_on_last(fft_p, lambda params: len(params["fft_lengths"]))
 fft_p.jvp_rule = jvp_linear(fft_p)
 
 _HOST = {FftType.FFT: "fft", FftType.IFFT: "ifft", FftType.RFFT: "rfft", FftType.IRFFT: "irfft"}

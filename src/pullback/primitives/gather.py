@@ -22,6 +22,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.elementwise import convert_element_type, where
+from pullback.primitives.rules import axis_kept
 from pullback.primitives.windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -100,6 +101,23 @@ def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> An
 
 
 gather_p = Primitive("gather", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+
+
+@axis_kept(gather_p)
+def _gather_keeps(
+    axis: int, operand: int, x: Shape, indices: Shape, *, dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Shape, **rest: Any,
+) -> int | None:  # fmt: skip
+    """An axis of the window that has all of the operand's, or one that goes along with one of the indices."""
+    numbers = dimension_numbers
+    if axis in numbers.operand_batching_dims:
+        rank = len(indices) - 1 + len(numbers.offset_dims)
+        others = [i for i in range(rank) if i not in numbers.offset_dims]
+        return others[numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(axis)]]
+    if axis in numbers.start_index_map or axis in numbers.collapsed_slice_dims or slice_sizes[axis] != x[axis]:
+        return None
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    return numbers.offset_dims[axis - sum(d < axis for d in dropped)]
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:

@@ -26,6 +26,7 @@ from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.gather import as_weak_as
 from pullback.primitives.gather import gather as gather
 from pullback.primitives.gather import gather_p as gather_p
+from pullback.primitives.rules import axis_kept
 from pullback.primitives.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from pullback.primitives.windows import GatherScatterMode as GatherScatterMode
 from pullback.primitives.windows import ScatterDimensionNumbers, check_indices, out_of_bounds
@@ -69,6 +70,16 @@ def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> A
 
 dynamic_slice_p = Primitive("dynamic_slice", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
 dynamic_update_slice_p = Primitive("dynamic_update_slice", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+
+
+@axis_kept(dynamic_slice_p)
+def _slice_keeps(axis: int, operand: int, x: Shape, *starts: Shape, slice_sizes: Shape) -> int | None:
+    return axis if slice_sizes[axis] == x[axis] else None
+
+
+@axis_kept(dynamic_update_slice_p)
+def _update_keeps(axis: int, operand: int, x: Shape, update: Shape, *starts: Shape) -> int | None:
+    return axis if update[axis] == x[axis] else None
 
 
 def _clamped_block(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> tuple[slice, ...]:

@@ -31,6 +31,7 @@ from pullback.primitives.contraction import dot_general
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.operands import bind
 from pullback.primitives.power_series import convolution
+from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import iota
 
 # Matrices ----------------------------------------------------------------------------------------------------------
@@ -148,6 +149,7 @@ def factor(x: Any, symmetrize: bool) -> Any:
 
 
 cholesky_p = Primitive("cholesky", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(cholesky_p, 2)
 
 
 @cholesky_p.host
@@ -298,6 +300,7 @@ def solve_triangular(
 
 
 triangular_solve_p = Primitive("triangular_solve", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(triangular_solve_p, 2)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -39,7 +39,7 @@ from pullback.primitives.linalg import (
 )
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.power_series import convolution
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import jvp_zero, works_on_last
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
 
@@ -164,6 +164,7 @@ def lu(x: Any) -> list[Any]:
 
 
 lu_p = Primitive("lu", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(lu_p, 2)
 
 
 @lu_p.host
@@ -380,6 +381,7 @@ def identity(n: int, dtype: np.dtype[Any]) -> Any:
 # Operands: the matrices A, their factors and the permutation of their rows, and the matrices B. It is differentiated
 # with respect to A and to B: that the factors change with A is in the derivative with respect to A.
 linear_solve_p = Primitive("linear_solve", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(linear_solve_p, 2)
 
 
 @linear_solve_p.host

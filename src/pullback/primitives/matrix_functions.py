@@ -39,6 +39,7 @@ from pullback.primitives.linalg import (
 )
 from pullback.primitives.lu import element, identity, linear_solve, repeat
 from pullback.primitives.matrix_equations import schur_factors, sylvester
+from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 
 _INT32 = np.dtype(np.int32)
@@ -133,6 +134,7 @@ def _while(hlo: Any, goes_on: Callable[..., Any], body: Callable[..., Any], valu
 # The exponential ---------------------------------------------------------------------------------------------------
 
 expm_p = Primitive("expm", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(expm_p, 2)
 expm_frechet_p = _with_derivative("expm", expm_p)
 
 
@@ -370,6 +372,7 @@ expm_frechet_p.lowering(_expm_xla)
 
 # Of complex matrices; the results are complex.
 sqrtm_p = Primitive("sqrtm", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(sqrtm_p, 2)
 _batched(sqrtm_p)
 
 
@@ -463,6 +466,7 @@ def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
 
 # Of complex matrices; the results are complex.
 logm_p = Primitive("logm", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(logm_p, 2)
 logm_frechet_p = _with_derivative("logm", logm_p)
 _NEAR_ONE = 0.264  # how far from the identity Padé's approximant of degree 7 may be: Higham 2008, table 11.1
 _MOST_ROOTS = 100

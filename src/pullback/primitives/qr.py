@@ -31,6 +31,7 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import last_diagonal
+from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import pad
 from pullback.primitives.sorting import take_along_axis
 from pullback.primitives.svd import completed
@@ -45,6 +46,7 @@ def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[A
 # Results: matrices Q with orthonormal columns, and upper triangular (or trapezoidal) R, whose diagonal is real. With
 # ``pivoting`` the columns of x are put in an order, the third result, in which the diagonal of R does not increase.
 qr_p = Primitive("qr", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(qr_p, 2)
 
 
 def _results(shape: Shape, dtype: np.dtype[Any], full_matrices: bool, pivoting: bool) -> Results:

@@ -34,13 +34,14 @@ from pullback.primitives.checks import (
 )
 from pullback.primitives.large import compiled_from
 from pullback.primitives.masked import masked_as_a_whole
-from pullback.primitives.rules import jvp_linear, jvp_zero
+from pullback.primitives.rules import axis_kept, jvp_linear, jvp_zero, works_along
 from pullback.primitives.slicing import pad
 from pullback.primitives.sums import (
     Element,
     Start,
     batch_over_axes,
     combined,
+    keeps_other_axes,
     reduce_sum,
     reduce_sum_p,
     reduced_shape,
@@ -203,6 +204,7 @@ def norm(x: Any, axes: Sequence[int]) -> Any:
 norm_p = Primitive("norm", cost=Cost.SIMPLE)
 norm_p.host_rule = host.norm
 norm_p.batch_rule = batch_over_axes(norm_p)
+axis_kept(norm_p)(keeps_other_axes)
 
 
 @norm_p.abstract_eval
@@ -338,6 +340,7 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], *
     p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
     p.lowering_rule = xla
+    works_along(p, lambda params: (params["axis"],))
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
@@ -485,6 +488,7 @@ def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
 
 linear_recurrence_p = Primitive("linear_recurrence", cost=Cost.SPECIAL)
 linear_recurrence_p.host_rule = host.linear_recurrence
+works_along(linear_recurrence_p, lambda params: (params["axis"],))
 
 
 @linear_recurrence_p.abstract_eval

@@ -25,6 +25,7 @@ from pullback.primitives.checks import same_dtype
 from pullback.primitives.gather import gather_p
 from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.reductions import is_extreme
+from pullback.primitives.rules import axis_kept
 from pullback.primitives.windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -49,9 +50,25 @@ def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers)
     return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
 
 
+def _keeps(
+    axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
+    **rest: Any,
+) -> int | None:  # fmt: skip
+    """An axis of the window that has all of the operand's: operand 0 is what is updated, operand 2 the updates."""
+    numbers = dimension_numbers
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    windows = dict(zip(numbers.update_window_dims, [i for i in range(len(x)) if i not in dropped], strict=True))
+    for window, own in windows.items():
+        if axis == (own if operand == 0 else window):
+            whole = updates[window] == x[own] and own not in numbers.scatter_dims_to_operand_dims
+            return own if whole else None
+    return None
+
+
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
     """Declare a scatter that combines old and new elements with a ufunc, a primitive too (None: replaces them)."""
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
+    axis_kept(p)(_keeps)
 
     @p.host
     def host(

@@ -17,6 +17,7 @@ from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.decompositions import Results, compiled_decomposition, decomposed, one_by_one
 from pullback.primitives.linalg import check_decomposable, check_square, host_routine
+from pullback.primitives.rules import works_on_last
 
 
 def _check(name: str, x: ShapedArray) -> None:
@@ -43,6 +44,7 @@ def _batched(p: Primitive) -> None:
 # Results: upper triangular T, which for real matrices with complex eigenvalues has blocks of two on the diagonal; and
 # if wanted unitary Z, for which Z T Z* is the matrix.
 schur_p = Primitive("schur", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(schur_p, 2)
 _batched(schur_p)
 
 
@@ -77,6 +79,7 @@ def _schur_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 
 # Results: a matrix that holds Hessenberg's form and, below its subdiagonal, Householder's vectors; and their factors.
 hessenberg_p = Primitive("hessenberg", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(hessenberg_p, 2)
 _batched(hessenberg_p)
 
 

@@ -17,7 +17,7 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import sub, where
-from pullback.primitives.rules import axis_kept, jvp_linear
+from pullback.primitives.rules import axis_kept, jvp_linear, works_along
 from pullback.primitives.sums import reduce_sum
 
 _slice = builtins.slice
@@ -124,6 +124,7 @@ def _padded_shape(shape: Shape, config: PaddingConfig) -> Shape:
 
 
 pad_p = Primitive("pad", cost=Cost.LIGHT, moves=True)
+axis_kept(pad_p)(lambda axis, operand, *shapes, padding_config: None if operand or any(padding_config[axis]) else axis)
 
 
 @pad_p.host
@@ -269,6 +270,8 @@ def unstack(x: Any, axis: int) -> list[Any]:
 
 stack_p = Primitive("stack", cost=Cost.SIMPLE, moves=True)
 unstack_p = Primitive("unstack", multiple_results=True, cost=Cost.SIMPLE, moves=True)
+axis_kept(stack_p)(lambda axis, operand, *xs, dimension: axis + (axis >= dimension))
+axis_kept(unstack_p)(lambda axis, operand, x, *, dimension: None if axis == dimension else axis - (axis > dimension))
 
 
 @stack_p.host
@@ -368,6 +371,7 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
 
 
 rev_p = Primitive("rev", cost=Cost.SIMPLE, moves=True)
+works_along(rev_p, lambda params: params["dimensions"])
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
 rev_p.lowering(

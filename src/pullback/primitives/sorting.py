@@ -19,7 +19,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import INTEGER, ORDERED, broadcast_shape, check_dtype, check_positions, same_dtype
 from pullback.primitives.reductions import mapped_first
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import jvp_zero, works_along
 from pullback.primitives.slicing import iota
 from pullback.primitives.sums import sum_to
 
@@ -40,6 +40,7 @@ def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
 
 
 sort_p = Primitive("sort", multiple_results=True, cost=Cost.SPECIAL, passes_nan=True)
+works_along(sort_p, lambda params: (params["dimension"],))
 sort_p.host_rule = host.sort
 
 
@@ -98,6 +99,7 @@ def top_k(x: Any, k: int, axis: int) -> list[Any]:
 
 _INT32 = np.dtype(np.int32)
 top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False, cost=Cost.SPECIAL, passes_nan=True)
+works_along(top_k_p, lambda params: (params["axis"],))
 
 
 @top_k_p.host
@@ -222,6 +224,7 @@ def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int
 
 
 take_along_axis_p = Primitive("take_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+works_along(take_along_axis_p, lambda params: (params["axis"],))
 
 
 @take_along_axis_p.host
@@ -260,6 +263,7 @@ def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any
 
 
 add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE)
+works_along(add_along_axis_p, lambda params: (params["axis"],))
 add_along_axis_p.host_rule = host.add_along_axis
 
 

@@ -91,7 +91,7 @@ def reduction(
     p.host_rule = host
     p.batch_rule = batch_over_axes(p)
     p.lowering_rule = _xla_reduction(hlo, start)
-    axis_kept(p)(lambda axis, operand, x, *, axes: None if axis in axes else axis - sum(a < axis for a in axes))
+    axis_kept(p)(keeps_other_axes)
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
@@ -99,6 +99,11 @@ def reduction(
         return ShapedArray(reduced_shape(name, x.shape, axes), x.dtype)
 
     return p
+
+
+def keeps_other_axes(axis: int, operand: int, x: Shape, /, *, axes: Shape, **params: Any) -> int | None:
+    """Where an axis is in the result of a reduction; None if it is summed over."""
+    return None if axis in axes else axis - sum(a < axis for a in axes)
 
 
 def batch_over_axes(p: Primitive) -> Callable[..., Any]:

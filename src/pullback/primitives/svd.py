@@ -61,6 +61,7 @@ from pullback.primitives.linalg import (
 )
 from pullback.primitives.lu import identity, linear_solve
 from pullback.primitives.reductions import norm
+from pullback.primitives.rules import works_on_last
 
 # The decomposition -------------------------------------------------------------------------------------------------
 
@@ -79,6 +80,7 @@ def svdvals(x: Any) -> Any:
 # Results: the singular values, and if wanted the left and the right vectors. ``by_qr`` is LAPACK's iteration by QR
 # decompositions in place of its method of divide and conquer.
 svd_p = Primitive("svd", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(svd_p, 2)
 
 
 def _results(shape: Shape, dtype: np.dtype[Any], full_matrices: bool) -> Results:

@@ -16,7 +16,7 @@ Taylor mode automatic differentiation, NeurIPS 2025, for operations of which onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,15 +199,16 @@ def _outs(primitive: Primitive, directions: Directions, operands: list[Carried],
     rule = laplacian_rule.of(primitive)
     if rule is not None:
         return rule(directions, operands, **params)  # type: ignore[no-any-return]
-    if primitive.multiple_results or not any(type(x.jacobian) is Blocks for x in operands):
+    if not any(type(x.jacobian) is Blocks for x in operands):
         return _whole(primitive, directions, list(map(dense, operands)), params)
     axis = _kept(primitive, operands, params)
     if axis is not None:
         rows = [x if x.jacobian is ZERO else x._replace(jacobian=x.jacobian.rows) for x in operands]
         count = next(x.jacobian.shape[0] for x in rows if x.jacobian is not ZERO)
-        (out,) = _whole(primitive, Directions(count, directions.weights, axis), rows, params)
-        return [out if out.jacobian is ZERO else out._replace(jacobian=Blocks(out.jacobian, axis))]
-    return [_apart(primitive, operands, params) or _whole(primitive, directions, list(map(dense, operands)), params)[0]]
+        outs = _whole(primitive, Directions(count, directions.weights, axis), rows, params)
+        return [x if x.jacobian is ZERO else x._replace(jacobian=Blocks(x.jacobian, axis)) for x in outs]
+    apart = None if primitive.multiple_results else _apart(primitive, operands, params)
+    return [apart] if apart else _whole(primitive, directions, list(map(dense, operands)), params)
 
 
 def dense(x: Carried) -> Carried:
@@ -430,8 +431,9 @@ def _kind(x: Any) -> Kind:
 
 @cached_by_jaxpr
 def laplacian_jaxpr(
-    closed: ClosedJaxpr, jacobians: Sequence[Kind], laplacians: Sequence[bool], count: int, weighted: bool
-) -> tuple[ClosedJaxpr, list[Kind], list[bool]]:
+    closed: ClosedJaxpr, jacobians: Sequence[Kind], laplacians: Sequence[bool], count: int, weighted: bool,
+    forced: Sequence[tuple[Kind, bool]] | None = None,
+) -> tuple[ClosedJaxpr, list[Kind], list[bool]]:  # fmt: skip
     """The program of a program's values, Jacobians and Laplacians.
 
     Args:
@@ -439,6 +441,7 @@ def laplacian_jaxpr(
       jacobians, laplacians: for each input, whether it has one, and of which kind.
       count: the number of directions.
       weighted: whether these have weights.
+      forced: what each result is to have, which may be zeros; by default what it has.
 
     Returns:
       A jaxpr from the weights, if there are any, the inputs, and then their Jacobians and their Laplacians, to the
@@ -458,6 +461,8 @@ def laplacian_jaxpr(
         weights = next(rest) if weighted else None
         operands = _gathered(rest, jacobians, laplacians)
         found[:] = laplacian_flat(closed, jaxpr_as_fun(closed), operands, Directions(count, weights))
+        if forced is not None:
+            found[:] = [_of_kind(x, count, *kinds) for x, kinds in zip(found, forced, strict=True)]
         return _flattened(found)
 
     jaxpr = stage_flat(closed, run, [*of_weights, *avals, *rows, *given])
@@ -505,6 +510,18 @@ def filled(x: Carried, count: int) -> Carried:
     return Carried(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
 
 
+def _of_kind(x: Carried, count: int, kind: Kind, curved: bool) -> Carried:
+    """The same with a Jacobian of a kind, and with a Laplacian that may be zeros."""
+    if kind is not None and kind != _kind(x.jacobian):
+        if kind < 0 or x.jacobian is not ZERO:
+            x = x._replace(jacobian=filled(x, count).jacobian)
+        else:
+            aval = typeof(x.value)
+            rows = zeros_of(aval.update(shape=(count // aval.shape[kind], *aval.shape)))
+            x = x._replace(jacobian=Blocks(rows, kind))
+    return x._replace(laplacian=zeros_of(typeof(x.value))) if curved and x.laplacian is ZERO else x
+
+
 def _flattened(values: Sequence[Carried]) -> list[Any]:
     """Values, then their Jacobians that are not ``ZERO``, then their Laplacians that are not."""
     jacobians = [x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian for x in values]
@@ -530,3 +547,29 @@ def laplacian_of_program(
     whole, js, ls = laplacian_jaxpr(jaxpr, jacobians, laplacians, directions.size, weights is not None)
     first = [] if weights is None else [convert_element_type(weights, whole.in_avals[0].dtype)]
     return _gathered(iter(primitive.bind(*first, *_flattened(operands), jaxpr=whole, **options)), js, ls)
+
+
+def laplacian_of_branches(
+    primitive: Primitive, directions: Directions, operands: Sequence[Carried], *, branches: tuple[ClosedJaxpr, ...]
+) -> list[Carried]:
+    """The results of an operation that runs one of several programs, which its first operand chooses.
+
+    A result has blocks where it has blocks along one axis, or no derivatives, in all of them.
+    """
+    index, *rest = operands
+    weights = directions.weights
+    jacobians = tuple([_kind(x.jacobian) for x in rest])
+    laplacians = tuple([x.laplacian is not ZERO for x in rest])
+    run = partial(laplacian_jaxpr, count=directions.size, weighted=weights is not None)
+    found = [run(b, jacobians, laplacians) for b in branches]
+    kinds = [_joined(column) for column in zip(*[js for _, js, _ in found], strict=True)]
+    curved = [True in column for column in zip(*[ls for _, _, ls in found], strict=True)]
+    forced = tuple(zip(kinds, curved, strict=True))
+    whole = tuple([run(b, jacobians, laplacians, forced=forced)[0] for b in branches])
+    first = [] if weights is None else [convert_element_type(weights, whole[0].in_avals[0].dtype)]
+    return _gathered(iter(primitive.bind(index.value, *first, *_flattened(rest), branches=whole)), kinds, curved)
+
+
+def _joined(kinds: Sequence[Kind]) -> Kind:
+    found = {kind for kind in kinds if kind is not None}
+    return None if not found else found.pop() if len(found) == 1 else -1

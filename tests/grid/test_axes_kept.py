@@ -1,0 +1,142 @@
+"""What operations say of the axes that they keep holds: each index of the result depends on that index alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from all_specs import OF_PRIMITIVES
+from primitives_of import all_primitives
+from specs import K, R, row
+
+from pullback import hessian, lax, make_jaxpr
+from pullback import numpy as jnp
+from pullback.core import dtypes
+from pullback.core.config import enable_x64
+from pullback.core.jaxpr import subjaxprs
+from pullback.derivatives import laplacian
+from pullback.primitives import fourier, indexing, slicing
+from pullback.primitives.rules import axis_kept
+
+WITH_RULE = {p.name: p for p in all_primitives() if axis_kept.of(p) is not None}
+I = K(np.int32(0))
+MORE = [
+    row(slicing.pad_p, None, R(2, 3), R(), params={"padding_config": ((0, 0, 0), (1, -1, 1))}),
+    row(slicing.slice_p, None, R(2, 3), params={"start_indices": (0, 1), "limit_indices": (2, 3), "strides": (1, 2)}),
+    row(slicing.rev_p, None, R(2, 3), params={"dimensions": (1,)}),
+    row(indexing.dynamic_slice_p, None, R(2, 3), I, I, params={"slice_sizes": (2, 1)}),
+    row(indexing.dynamic_update_slice_p, None, R(2, 3), R(2, 1), I, I),
+    row(fourier.fft_p, None, R(2, 3), params={"fft_type": fourier.FftType.FFT, "fft_lengths": (3,)}, dtypes="F"),
+]
+ROWS = [spec for spec in [*OF_PRIMITIVES, *MORE] if spec.operation in WITH_RULE and spec.samples]
+ELSEWHERE = {"linear_solve", "eigh", "eig", "qr", "svd", "schur", "hessenberg", "reduce_and", "reduce_or", "reduce_xor"}
+"""Decompositions, of which rows compare what is made of the results; and operations on bits."""
+
+
+def claims(spec: Any) -> list[tuple[int, int, int]]:
+    """Operand, axis of it and axis of the result, for all that an operation says that it keeps."""
+    letter = spec.derivative[:1] or spec.dtypes[0]
+    args = spec.point(letter)
+    rule: Any = axis_kept.of(WITH_RULE[spec.operation])
+    shapes = [np.shape(x) for x in args]
+    eqns = make_jaxpr(spec.function)(*args).eqns
+    if len(eqns) != 1:  # what is compared is made of the results
+        return []
+    params = eqns[0].params
+    found = []
+    for i, x in enumerate(args):
+        if dtypes.is_inexact(x.dtype):
+            for axis in range(x.ndim):
+                kept = rule(axis, i, *shapes, **params)
+                if kept is not None:
+                    found.append((i, axis, kept))
+    return found
+
+
+def changed(spec: Any, args: list[Any], i: int, axis: int, index: int) -> list[Any]:
+    """Which elements of the results are others, where an index of an operand is."""
+
+    def results(args: list[Any]) -> list[Any]:
+        out = spec.function(*map(jnp.asarray, args))
+        return [np.asarray(x) for x in (out if isinstance(out, (list, tuple)) else [out])]
+
+    other = args[i].copy()
+    at = (slice(None),) * axis + (index,)
+    other[at] = other[at] * np.asarray(1.25, other.dtype)
+    before, after = results(args), results([*args[:i], other, *args[i + 1 :]])
+    return [~((a == b) | ((a != a) & (b != b))) for a, b in zip(before, after, strict=True)]
+
+
+@pytest.mark.parametrize("spec", ROWS, ids=str)
+def test_an_index_of_a_kept_axis_depends_on_that_index_alone(spec: Any) -> None:
+    letter = spec.derivative[:1] or spec.dtypes[0]
+    with enable_x64():
+        args = spec.point(letter)
+        for i, axis, kept in claims(spec):
+            n = args[i].shape[axis]
+            for index in {0, n // 2, n - 1} if n else ():
+                for differs in changed(spec, args, i, axis, index):
+                    assert differs.shape[kept] == n
+                    others = np.delete(differs, index, axis=kept)
+                    assert not others.any(), (i, axis, kept, index)
+
+
+def test_every_operation_that_says_so_has_a_row_in_which_it_keeps_an_axis() -> None:
+    with enable_x64():
+        kept = {spec.operation for spec in ROWS if claims(spec)}
+    assert WITH_RULE.keys() - kept - ELSEWHERE == set()
+
+
+# Laplacians ----------------------------------------------------------------------------------------------------------
+
+POSITIONS = np.array([2, 0])
+
+
+def largest(jaxpr: Any) -> int:
+    """The number of elements of the largest value of a program, and of those within."""
+    own = [v.aval.size for eqn in jaxpr.eqns for v in eqn.outvars]
+    return max([*own, *(largest(program) for eqn in jaxpr.eqns for program in subjaxprs(eqn))], default=0)
+
+
+def gram(x: Any) -> Any:
+    return x[:, :, None] * x[:, None, :] + jnp.diag(jnp.arange(1.0, 4.0))
+
+
+KEEPING = {
+    "flip": lambda x: x[:, ::-1],
+    "cumsum": lambda x: jnp.cumsum(x, 1),
+    "cumprod": lambda x: jnp.cumprod(x, 1),
+    "pad": lambda x: jnp.pad(x, ((0, 0), (1, 1))),
+    "take": lambda x: jnp.take(x, POSITIONS, axis=1),
+    "positions": lambda x: x[:, POSITIONS],
+    "sort": lambda x: jnp.sort(x, axis=1),
+    "argsort": lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
+    "norm": lambda x: jnp.linalg.norm(x, axis=1),
+    "maximum": lambda x: x.max(1),
+    "roll": lambda x: jnp.roll(x, 1, 1),
+    "set": lambda x: x.at[:, 0].set(2.0 * x[:, 1]),
+    "add": lambda x: x.at[:, 1].add(x[:, 0]),
+    "fft": lambda x: jnp.fft.fft(x).real,
+    "stack": lambda x: jnp.stack([x, x], 1)[:, 1],
+    "unstack": lambda x: sum(jnp.unstack(x, axis=1)),
+    "branches": lambda x: lax.cond(x.sum() > 0, jnp.sin, lambda x: x[:, ::-1], x),
+    "branches, one constant": lambda x: lax.switch((x.sum() > 0) * 1, [jnp.ones_like, lambda x: jnp.cumsum(x, 1)], x),
+    "determinant": lambda x: jnp.linalg.det(gram(x)),
+    "solution": lambda x: jnp.linalg.solve(gram(x), x[..., None]),
+    "eigenvalues": lambda x: jnp.linalg.eigh(gram(x))[0],
+    "singular values": lambda x: jnp.linalg.svd(gram(x), compute_uv=False),
+    "triangular": lambda x: jnp.linalg.qr(gram(x))[1],
+}
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_laplacians_keep_their_blocks(name: str) -> None:
+    g = KEEPING[name]
+    f = lambda x: (g(jnp.sin(x)) ** 2).sum()
+    with enable_x64():
+        x = jnp.asarray(np.random.default_rng(0).uniform(0.2, 1.2, (64, 3)))
+        assert largest(make_jaxpr(laplacian(f))(x).jaxpr) <= 3 * 3 * x.size
+        for rows in (x[:2], x[3:6]):
+            expected = jnp.trace(hessian(f)(rows).reshape(rows.size, rows.size))
+            np.testing.assert_allclose(laplacian(f)(rows), expected, rtol=1e-9)
