@@ -394,6 +394,18 @@ def test_values_that_vary_have_cotangents_of_their_own():
     near(of_each, x, 0)
 
 
+def test_products_within_a_scope_are_contracted_over_the_mapped_axis():
+    def loss(w, x):
+        with pullback.named_scope("layer"):
+            return ((x @ w) ** 2).sum()
+
+    one = vmap(grad(loss, reduce_axes=("i",)), (None, 0), out_axes=None, axis_name="i")
+    w, x = pnp.ones((3, 4)), pnp.arange(30.0).reshape(5, 2, 3)
+    closed = make_jaxpr(one)(w, x)
+    assert max(v.aval.size for eqn in closed.eqns for v in eqn.outvars) == 40  # and no product of the examples, 60
+    np.testing.assert_allclose(one(w, x), grad(lambda w: sum(loss(w, row) for row in x))(w), rtol=1e-6)
+
+
 def test_other_transformations_with_reduce_axes():
     x = pnp.arange(1.0, 4.0)
 

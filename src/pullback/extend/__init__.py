@@ -44,6 +44,7 @@ from pullback.core.linear import LinearVar as LinearVar
 from pullback.core.linear import is_linear as is_linear
 from pullback.core.rules import Primitive as Primitive
 from pullback.core.trace import RuleKind as RuleKind
+from pullback.core.traits import Trait as Trait
 from pullback.core.types import ZERO as ZERO
 from pullback.core.types import MappedAxis as MappedAxis
 from pullback.core.types import ShapedArray as ShapedArray
@@ -76,6 +77,7 @@ def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
 
 
 __all__ = [
-    "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Value", "core",
+    "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Trait", "Value",
+    "core",
     "instantiate", "is_linear", "linear_util", "to_front", "vjp_rule",
 ]  # fmt: skip

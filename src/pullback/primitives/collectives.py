@@ -25,7 +25,7 @@ from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
 from pullback.core.errors import ArgumentError, UnboundAxisNameError
 from pullback.core.linear import LinearProgram, LinearVar
-from pullback.core.trace import Primitive, state
+from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
@@ -503,6 +503,24 @@ def _sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) ->
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 
 
+summed_transpose = RuleKind(
+    "summed_transpose", "a cotangent is computed for each index of a named axis, and then summed"
+)
+"""``rule(reduced, ct, *operands, **params) -> cotangents``, each summed over those of the ``reduced`` axes along which
+its operand does not vary; or None if there is nothing to sum."""
+
+
+@summed_transpose(dot_general_p)
+def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
+    """The indices of the axes are contracted too, so that there are no products for each of them."""
+    operand, other = (x, y) if type(x) is LinearVar else (y, x)
+    varying = typeof(ct).varying | typeof(other).varying
+    names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
+    if not names:
+        return None
+    return transpose_by(partial(psum_dot_general_p.bind, axes=names), ct, x, y, dimension_numbers)
+
+
 def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
     """The cotangents of an operation's operands, each summed over the reduced axes along which this does not vary.
 
@@ -516,14 +534,9 @@ def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
         ct = _vary_as(ct, node, reduced)
     else:
         ct = [c if c is ZERO else _vary_as(c, var, reduced) for c, var in zip(ct, node.results, strict=True)]
-    if primitive is dot_general_p:
-        operand, other = args if type(args[0]) is LinearVar else reversed(args)
-        varying = typeof(ct).varying | typeof(other).varying
-        names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
-        if names:
-            contract = partial(psum_dot_general_p.bind, axes=names)
-            return transpose_by(contract, ct, args[0], args[1], params["dimension_numbers"])
-    return [
+    rule = summed_transpose.of(primitive)
+    found = None if rule is None else rule(reduced, ct, *args, **params)
+    return found or [
         c if type(x) is not LinearVar or c is None or c is ZERO else _sum_over(c, x.aval.varying, reduced)
         for x, c in zip(args, primitive.transpose_rule(ct, *args, **params))
     ]
