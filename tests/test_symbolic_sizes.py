@@ -64,6 +64,7 @@ def test_shapes_from_text(text: Any, like: Any, expected: str) -> None:
         ("a, ..., ...", (2, 4), "must come last"),
         ("a, _", None, "leaves sizes open"),
         ("a", (2, 3), "has 1 sizes, but like"),
+        ("a, 3", (2,), "has 2 sizes, but like"),
         (3, None, "a shape must be a string"),
     ],
 )

@@ -354,7 +354,7 @@ REFUSED = [
     (
         lambda: pullback.device_put(np.ones(8), P("x")),
         RuntimeError,
-        r"P\('x',\) names axes of a mesh, but no mesh is set",
+        r"device_put: P\('x',\) names axes of a mesh, but no mesh is set",
     ),
     (lambda: pullback.make_array_from_callback((8,), ROWS, lambda i: np.ones(3)), ValueError, r"the shape \(2,\), got"),
     (lambda: pullback.make_array_from_callback((7,), ROWS, lambda i: np.ones(2)), ValueError, "cannot be divided in 4"),
