@@ -33,6 +33,7 @@ from pullback.primitives.elementwise import (
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.slicing import slice_in_dim
 from pullback.test_util import check_grads, check_jvp, check_vjp
+from pullback.testing.differences import Point
 
 RNG = np.random.default_rng(0)
 
@@ -266,3 +267,10 @@ class TestRulesByHand:
 def test_arguments_that_make_no_sense(order: Any, modes: Any) -> None:
     with pytest.raises(ValueError, match=r"check_grads: (order|modes) must be"):
         check_grads(sin, (1.0,), order, modes)
+
+
+def test_rounding_is_measured_at_zeros_too() -> None:
+    with enable_x64():
+        noise = Point(lambda x: jnp.exp(x + 1) ** 2 - jnp.exp(x + 2) * jnp.exp(x), (jnp.zeros(4),)).noise
+    assert (noise > 1e-16).any()
+    assert (noise < 1e-13).all()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pullback.core import array
+from pullback.core.runtime import runtime
 
 if TYPE_CHECKING:
     import numpy as np
@@ -285,5 +285,5 @@ class Backend(Protocol):
 def backend() -> Backend:
     """The adapter in use."""
     adapter: Any = importlib.import_module(ADAPTER)
-    array.fetch = adapter.fetch
+    runtime.fetch = adapter.fetch  # type: ignore[method-assign]  # of whatever adapter is in use
     return adapter  # type: ignore[no-any-return]

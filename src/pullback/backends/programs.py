@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import compile_progress, compile_times, forks, options, small_loops, spread
+from pullback.backends import compile_progress, compile_times, forks, options, small_loops
 from pullback.backends.backend import Executable, backend
 from pullback.backends.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices import Device, Devices
@@ -28,6 +28,7 @@ from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.locks import lock, renewed
+from pullback.core.runtime import provides
 
 before_compiling: list[Callable[[str], None]] = []
 """Functions that are told of each platform that a program is about to be compiled for, and may refuse it."""
@@ -189,7 +190,8 @@ MOST_RESHARDINGS = 256
 """How many programs that only move parts are kept; the oldest is dropped for a new one."""
 
 
-def _resharded(x: ArrayImpl, sharding: NamedSharding) -> Any:
+@provides
+def reshard(x: ArrayImpl, sharding: NamedSharding) -> Any:
     """The elements of an array by another sharding over the same devices: what a program returns that does nothing."""
     kind = signature_of(x)
     key = (kind, sharding)
@@ -205,8 +207,6 @@ def _resharded(x: ArrayImpl, sharding: NamedSharding) -> Any:
         _reshardings[key] = program
     return program.run(program.buffers([x]))[0]
 
-
-spread.reshard = _resharded
 
 _executables: weakref.WeakValueDictionary[Any, Executable] = weakref.WeakValueDictionary()
 _compiling: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()

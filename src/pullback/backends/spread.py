@@ -6,7 +6,7 @@ among processes too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,7 @@ from pullback.core import array
 from pullback.core.array import ArrayImpl, PlacedArray, Signature, signature
 from pullback.core.config import config
 from pullback.core.errors import BackendError, ShapeError
-
-
-def _no_compiler(x: ArrayImpl, sharding: NamedSharding) -> Buffer:
-    raise NotImplementedError
-
-
-reshard: Callable[[ArrayImpl, NamedSharding], Buffer] = _no_compiler
-"""The elements of an array by another sharding over the same devices; set by the module that compiles programs."""
+from pullback.core.runtime import provides, runtime
 
 
 def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
@@ -62,10 +55,10 @@ def moved(x: ArrayImpl, place: Any) -> Buffer:
         place.shard_shape(kind.aval.shape)
     if isinstance(source, NamedSharding):
         if isinstance(place, NamedSharding) and place.assignment is source.assignment:
-            return x._buffer if source.is_equivalent_to(place, len(kind.aval.shape)) else reshard(x, place)
+            return x._buffer if source.is_equivalent_to(place, len(kind.aval.shape)) else runtime.reshard(x, place)
     elif isinstance(place, Device):
         return backend().move(x._buffer, place)
-    value = gathered(x._buffer, kind)
+    value = gather(x._buffer, kind)
     return backend().put(value, kind.aval, place) if isinstance(place, Device) else put_value(value, place, x)
 
 
@@ -98,7 +91,8 @@ def part_signature(kind: Signature, device: Device) -> Signature:
     return signature(shape, kind.aval.dtype, kind.aval.weak_type, device)
 
 
-def gathered(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
+@provides
+def gather(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
     """The elements of an array of any place, on the host.
 
     Raises:
@@ -130,9 +124,6 @@ def gathered(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
         if copy == 0:
             out[index] = piece
     return from_stored(out, aval.dtype)
-
-
-array.gather = gathered
 
 
 def from_parts(buffers: Sequence[Buffer], kind: Signature) -> Buffer:

@@ -33,6 +33,7 @@ from pullback.core.errors import (
 from pullback.core.locks import lock
 from pullback.core.naming import quoted
 from pullback.core.refs import RefCell
+from pullback.core.runtime import runtime
 from pullback.core.types import ShapedArray
 
 _VOID = dtypes.VOID
@@ -412,7 +413,7 @@ class ArrayImpl(Array):
         held = self._held
         if type(held) is not Absent:
             return held
-        value = fetch(self._buffer, held.dtype)
+        value = runtime.fetch(self._buffer, held.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
         self._held = value
@@ -499,7 +500,7 @@ class PlacedArray(ArrayImpl):
         held = self._held
         if type(held) is not Absent:
             return held
-        value = gather(self._buffer, self._signature)
+        value = runtime.gather(self._buffer, self._signature)
         if value.ndim == 0:
             value = value[()]
         self._held = value
@@ -523,16 +524,6 @@ def is_on_host(x: Any) -> bool:
 def is_at_home(x: Any) -> bool:
     """Whether an object is a concrete array whose elements the host has, or may have without asking other devices."""
     return isinstance(x, ArrayImpl) and not isinstance(x, PlacedArray)
-
-
-def gather(buffer: Any, kind: Signature) -> Any:
-    """The elements of a buffer of any place; the backend that makes buffers puts its own here."""
-    raise NotImplementedError
-
-
-def fetch(buffer: Any, dtype: np.dtype[Any]) -> Any:
-    """The elements of a buffer that holds an array of a dtype; the backend that makes buffers puts its own here."""
-    raise NotImplementedError
 
 
 class DeletedArray(ArrayImpl):
@@ -669,8 +660,6 @@ _WRITABLE, _STRIDES, _CONTIGUOUS = 0x1, 0x10, 0xE0
 """Of inspect.BufferFlags, which Python has from 3.12 on: the last says any of three orders without gaps."""
 recorders: list[Any] = []
 """The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
-is_recording: Callable[[], bool] = lambda: False
-"""Whether this thread records a program; the module of traces puts its own here."""
 
 
 def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
@@ -680,7 +669,7 @@ def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
     program, whatever their shape: they may be parameters, which ``closure_convert`` makes arguments of.
     """
     out = ArrayImpl(value, weak_type)
-    if recorders and is_recording():
+    if recorders and runtime.is_recording():
         out._literal = True
     return out
 

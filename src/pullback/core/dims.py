@@ -16,6 +16,7 @@ from typing import Any
 
 from pullback.core.array import as_array
 from pullback.core.errors import ArgumentError, InconclusiveDimensionOperation
+from pullback.core.runtime import runtime
 from pullback.core.types import Shape
 
 Size = Any
@@ -170,7 +171,6 @@ class Dim:
     """
 
     __slots__ = ("_hash", "scope", "terms")
-    value_of: Any = None
     """Makes an array of a size: of the floor that has the operation for it."""
 
     def __init__(self, scope: SymbolicScope, terms: tuple[tuple[Monomial, int], ...]) -> None:
@@ -287,7 +287,7 @@ class Dim:
     __int__ = __index__
 
     def __jax_array__(self) -> Any:
-        return Dim.value_of(self)
+        return runtime.size_value(self)
 
     def __str__(self) -> str:
         out = ""

@@ -93,8 +93,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import traceback
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
+
+from pullback.core.runtime import runtime
 
 
 class PullbackError(Exception):
@@ -102,17 +104,15 @@ class PullbackError(Exception):
 
     Attributes:
       trace: the trace whose value was used in a way that is not possible, where that is what went wrong.
-      before_shown: takes Pullback's own frames out of the traceback, for those who show it (set by ``core/source``).
     """
 
     trace: object = None
-    before_shown: ClassVar[Callable[[Exception], None]]
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows of the error: its traceback, without Pullback's own frames."""
         from IPython import get_ipython  # type: ignore[import-not-found]
 
-        type(self).before_shown(self)
+        runtime.hide_frames(self)
         shown: list[str] = get_ipython().InteractiveTB.structured_traceback(type(self), self, self.__traceback__)
         return shown
 

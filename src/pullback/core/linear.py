@@ -16,8 +16,9 @@ from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.types import ZERO, Shape, ShapedArray
 
 
 class LinearVar:
@@ -220,15 +221,9 @@ class LinearProgram:
       inputs: its input variables.
       outputs: for each result a ``LinearVar``, or ``ZERO``.
       count: the number of variables.
-      pull: transposes an operation, and sums cotangents over the reduced axes along which the operand does not vary;
-        set, as is ``sum_over``, by the floor of collectives.
-      sum_over: sums one cotangent.
     """
 
     __slots__ = ("count", "inputs", "nodes", "outputs")
-
-    pull: Callable[[LinearVar, Any, Sequence[MappedAxis]], Sequence[Any]]
-    sum_over: Callable[[Any, frozenset[Any], Sequence[MappedAxis]], Any]
 
     def __init__(self, nodes: list[LinearVar], inputs: Sequence[LinearVar], outputs: Sequence[Any], count: int) -> None:
         self.nodes = nodes
@@ -268,7 +263,7 @@ class LinearProgram:
         for var, ct in zip(self.outputs, cotangents, strict=True):
             if var is not ZERO and ct is not ZERO:
                 if reduced:
-                    ct = self.sum_over(ct, var.aval.varying, reduced)
+                    ct = runtime.sum_over(ct, var.aval.varying, reduced)
                 known = env[var.index]
                 env[var.index] = ct if known is ZERO else add(known, ct)
         nodes = self.nodes
@@ -285,7 +280,7 @@ class LinearProgram:
                     continue
             args = node.args
             if reduced:
-                cts = self.pull(node, ct, reduced)
+                cts = runtime.transpose_over(node, ct, reduced)
             else:
                 cts = node.primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]
             for x, c in zip(args, cts):

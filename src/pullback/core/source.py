@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from pullback.core.config import config
 from pullback.core.errors import PullbackError
 from pullback.core.registry import OwnsPrograms
+from pullback.core.runtime import provides
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
@@ -258,7 +259,10 @@ def hide_internal_frames(error: Exception) -> None:
             error.__context__ = error.__context__.__context__  # what NumPy said, which our error says better
 
 
-PullbackError.before_shown = hide_internal_frames
+@provides
+def hide_frames(error: Exception) -> None:
+    """Take Pullback's own frames out of the traceback of an error."""
+    hide_internal_frames(error)
 
 
 def _is_all_internal(tb: TracebackType | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.core import array, source, tree
+from pullback.core import source, tree
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray, as_array, number_dtype
 from pullback.core.array import recorders as recorders
 from pullback.core.config import Config, config, observe
@@ -31,6 +31,7 @@ from pullback.core.rule_errors import explain as explain
 from pullback.core.rule_errors import missing_rule as missing_rule
 from pullback.core.rule_kinds import Rule as Rule
 from pullback.core.rule_kinds import RuleKind as RuleKind
+from pullback.core.runtime import provides, runtime
 from pullback.core.traits import checked as checked_traits
 from pullback.core.types import MappedAxis, ShapedArray
 
@@ -549,17 +550,12 @@ class EvalTrace(Trace):
 
     Attributes:
       looks: whether it looks at what comes out.
-      without_host_rule: evaluates what NumPy does not; set by the floor that compiles.
-      elsewhere: evaluates what has operands on other devices; set by the same.
     """
 
     __slots__ = ()
     transformation = "evaluation"
     is_bottom = True
     looks = False
-
-    without_host_rule: Rule
-    elsewhere: Rule
 
     def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
         """What ``run`` returns: the results of a compiled program for some arguments."""
@@ -568,7 +564,7 @@ class EvalTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         rule = primitive.host_rule
         if rule is None:
-            return self.without_host_rule(primitive, args, params)
+            return runtime.evaluate(primitive, args, params)
         # Most operations have one or two operands that are arrays: these come first, written out.
         weak: bool | None
         if len(args) == 2:
@@ -584,14 +580,14 @@ class EvalTrace(Trace):
                 else:
                     values, weak = host_operands(primitive, args)
                     if values is None:
-                        return self.elsewhere(primitive, args, params)
+                        return runtime.evaluate_elsewhere(primitive, args, params)
             elif type(x) in SCALARS and type(y) is ArrayImpl and y._held.dtype.isbuiltin == 1:
                 values = (x, y._value)
                 weak = y.weak_type and primitive.keeps_weak_type
             else:
                 values, weak = host_operands(primitive, args)
                 if values is None:
-                    return self.elsewhere(primitive, args, params)
+                    return runtime.evaluate_elsewhere(primitive, args, params)
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
             a = (x := args[0])._held
             values = (x._value if type(a) is Absent else a,)
@@ -599,12 +595,12 @@ class EvalTrace(Trace):
         else:
             values, weak = host_operands(primitive, args)
             if values is None:
-                return self.elsewhere(primitive, args, params)
+                return runtime.evaluate_elsewhere(primitive, args, params)
         try:
             out = state.silently(rule, *values, **params)
         except Exception as error:
             if "maximum supported dimension" in str(error):  # NumPy's: a result of more than 64 axes
-                return self.elsewhere(primitive, args, params)
+                return runtime.evaluate_elsewhere(primitive, args, params)
             out = _recover(error, primitive, args, values, params)
         if weak is None:
             weak = params["weak_type"]
@@ -807,7 +803,14 @@ _wrappers: dict[tuple[EvalTrace, str], EvalTrace] = {}
 _lock = lock(globals(), "_lock")
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
-array.is_recording = lambda: not state.trace.eager
+
+
+@provides
+def is_recording() -> bool:
+    """Whether this thread records a program."""
+    return not state.trace.eager
+
+
 _switches = "debug_nans debug_infs debug_key_reuse check_indices error_checking_behavior_oob numpy_rank_promotion"
 for _name in _switches.split():
     observe(_name, _obey_all)

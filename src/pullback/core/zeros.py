@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import array, dtypes
+from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, recorders, scalar_array, typeof
+from pullback.core.runtime import runtime
 from pullback.core.types import ZERO, ShapedArray
-
-
-def spread(aval: ShapedArray) -> Any:
-    """Zeros as an operation of a program; the module of broadcasting puts its own here."""
-    raise NotImplementedError
 
 
 def zeros_of(aval: ShapedArray) -> Any:
@@ -23,8 +19,8 @@ def zeros_of(aval: ShapedArray) -> Any:
         dtype = aval.dtype
         zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # the type of float0 is void's
         return scalar_array(zero, aval.weak_type)
-    if recorders and array.is_recording():
-        return spread(aval)
+    if recorders and runtime.is_recording():
+        return runtime.zeros(aval)
     return ArrayImpl(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval.weak_type)
 
 

@@ -24,7 +24,8 @@ from pullback.backends import hlo_collectives
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
 from pullback.core.errors import ArgumentError, UnboundAxisNameError
-from pullback.core.linear import LinearProgram, LinearVar
+from pullback.core.linear import LinearVar
+from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
@@ -497,7 +498,8 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 # Reverse mode --------------------------------------------------------------------------------------------------------
 
 
-def _sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
+@provides
+def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
     """A cotangent of a value that varies along the ``wanted`` axes, summed over other reduced axes that it has."""
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
@@ -521,7 +523,8 @@ def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimen
     return transpose_by(partial(psum_dot_general_p.bind, axes=names), ct, x, y, dimension_numbers)
 
 
-def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
+@provides
+def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
     """The cotangents of an operation's operands, each summed over the reduced axes along which this does not vary.
 
     What varies has a cotangent for each index. One that is the same for all is made to vary first, so that its type
@@ -537,7 +540,7 @@ def _pull(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
     rule = summed_transpose.of(primitive)
     found = None if rule is None else rule(reduced, ct, *args, **params)
     return found or [
-        c if type(x) is not LinearVar or c is None or c is ZERO else _sum_over(c, x.aval.varying, reduced)
+        c if type(x) is not LinearVar or c is None or c is ZERO else sum_over(c, x.aval.varying, reduced)
         for x, c in zip(args, primitive.transpose_rule(ct, *args, **params))
     ]
 
@@ -546,7 +549,3 @@ def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
     """A cotangent that varies along the reduced axes along which its variable does."""
     wanted = var.aval.varying
     return vary(ct, wanted.intersection([a.key for a in reduced])) if wanted else ct
-
-
-LinearProgram.sum_over = staticmethod(_sum_over)
-LinearProgram.pull = staticmethod(_pull)

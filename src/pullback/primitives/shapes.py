@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import zeros
 from pullback.core.array import MOST_HOST_AXES, SCALARS, Array, ArrayImpl, scalar_array, shape_of
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
@@ -107,7 +107,10 @@ def zeros_like(x: Any) -> Any:
     return full(x.shape, 0, x.dtype)
 
 
-zeros.spread = lambda aval: full(aval.shape, 0, aval.dtype, aval.weak_type)
+@provides
+def zeros(aval: ShapedArray) -> Any:
+    """Zeros of a type, as an operation of the program that is recorded."""
+    return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 
 # Reshaping ---------------------------------------------------------------------------------------------------------

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.backends.hlo_sizes import size_value
+from pullback.backends import hlo_sizes
 from pullback.core import dtypes
 from pullback.core.dims import Dim
 from pullback.core.errors import InconclusiveDimensionOperation
+from pullback.core.runtime import provides
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
 
 size_value_p = Primitive("size_value", cost=Cost.SIMPLE)
 size_value_p.abstract_eval(lambda *, size: ShapedArray((), dtypes.default_int(), True))
-size_value_p.lowering(lambda hlo, *, size: hlo.convert(size_value(hlo, size), hlo.result.dtype))
+size_value_p.lowering(lambda hlo, *, size: hlo.convert(hlo_sizes.size_value(hlo, size), hlo.result.dtype))
 
 
 @size_value_p.host
@@ -24,4 +25,7 @@ def _no_value(*, size: Dim) -> Any:
     )
 
 
-Dim.value_of = staticmethod(lambda size: size_value_p.bind(size=size))
+@provides
+def size_value(size: Dim) -> Any:
+    """Return the value of a symbolic size in the program that is recorded."""
+    return size_value_p.bind(size=size)

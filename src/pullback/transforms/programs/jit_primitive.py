@@ -9,7 +9,8 @@ from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, as_array, signa
 from pullback.core.config import config
 from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from pullback.core.trace import EvalTrace, Primitive, Tracer, leaked, state
+from pullback.core.runtime import provides
+from pullback.core.trace import Primitive, Tracer, leaked, state
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.programs.program_primitive import program_primitive
 
@@ -68,16 +69,17 @@ def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return impl
 
 
-def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+@provides
+def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation without a host rule: in a way of its own, or as a compiled program of one operation."""
     evaluator = primitive.impl_rule
     if evaluator is not None:
         return evaluator(args, params)
     if primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
-    from pullback.backends.one_operation import evaluate
+    from pullback.backends import one_operation
 
-    return evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
+    return one_operation.evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
 
 
 def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -88,19 +90,16 @@ def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 jit_p.impl(_run)
-EvalTrace.without_host_rule = staticmethod(_evaluate)
 
 
-def _evaluate_elsewhere(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+@provides
+def evaluate_elsewhere(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation with operands on other devices than the host's: there."""
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
-    from pullback.backends.one_operation import evaluate
+    from pullback.backends import one_operation
 
-    return evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
-
-
-EvalTrace.elsewhere = staticmethod(_evaluate_elsewhere)
+    return one_operation.evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
 
 
 # Compilation -------------------------------------------------------------------------------------------------------
