@@ -1,4 +1,4 @@
-"""Every file and directory that the pages about the code name is there."""
+"""The pages about the code: the paths that they name exist, the picture is short, and each decision is in the index."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = (ROOT, ROOT / "src" / "pullback")
 """What paths are relative to."""
+DECISIONS = ROOT / "docs" / "decisions"
+PAGES = [path.relative_to(ROOT).as_posix() for path in sorted(DECISIONS.glob("*.md")) if path.name != "README.md"]
+"""The decisions: a page each."""
+MOST_WORDS = 2500
 NAME = r"[\w.*-]+"
 PATH = re.compile(rf"(?<![\w/.=])(?:{NAME}/)+(?:{NAME})?|(?<![\w/.])\w+\.(?:py|md|toml|txt)\b")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+"""A link to a file of the repository."""
+DATE = r"\d{4}-\d\d-\d\d"
+HEAD = re.compile(rf"# (?P<title>\S.*)\n\n\*{DATE}(?:, extended {DATE})?\*\n\n\S")
+"""How a decision begins: with a sentence, and the date on which it was written down."""
 
 
 def named(page: str) -> Iterator[tuple[int, str]]:
@@ -33,17 +42,27 @@ def directories() -> list[Path]:
     return [place for root in PLACES for place in (root, *root.rglob(""))]
 
 
+@cache
 def exists(path: str) -> bool:
     """Whether a path is there; a name alone may be anywhere, and an ending in ``.py`` may be left out."""
     places = PLACES if "/" in path else directories()
     return any(any(place.glob(name)) for place in places for name in (path, f"{path}.py"))
 
 
+def missing_paths(page: str) -> list[str]:
+    return [f"{page}:{line}: {path}" for line, path in named(page) if not exists(path)]
+
+
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_every_path_exists(page: str) -> None:
-    paths = list(named(page))
-    assert len(paths) > 10
-    missing = [f"{page}:{line}: {path}" for line, path in paths if not exists(path)]
+    assert len(list(named(page))) > 10
+    missing = missing_paths(page)
+    assert not missing, "\n".join(missing)
+
+
+def test_every_path_of_a_decision_exists() -> None:
+    assert sum(len(list(named(page))) for page in PAGES) > 50
+    missing = [path for page in PAGES for path in missing_paths(page)]
     assert not missing, "\n".join(missing)
 
 
@@ -52,3 +71,39 @@ def test_what_does_not_exist_is_found() -> None:
     assert not exists("no_such_directory/")
     assert exists("transforms/interpreters/")
     assert exists("backends/hlo*")
+
+
+def test_the_picture_is_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= MOST_WORDS
+
+
+def test_a_decision_has_a_title_and_a_date() -> None:
+    assert [page for page in PAGES if not HEAD.match((ROOT / page).read_text())] == []
+
+
+def test_decisions_are_numbered() -> None:
+    names = [Path(page).name for page in PAGES]
+    assert [name for name in names if not re.fullmatch(r"\d{3}-[a-z0-9]+(?:-[a-z0-9]+)*\.md", name)] == []
+    assert len({name[:3] for name in names}) == len(names)
+
+
+def test_the_index_has_each_decision_once_in_order() -> None:
+    lines = [line for line in (DECISIONS / "README.md").read_text().splitlines() if line.startswith("* ")]
+    expected = []
+    for page in PAGES:
+        head = HEAD.match((ROOT / page).read_text())
+        assert head, page
+        expected.append(f"* [{Path(page).name[:3]}]({Path(page).name}): {head['title']}")
+    assert lines == expected
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions/README.md"])
+def test_links_lead_to_files(page: str) -> None:
+    pages = [page, *PAGES] if page.startswith("docs") else [page]
+    broken = [
+        f"{name}: {target}"
+        for name in pages
+        for target in LINK.findall((ROOT / name).read_text())
+        if not ((ROOT / name).parent / target).exists()
+    ]
+    assert broken == []
