@@ -36,7 +36,6 @@ from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.interpreters.transpose import transpose_flat
@@ -104,7 +103,7 @@ class TransposedLoop(LinearMap):
             return select(while_p.batch_rule(axis, operands, in_dims, **self.params)[0], self.carry)
 
         cts = [front(x, d, axis) for x, d in zip(args[count:], dims[count:], strict=True)]
-        tape = MarkingLinearTrace(state.trace, self.function)
+        tape = LinearTrace(state.trace, self.function)
         return densify(transpose_flat(tape, run, avals, cts), avals), linear_dims
 
 

@@ -6,7 +6,8 @@ that is linear. A program is data: its residuals can be taken out and replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,34 @@ from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
-from pullback.core.types import ZERO, Shape, ShapedArray
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+
+Mark = tuple[source.Location | None, str]
+"""The line that an operation was written in, and the path of its scope."""
+
+
+@contextmanager
+def within(source_loc: source.Location | None, scope: source.Scope | None) -> Iterator[None]:
+    """A block whose operations carry a line and a scope."""
+    before = state.source_loc, state.scope
+    state.source_loc, state.scope = source_loc, scope
+    try:
+        yield
+    finally:
+        state.source_loc, state.scope = before
 
 
 class LinearVar:
     """A variable of a linear program, and the operation that returns it: a program is a list of these.
 
     An operation of several results is an unnumbered ``LinearVar`` that lists them in ``results``.
+
+    Attributes:
+      mark: the line and the scope that the operation was recorded in, which those made of it carry too; None if it
+        was recorded without.
     """
 
-    __slots__ = ("_aval", "_shape", "args", "index", "params", "primitive", "results")
+    __slots__ = ("_aval", "_shape", "args", "index", "mark", "params", "primitive", "results")
 
     def __init__(
         self,
@@ -45,6 +64,7 @@ class LinearVar:
         self._aval = aval
         self._shape: Shape | None = None
         self.results = results
+        self.mark: Mark | None = None
 
     @property
     def aval(self) -> ShapedArray:
@@ -116,9 +136,10 @@ class LinearTrace(Trace):
       nodes: the operations, in order.
       count: the number of variables.
       masks: whether products are recorded in which a linear value of zero makes a zero (``core.masking``).
+      marks: whether operations are marked while the thread is in a scope, or looks for NaNs.
     """
 
-    __slots__ = ("count", "masks", "nodes")
+    __slots__ = ("count", "marks", "masks", "nodes")
     transformation = "linear_transpose"
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
@@ -126,6 +147,7 @@ class LinearTrace(Trace):
         self.nodes: list[LinearVar] = []
         self.count = 0
         self.masks = config.masked_zeros
+        self.marks = not parent.quick
 
     def input(self, aval: ShapedArray) -> LinearTracer:
         """A new input of the program."""
@@ -168,6 +190,8 @@ class LinearTrace(Trace):
             return self._record_many(primitive, own, params)
         var = LinearVar(self.count, primitive, own, params)
         self.count += 1
+        if self.marks:
+            var.mark = _mark()
         self.nodes.append(var)
         return LinearTracer(self, var)
 
@@ -188,7 +212,10 @@ class LinearTrace(Trace):
         avals = infer(primitive, operand_avals(args), params)
         results = [LinearVar(self.count + i, None, (), {}, aval) for i, aval in enumerate(avals)]
         self.count += len(results)
-        self.nodes.append(LinearVar(-1, primitive, args, params, None, results))
+        node = LinearVar(-1, primitive, args, params, None, results)
+        if self.marks:
+            node.mark = _mark()
+        self.nodes.append(node)
         return [LinearTracer(self, var) for var in results]
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
@@ -202,6 +229,14 @@ class LinearTrace(Trace):
         )
 
 
+def _mark() -> Mark | None:
+    """The line and the scope of an operation that is recorded, if the thread is in a scope, or looks for NaNs."""
+    scope = state.scope
+    if scope is None and not state.bottom.looks:
+        return None
+    return state.source_loc or source.here(), "" if scope is None else scope.path
+
+
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     """Whether an operation is linear in the operands that are."""
     if linear_in == "each":
@@ -211,6 +246,19 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
                 count += 1
         return count == 1
     return all(i in linear_in for i, x in enumerate(args) if type(x) is LinearVar)
+
+
+def _of(mark: Mark, direction: str) -> AbstractContextManager[None]:
+    """A block whose operations belong to a pass of differentiation of a marked operation."""
+    source_loc, path = mark
+    return within(source_loc, source.Scope(path, direction))
+
+
+def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
+    """The cotangents of an operation's operands, summed over the reduced named axes if there are any."""
+    if reduced:
+        return runtime.transpose_over(node, ct, reduced)
+    return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]
 
 
 class LinearProgram:
@@ -239,7 +287,11 @@ class LinearProgram:
         for node in self.nodes:
             assert node.primitive is not None
             args = [env[x.index] if type(x) is LinearVar else x for x in node.args]
-            out = node.primitive.bind(*args, **node.params)
+            if node.mark is None:
+                out = node.primitive.bind(*args, **node.params)
+            else:
+                with _of(node.mark, source.TANGENT):
+                    out = node.primitive.bind(*args, **node.params)
             if node.results is None:
                 env[node.index] = out
             else:
@@ -279,8 +331,11 @@ class LinearProgram:
                 if all(c is ZERO for c in ct):
                     continue
             args = node.args
-            if reduced:
-                cts = runtime.transpose_over(node, ct, reduced)
+            if node.mark is not None:
+                with _of(node.mark, source.BACKWARD):
+                    cts = _transposed(node, ct, reduced)
+            elif reduced:
+                cts = _transposed(node, ct, reduced)
             else:
                 cts = node.primitive.transpose_rule(ct, *args, **node.params)  # type: ignore[union-attr,misc]
             for x, c in zip(args, cts):
@@ -319,7 +374,7 @@ class LinearProgram:
             results = (node,) if node.results is None else tuple(node.results)
             nodes.append((
                 node.primitive, tuple(operands), tuple(sorted(node.params.items())),
-                tuple((v.index, v.aval) for v in results), node.results is not None,
+                tuple((v.index, v.aval) for v in results), node.results is not None, node.mark,
             ))  # fmt: skip
         inputs = tuple((v.index, v.aval) for v in self.inputs)
         outputs = tuple(ZERO if v is ZERO else v.index for v in self.outputs)
@@ -332,7 +387,7 @@ class LinearProgram:
         values = iter(residuals)
         variables: dict[int, LinearVar] = {i: LinearVar(i, None, (), {}, aval) for i, aval in inputs}
         built = []
-        for primitive, operands, params, results, many in nodes:
+        for primitive, operands, params, results, many, mark in nodes:
             args = tuple(variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands)
             if many:
                 outs = [LinearVar(i, None, (), {}, aval) for i, aval in results]
@@ -340,6 +395,7 @@ class LinearProgram:
             else:
                 outs = [LinearVar(results[0][0], primitive, args, dict(params), results[0][1])]
                 built.append(outs[0])
+            built[-1].mark = mark
             variables.update((v.index, v) for v in outs)
         ends = [ZERO if i is ZERO else variables[i] for i in outputs]
         return LinearProgram(built, [variables[i] for i, _ in inputs], ends, count)

@@ -9,13 +9,12 @@ from typing import Any
 from pullback.core import source
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.config import config
-from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import LinearTracer
 from pullback.core.masking import MaskTrace, has_nan
 from pullback.core.trace import EVAL, Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
-from pullback.transforms.interpreters.marks import RuleTrace
+from pullback.transforms.interpreters.marks import marking
 
 
 class Direction(enum.IntEnum):
@@ -96,9 +95,10 @@ class JVPTrace(Trace):
     Attributes:
       rules: the trace that is current while a rule runs: the parent, or in linearisation the tape above it.
       directional: what is known of the tangents.
+      marks: whether rules run in the scope of the operation that they are of.
     """
 
-    __slots__ = ("directional", "rules")
+    __slots__ = ("directional", "marks", "rules")
     transformation = "forward differentiation (jvp)"
 
     rules: Trace
@@ -108,6 +108,7 @@ class JVPTrace(Trace):
         Trace.__init__(self, parent, function)
         self.rules = parent
         self.directional = Direction.LINEAR
+        self.marks = not parent.quick
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         # One and two operands, which most operations have, are written out.
@@ -132,12 +133,15 @@ class JVPTrace(Trace):
                 return self.parent.process(primitive, args, params)
             primals = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
             tangents = tuple([x.tangent if mine else ZERO for x, mine in zip(args, own, strict=True)])
+        rules = self.rules
+        if self.marks:
+            rules = marking(rules, primitive, primals, params)
         previous = state.trace
         try:
             rule = primitive.tangent_rule
             if rule is not None:
                 out = self.parent.process(primitive, primals, params)
-                state.trace = self.rules
+                state.trace = rules
                 tangent = rule(out, primals, tangents)
             else:
                 rule = primitive.jvp_rule
@@ -145,7 +149,7 @@ class JVPTrace(Trace):
                     rule = primitive.directional_rule
                 if rule is None:
                     raise missing_rule(primitive, "jvp", "differentiation")
-                state.trace = self.rules
+                state.trace = rules
                 out, tangent = rule(primals, tangents, **params)
         finally:
             state.trace = previous
@@ -161,25 +165,6 @@ class JVPTrace(Trace):
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """A result as a tracer, or as it is if its tangent is zero."""
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
-
-
-class MarkingJVPTrace(JVPTrace):
-    """Has the operations of derivative rules carry the scope that they belong to, and the pass of differentiation."""
-
-    __slots__ = ()
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if state.scope is None and not state.bottom.looks:
-            return JVPTrace.process(self, primitive, args, params)
-        primals = None
-        if not any(map(holds_programs, params.values())):
-            primals = [x.primal if type(x) is JVPTracer and x._trace is self else x for x in args]
-        rules = self.rules
-        self.rules = RuleTrace(rules, primitive, primals)
-        try:
-            return JVPTrace.process(self, primitive, args, params)
-        finally:
-            self.rules = rules
 
 
 class MaskingJVPTrace(JVPTrace):
@@ -236,26 +221,11 @@ def _is_undefined(x: Any) -> bool:
     return type(tangent) is not ArrayImpl or has_nan(tangent._value)
 
 
-class MaskingMarkingJVPTrace(MaskingJVPTrace, MarkingJVPTrace):
-    """Does both."""
-
-    __slots__ = ()
-
-
 def located(out: Any, made_at: source.Location | None) -> Any:
     """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
     if isinstance(out, Tracer) and out.made_at is None:
         out.made_at = made_at
     return out
-
-
-_KINDS: dict[tuple[bool, bool], type[JVPTrace]] = {
-    (False, True): JVPTrace,
-    (False, False): MarkingJVPTrace,
-    (True, True): MaskingJVPTrace,
-    (True, False): MaskingMarkingJVPTrace,
-}
-"""The traces of forward mode: whether zeros are masked, and whether the trace below is quick."""
 
 
 def jvp_flat(
@@ -275,7 +245,7 @@ def jvp_flat(
       directional: what is known of the tangents.
     """
     parent = state.trace
-    trace = _KINDS[config.masked_zeros, parent.quick](parent, function)
+    trace = (MaskingJVPTrace if config.masked_zeros else JVPTrace)(parent, function)
     if directional and not any(type(t) is LinearTracer for t in tangents):
         trace.directional = directional
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]

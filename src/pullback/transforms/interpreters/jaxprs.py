@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from pullback.core.linear import LinearTrace
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -20,7 +21,6 @@ from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.dce import flags
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import Direction, jvp_flat
-from pullback.transforms.interpreters.marks import MarkingLinearTrace
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.interpreters.taylor import taylor_flat
@@ -272,7 +272,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
             given, rest = iter(inputs), iter(fixed)
             return eval_jaxpr(closed.jaxpr, closed.consts, *[next(given) if n else next(rest) for n in linear])
 
-        back = transpose_flat(MarkingLinearTrace(state.trace, closed), merged, linear_avals, cts, add)
+        back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, add)
         return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]
 
     return stage_flat(closed, run, fixed_avals + ct_avals)

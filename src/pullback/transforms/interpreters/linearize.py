@@ -16,7 +16,7 @@ from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO
-from pullback.transforms.interpreters.forward import Direction, JVPTrace, JVPTracer, MarkingJVPTrace, located
+from pullback.transforms.interpreters.forward import Direction, JVPTrace, JVPTracer, located
 
 
 class Tape(LinearTrace):
@@ -55,6 +55,7 @@ class LinearizeTrace(JVPTrace):
         Trace.__init__(self, parent, function)
         self.rules = Tape(parent, function)
         self.directional = Direction.LINEAR
+        self.marks = not parent.quick
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         if type(tangent) is LinearTracer:
@@ -66,12 +67,6 @@ class LinearizeTrace(JVPTrace):
                 "tangents that the rule was given, and is not zero: a tangent must be linear in them"
             )
         return located(out, made_at)
-
-
-class MarkingLinearizeTrace(MarkingJVPTrace, LinearizeTrace):
-    """Linearisation that keeps marks, in derivative rules and on the tape."""
-
-    __slots__ = ()
 
 
 def linearize_flat(
@@ -90,7 +85,7 @@ def linearize_flat(
       The list of results, and the program; its outputs are ``ZERO`` where a result does not depend on the inputs.
     """
     parent = state.trace
-    trace = LinearizeTrace(parent, function) if parent.quick else MarkingLinearizeTrace(parent, function)
+    trace = LinearizeTrace(parent, function)
     tape = trace.rules
     inputs: list[LinearVar] = []
     args: list[Any] = []

@@ -16,7 +16,6 @@ from pullback.core.zeros import zeros_of
 from pullback.primitives.elementwise import add_any
 from pullback.transforms.functions.arguments import name_of, out_leaf
 from pullback.transforms.interpreters.division import divide
-from pullback.transforms.interpreters.marks import mark
 
 
 def linear_program(
@@ -139,6 +138,4 @@ class CheckedLinearTrace(LinearTrace):
             for tracer in out if primitive.multiple_results else [out]:
                 if type(tracer) is LinearTracer:
                     tracer.made_at = made_at
-            if state.bottom.looks or state.scope is not None:
-                mark(self.nodes[-1])
         return out
