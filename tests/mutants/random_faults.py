@@ -8,6 +8,7 @@ same source. What a message says, and what a type checker alone reads, is left a
 from __future__ import annotations
 
 import ast
+import functools
 import random
 import re
 from collections.abc import Iterator
@@ -185,13 +186,20 @@ def noticing(fault: Fault) -> list[str]:
     return [*near, *(t for t in TESTS[room_of(fault.file)] if (ROOT / t).exists() and t not in near)]
 
 
+@functools.cache
+def _by_room() -> dict[str, list[Fault]]:
+    """All faults, by room: that takes some seconds."""
+    found: dict[str, list[Fault]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        file = str(path.relative_to(SOURCE))
+        found.setdefault(room_of(file), []).extend(faults(file, path.read_text()))
+    return found
+
+
 def drawn(count: int, seed: int) -> list[Fault]:
     """Random faults: a room, then a file of it by its length, then a change of the file; each file at most twice."""
     rng = random.Random(seed)
-    by_room: dict[str, list[Fault]] = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        file = str(path.relative_to(SOURCE))
-        by_room.setdefault(room_of(file), []).extend(faults(file, path.read_text()))
+    by_room = _by_room()
     rooms = sorted(room for room, found in by_room.items() if found and room)
     chosen: list[Fault] = []
     while len(chosen) < count:
