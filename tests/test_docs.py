@@ -27,11 +27,6 @@ MODULES = (
 )  # fmt: skip
 MANY = 3
 """From how many parameters on a section of its own describes them."""
-EXCEPTIONS = {
-    "pullback.interpreters.ad.infer": "imported there for its own use",
-    "pullback.nn.initializers.axis_index": "imported there for its own use",
-}
-"""Functions without such a section, each with the reason."""
 
 
 def public_functions() -> Iterator[tuple[str, Any]]:
@@ -79,12 +74,8 @@ def test_there_are_many_functions() -> None:
     assert len(FUNCTIONS) > 200
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in EXCEPTIONS])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_parameter_is_described(name: str) -> None:
     function = FUNCTIONS[name]
     missing = [p for p in parameters(function) if p not in described(inspect.getdoc(function) or "")]
     assert not missing, f"{name}{inspect.signature(function)}: Args: says nothing of {', '.join(missing)}"
-
-
-def test_the_exceptions_are_some() -> None:
-    assert set(EXCEPTIONS) <= set(FUNCTIONS)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import logging
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -355,17 +353,3 @@ def test_a_star_brings_the_names_that_are_imported_late_too() -> None:
     exec("from pullback import *", names)
     assert {"grad", "lax", "tree", "random", "nn", "custom_vjp", "checkpoint"} <= names.keys()
     assert set(names) - {"__builtins__"} == {name for name in dir(pullback) if not name.startswith("_")}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", ".lax", ".random", ".scipy.special", ".scipy.linalg", ".scipy.signal", ".image", ".ops", ".export"],
-)
-def test_completion_offers_what_is_public(name: str) -> None:
-    """And not the modules that a package is written in."""
-    module = importlib.import_module(f"pullback{name}")
-    public = {"": set(pullback._MODULES) | {"core", "numpy"}, ".lax": {"linalg"}}.get(name, set())
-    modules = {n for n in dir(module) if n[:1] != "_" and isinstance(getattr(module, n), ModuleType)}
-    assert modules <= public
-    assert not {"np", "Any", "annotations", "lru_cache"} & set(dir(module))
-    assert set(getattr(module, "__all__", ())) <= set(dir(module))

@@ -69,7 +69,7 @@ from pullback.core.config import transfer_guard_device_to_device as transfer_gua
 from pullback.core.config import transfer_guard_device_to_host as transfer_guard_device_to_host
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
-from pullback.core.naming import offered as _offered
+from pullback.core.faces import face as _face
 from pullback.core.source import hide_when_uncaught as _hide_when_uncaught
 from pullback.primitives import compositions as _compositions  # which has lowering rules
 from pullback.spmd.pmap import pmap as pmap
@@ -162,59 +162,6 @@ if TYPE_CHECKING:
     from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
     from pullback.transforms.jit.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
 
-_MODULES = frozenset(
-    (
-        *(
-            "ad",
-            "ad_checkpoint",
-            "api_util",
-            "core",
-            "custom_batching",
-            "custom_derivatives",
-            "debug",
-            "derivatives",
-            "distributed",
-            "dlpack",
-        ),
-        *("dtypes", "errors", "example_libraries", "experimental", "export", "extend", "ffi", "flatten_util", "image"),
-        *("interpreters", "lax", "monitoring", "nn", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages"),
-        *("test_util", "tree", "tree_util", "typing"),
-    )
-)  # imported when they are first used, for a short start
-
-
-_NAMES = {
-    "checkpoint": ("transforms.checkpoint.checkpoint", "checkpoint"),
-    "checkpoint_policies": ("transforms.checkpoint.checkpoint_policies", "checkpoint_policies"),
-    "closure_convert": ("transforms.custom.closure", "closure_convert"),
-    "ensure_compile_time_eval": ("transforms.debugging.compile_time", "ensure_compile_time_eval"),
-    "custom_gradient": ("transforms.custom.closure", "custom_gradient"),
-    "custom_jvp": ("transforms.custom.custom_rules", "custom_jvp"),
-    "custom_vjp": ("transforms.custom.custom_rules", "custom_vjp"),
-    "fwd_and_bwd": ("transforms.jit.fwd_and_bwd", "fwd_and_bwd"),
-    "live_arrays": ("environment", "live_arrays"),
-    "print_environment_info": ("environment", "print_environment_info"),
-    "remat": ("transforms.checkpoint.checkpoint", "checkpoint"),
-    "smap": ("spmd.smap", "smap"),
-    "visualize": ("drawing", "visualize"),
-}  # and so are these
-
-
-if not TYPE_CHECKING:  # for whom a name that is not there is an error
-
-    def __getattr__(name: str) -> Any:
-        if name in _MODULES:
-            return importlib.import_module(f"pullback.{name}")
-        if name == "__all__":  # what ``import *`` brings: also what is imported late
-            return [n for n in __dir__() if not n.startswith("_")]
-        if name not in _NAMES:
-            known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
-            hint = f"; it is pullback.tree.{name[5:]}" if known else ""
-            raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
-        module, attribute = _NAMES[name]
-        value = globals()[name] = getattr(importlib.import_module(f"pullback.{module}"), attribute)
-        return value
-
 
 def _check_custom_rules(everywhere: bool) -> None:
     if config.check_custom_rules:
@@ -236,10 +183,36 @@ def _check_tracer_leaks(everywhere: bool) -> None:
 _observe("check_tracer_leaks", _check_tracer_leaks)
 
 
-def __dir__() -> list[str]:
-    return sorted({*_offered(globals(), *_MODULES, "core", "numpy"), *_MODULES, *_NAMES})
+_MODULES = (
+    "ad ad_checkpoint api_util custom_batching custom_derivatives debug derivatives distributed dlpack dtypes errors "
+    "example_libraries experimental export extend ffi flatten_util image interpreters lax monitoring nn numpy ops "
+    "profiler random ref scipy sharding stages test_util tree tree_util typing"
+)
+"""The public modules, which but for ``numpy`` are imported when they are first used, for a short start."""
 
 
+def _not_there(name: str) -> Any:
+    known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
+    hint = f"; it is pullback.tree.{name[5:]}" if known else ""
+    raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
+
+
+_face(
+    globals(),
+    {
+        ".drawing": "visualize",
+        ".environment": "live_arrays print_environment_info",
+        ".spmd.smap": "smap",
+        ".transforms.checkpoint.checkpoint": "checkpoint remat=checkpoint",
+        ".transforms.checkpoint.checkpoint_policies": "checkpoint_policies",
+        ".transforms.custom.closure": "closure_convert custom_gradient",
+        ".transforms.custom.custom_rules": "custom_jvp custom_vjp",
+        ".transforms.debugging.compile_time": "ensure_compile_time_eval",
+        ".transforms.jit.fwd_and_bwd": "fwd_and_bwd",
+    },
+    modules=_MODULES,
+    otherwise=_not_there,
+)
 _hide_when_uncaught()
 
 

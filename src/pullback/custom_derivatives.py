@@ -3,6 +3,7 @@
 from typing import Any
 
 from pullback.core import tree
+from pullback.core.faces import face
 from pullback.gradient_helpers import (
     clip_gradient,
     clip_gradient_norm,
@@ -40,6 +41,7 @@ __all__ = [
     "straight_through",
     "zero_from_primal",
 ]
+face(globals())
 
 
 def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:

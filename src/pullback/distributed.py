@@ -6,5 +6,7 @@
 from pullback.backends.distributed import initialize as initialize
 from pullback.backends.distributed import is_initialized as is_initialized
 from pullback.backends.distributed import shutdown as shutdown
+from pullback.core.faces import face
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
+face(globals())

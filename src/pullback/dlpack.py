@@ -9,9 +9,11 @@ from pullback.backends.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, SupportsDLPack
 from pullback.core.array import Array
+from pullback.core.faces import face
 from pullback.numpy.creation import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
+face(globals())
 
 
 def from_dlpack(external_array: SupportsDLPack, device: DeviceLike = None, copy: bool | None = None) -> Array:

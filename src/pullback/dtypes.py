@@ -17,6 +17,7 @@ from pullback.core.dtypes import (
     scalar_type_of,
 )
 from pullback.core.errors import DtypeError, TypePromotionError
+from pullback.core.faces import face
 
 if TYPE_CHECKING:
     from ml_dtypes import bfloat16
@@ -35,6 +36,7 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+face(globals(), {"ml_dtypes": "bfloat16"})
 
 
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
@@ -63,13 +65,3 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     if issubdtype(canonical, extended) and not allow_extended_dtype:
         raise DtypeError(f"{canonical} is no dtype of numbers; pass allow_extended_dtype=True if it may be one of keys")
     return canonical
-
-
-def __getattr__(name: str) -> Any:
-    if name == "bfloat16":
-        return dtypes.bfloat16
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -22,11 +22,13 @@ from pullback.control.foreign_calls import (
     register_ffi_type_id,
 )
 from pullback.core.errors import ForeignCallError
+from pullback.core.faces import face
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
     "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]  # fmt: skip
+face(globals())
 
 
 def build_ffi_lowering_function(

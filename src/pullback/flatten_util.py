@@ -6,9 +6,11 @@ from typing import Any
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
+from pullback.core.faces import face
 from pullback.core.naming import named
 
 __all__ = ["ravel_pytree"]
+face(globals())
 
 
 @named

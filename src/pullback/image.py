@@ -15,13 +15,11 @@ from pullback.core import dtypes
 from pullback.core.annotations import PrecisionLike, ShapeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.faces import face
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, quote, sequence, shape_tuple, strong
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())
 
 
 class ResizeMethod(enum.Enum):

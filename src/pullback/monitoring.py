@@ -3,6 +3,7 @@
 See :mod:`pullback.core.monitoring` for what Pullback records.
 """
 
+from pullback.core.faces import face
 from pullback.core.monitoring import (
     clear_event_listeners,
     record_event,
@@ -25,3 +26,4 @@ __all__ = [
     "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
     "unregister_event_time_span_listener", "unregister_scalar_listener",
 ]  # fmt: skip
+face(globals())

@@ -16,6 +16,7 @@ from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError, StaticArgumentError, UnsupportedArgumentError
+from pullback.core.faces import face
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import known_int, operand, quote
 from pullback.primitives import elementwise as ops
@@ -23,10 +24,7 @@ from pullback.primitives import reductions, scatter, shapes, slicing
 from pullback.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())
 
 
 def segment_sum(

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pullback.backends import client
 from pullback.backends.profiling import (
     StepTraceAnnotation,
     TraceAnnotation,
@@ -10,6 +11,7 @@ from pullback.backends.profiling import (
     stop_trace,
     trace,
 )
+from pullback.core.faces import face
 
 if TYPE_CHECKING:
     ProfileOptions: Any
@@ -24,14 +26,4 @@ __all__ = [
     "trace",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "ProfileOptions":
-        from pullback.backends.client import profiler
-
-        return profiler().ProfileOptions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals(), made={"ProfileOptions": lambda: client.profiler().ProfileOptions})

@@ -1,5 +1,6 @@
 """Mutable references to arrays, under the names of ``jax.ref``."""
 
+from pullback.core.faces import face
 from pullback.core.refs import AbstractRef as AbstractRef
 from pullback.transforms.interpreters.refs import Ref as Ref
 from pullback.transforms.interpreters.refs import addupdate as addupdate
@@ -14,3 +15,4 @@ from pullback.transforms.interpreters.refs import swap as swap
 __all__ = [
     "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap",
 ]  # fmt: skip
+face(globals())

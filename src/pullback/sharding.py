@@ -23,6 +23,7 @@ from pullback.backends.shardings import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )
+from pullback.core.faces import face
 from pullback.spmd.axis_modes import auto_axes, explicit_axes
 from pullback.transforms.programs.placement import with_sharding_constraint as reshard
 
@@ -31,3 +32,4 @@ __all__ = [
     "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard",
     "set_mesh", "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip
+face(globals())

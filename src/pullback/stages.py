@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.transforms.jit.jit import JitFunction as Wrapped
 from pullback.transforms.jit.stages import Compiled as Compiled
 from pullback.transforms.jit.stages import Lowered as Lowered
@@ -11,3 +12,4 @@ CompilerOptions = dict[str, Any]
 """Options of the compiler by name, for annotations."""
 
 __all__ = ["Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+face(globals())

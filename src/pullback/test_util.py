@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array
 from pullback.core.errors import ArgumentError
+from pullback.core.faces import face
 from pullback.core.source import describe_function
 from pullback.testing.differences import (
     Point,
@@ -31,6 +32,7 @@ from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.jvp import jvp
 
 __all__ = ["check_grads", "check_jvp", "check_rule", "check_vjp"]
+face(globals())
 
 COMPONENTS = 1024
 """Up to so many components are differenced one by one; beyond that, along random directions."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.core.tree import (
     all,
     broadcast,
@@ -34,6 +35,7 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+face(globals())
 
 
 def static(**options: Any) -> Any:

@@ -1,8 +1,9 @@
 """Trees, under the names of ``jax.tree_util``."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pullback.core import tree
+from pullback.core.faces import face
 from pullback.core.tree import (
     DictKey,
     FlattenedIndexKey,
@@ -45,12 +46,6 @@ tree_transpose = tree.transpose
 tree_unflatten = tree.unflatten
 
 
-def __getattr__(name: str) -> Any:
-    if name == "PyTreeDef":
-        return tree.PyTreeDef
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -89,6 +84,4 @@ __all__ = [
     "treedef_tuple",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals(), {"pullback.core.tree": "PyTreeDef"})

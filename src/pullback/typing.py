@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.array import Array as Array
 from pullback.core.array import ArrayLike as ArrayLike
+from pullback.core.faces import face
 
 
 class SupportsDType(Protocol):
@@ -22,3 +23,4 @@ class SupportsDType(Protocol):
 DTypeLike = str | type[Any] | np.dtype[Any] | SupportsDType
 
 __all__ = ["Array", "ArrayLike", "DTypeLike"]
+face(globals())

@@ -27,7 +27,7 @@ VERSION = "0.10.2"
 """The version of JAX whose API is served."""
 
 _OURS, _EXTRAS = "pullback", "pullback.compat.extras"
-_PUBLIC = {"numpy", *pullback._MODULES}
+_PUBLIC = {"core", *pullback._MODULES.split()}
 _missing: dict[str, str] = {}
 
 

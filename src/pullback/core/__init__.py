@@ -1,8 +1,9 @@
 """Floor 1, the language: types, trees, primitives, traces, jaxprs. It knows no operation."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pullback.core.array import typeof as get_aval
+from pullback.core.faces import face
 from pullback.core.jaxpr import Atom as Atom
 from pullback.core.jaxpr import ClosedJaxpr as ClosedJaxpr
 from pullback.core.jaxpr import DropVar as DropVar
@@ -26,14 +27,4 @@ __all__ = [
     "Trace", "Tracer", "Var", "check_jaxpr", "eval_jaxpr", "get_aval", "jaxpr_as_fun",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name == "Primitive":  # users' own, which few programs need: for a short start
-        from pullback.core.rules import Primitive
-
-        return Primitive
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+face(globals(), {".rules": "Primitive"})  # users' own, which few programs need: for a short start

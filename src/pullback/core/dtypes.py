@@ -28,6 +28,7 @@ from pullback.core.errors import (
     OperandError,
     TypePromotionError,
 )
+from pullback.core.faces import face
 from pullback.core.naming import quoted
 
 DType = np.dtype[Any]
@@ -106,12 +107,6 @@ _SMALL_FLOATS = (
 )  # fmt: skip
 _EXTENDED = frozenset(("bfloat16", *_SMALL_INTEGERS, *_SMALL_FLOATS))
 _BUILTIN_CODES = "?bhilqBHILQefdFD"
-
-
-def __getattr__(name: str) -> Any:
-    if name in _EXTENDED:
-        return getattr(ml_dtypes, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # Kinds
@@ -301,7 +296,7 @@ def _parse(dtype: Any) -> DType:
     if is_dtype(dtype):
         return dtype
     if isinstance(dtype, str) and dtype in _EXTENDED:
-        dtype = __getattr__(dtype)
+        dtype = getattr(ml_dtypes, dtype)
     if isinstance(dtype, type) and dtype in _ABSTRACT:
         if dtype is prng_key:
             return key_dtype
@@ -923,3 +918,6 @@ def scalar_type_of(x: DTypeLike) -> type:
         if letter == kind:
             return scalar
     raise OperandError(f"{quoted(x)} is not an array of numbers")
+
+
+face(globals(), {"ml_dtypes": _EXTENDED})

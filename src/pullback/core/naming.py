@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pullback.core.errors import DtypeError, OperandError, ShapeError
@@ -32,20 +31,3 @@ def named(function: F) -> F:
             raise type(error)(f"{name}: {error}") from None
 
     return call  # type: ignore[return-value]
-
-
-def offered(namespace: Mapping[str, Any], *modules: str) -> list[str]:
-    """The names that completion offers of a package: without the modules that it is written in, but for some.
-
-    Args:
-      namespace: the names of the package.
-      modules: those of its modules that are a part of its interface.
-
-    >>> offered({"add": 1, "elementwise": functools, "linalg": functools, "annotations": 2}, "linalg")
-    ['add', 'linalg']
-    """
-    return sorted(
-        name
-        for name, value in namespace.items()
-        if name in modules or not (isinstance(value, ModuleType) or name in ("TYPE_CHECKING", "Any", "annotations"))
-    )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pullback.core import tree_nodes as nodes
 from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError
+from pullback.core.faces import face
 from pullback.core.tree_nodes import NAMESPACE, keyed_children, native_flatten, optree
 from pullback.core.tree_nodes import DictKey as DictKey
 from pullback.core.tree_nodes import FlattenedIndexKey as FlattenedIndexKey
@@ -43,12 +44,6 @@ if TYPE_CHECKING:
 
 IsLeaf = Callable[[Any], bool] | None
 _MISSING: Any = object()
-
-
-def __getattr__(name: str) -> Any:
-    if name == "PyTreeDef":
-        return optree().PyTreeSpec
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # Flattening and unflattening
@@ -611,3 +606,5 @@ register_pytree_node(
         partial.func,
     ),
 )
+
+face(globals(), made={"PyTreeDef": lambda: optree().PyTreeSpec})

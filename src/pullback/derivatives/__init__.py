@@ -1,9 +1,8 @@
 """Derivatives beyond gradients and Jacobians: sparse, of any order, estimated, pre-accumulated, and of data types."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from pullback.core.faces import face as _face
 
 if TYPE_CHECKING:
     from pullback.derivatives.data_types import check_data_type as check_data_type
@@ -47,37 +46,22 @@ if TYPE_CHECKING:
     from pullback.derivatives.sparse.jacobian import sparse_jacobian as sparse_jacobian
     from pullback.derivatives.sparse.pattern import Pattern as Pattern
 
-_NAMES = {
-    "data_types": (
-        *("check_data_type", "difference", "in_coordinates", "local_rule", "move", "register_data_type"),
-        "zero_tangent",
-    ),
-    "estimates": ("Estimate", "hessian_diag", "hessian_trace", "stochastic_diag", "stochastic_trace"),
-    "jets": ("jet", "taylor"),
-    "krylov": ("Spectrum", "Tridiagonal", "lanczos", "spectrum"),
-    "laplacians": ("ForwardLaplacian", "forward_laplacian", "laplacian"),
-    "mixed": ("derivative_tensor",),
-    "modes": ("jvp_from_vjp", "vjp_from_jvp"),
-    "preaccumulation": ("preaccumulate",),
-    "products": ("CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "hessian_operator", "hvp"),
-    "sparse.colouring": ("Colouring", "colour_hessian", "colour_jacobian"),
-    "sparse.dependence": ("sparsity",),
-    "sparse.hessian": ("hessian_pattern", "sparse_hessian"),
-    "sparse.jacobian": ("jacobian_pattern", "sparse_jacobian"),
-    "sparse.pattern": ("Pattern",),
-}
-"""The public names of each module, which is imported when one of them is first used."""
-_MODULES = {name: module for module, names in _NAMES.items() for name in names}
-
-__all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'pullback.derivatives' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"pullback.derivatives.{_MODULES[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+_face(
+    globals(),
+    {
+        ".data_types": "check_data_type difference in_coordinates local_rule move register_data_type zero_tangent",
+        ".estimates": "Estimate hessian_diag hessian_trace stochastic_diag stochastic_trace",
+        ".jets": "jet taylor",
+        ".krylov": "Spectrum Tridiagonal lanczos spectrum",
+        ".laplacians": "ForwardLaplacian forward_laplacian laplacian",
+        ".mixed": "derivative_tensor",
+        ".modes": "jvp_from_vjp vjp_from_jvp",
+        ".preaccumulation": "preaccumulate",
+        ".products": "CurvatureOperator empirical_fisher fisher gauss_newton hessian_operator hvp",
+        ".sparse.colouring": "Colouring colour_hessian colour_jacobian",
+        ".sparse.dependence": "sparsity",
+        ".sparse.hessian": "hessian_pattern sparse_hessian",
+        ".sparse.jacobian": "jacobian_pattern sparse_jacobian",
+        ".sparse.pattern": "Pattern",
+    },
+)

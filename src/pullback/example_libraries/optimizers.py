@@ -26,6 +26,7 @@ from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
+from pullback.core.faces import face
 
 Schedule = Callable[[ArrayLike], ArrayLike]
 """The size of a step from its number."""
@@ -39,6 +40,7 @@ __all__ = [
     "pack_optimizer_state", "piecewise_constant", "polynomial_decay", "rmsprop", "rmsprop_momentum", "sgd", "sm3",
     "unpack_optimizer_state",
 ]  # fmt: skip
+face(globals())
 
 
 class OptimizerState(NamedTuple):

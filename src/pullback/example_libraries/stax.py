@@ -18,6 +18,7 @@ import pullback.numpy as pnp
 from pullback import lax, nn, random
 from pullback.core.annotations import PyTree
 from pullback.core.errors import ArgumentError
+from pullback.core.faces import face
 from pullback.core.types import ShapedArray
 from pullback.nn.initializers import Initializer, glorot_normal, normal, ones, zeros
 from pullback.transforms.derivatives.tracing import eval_shape
@@ -34,6 +35,7 @@ __all__ = [
     "LogSoftmax", "MaxPool", "Relu", "Selu", "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise",
     "glorot", "glorot_normal", "normal", "ones", "parallel", "randn", "serial", "shape_dependent", "zeros",
 ]  # fmt: skip
+face(globals())
 
 
 def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializer = normal()) -> Layer:  # noqa: B008

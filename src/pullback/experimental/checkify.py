@@ -15,6 +15,7 @@ out-of-bounds indexing for array of shape (3,): index 5 is out of bounds for axi
 from pullback.core.errors import CheckError as JaxException
 from pullback.core.errors import CheckError as JaxRuntimeError
 from pullback.core.errors import DivisionCheckError, FailedCheckError, IndexCheckError, NanCheckError
+from pullback.core.faces import face
 from pullback.transforms.checks.check import (
     Error,
     ErrorCategory,
@@ -54,3 +55,4 @@ __all__ = [
     "nan_checks",
     "user_checks",
 ]
+face(globals())

@@ -34,6 +34,8 @@ pullback.core.errors.KeyReuseError: random.normal takes a key that was used befo
 """
 
 from pullback.core.errors import KeyReuseError
+from pullback.core.faces import face
 from pullback.random.key_reuse import key_reuse
 
 __all__ = ["KeyReuseError", "key_reuse"]
+face(globals())

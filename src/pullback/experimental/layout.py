@@ -8,10 +8,12 @@ from pullback.backends.layouts import Format, Layout, check_layout
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.errors import LayoutError
+from pullback.core.faces import face
 
 T = TypeVar("T")
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
+face(globals())
 
 
 def with_layout_constraint(x: T, layouts: PyTree) -> T:

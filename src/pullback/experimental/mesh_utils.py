@@ -11,9 +11,11 @@ import numpy as np
 from pullback.backends.devices import Device, devices
 from pullback.backends.meshes import too_few_devices
 from pullback.core.errors import MeshError
+from pullback.core.faces import face
 from pullback.core.naming import quoted
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
+face(globals())
 
 
 def create_device_mesh(

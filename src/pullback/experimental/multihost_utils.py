@@ -18,6 +18,7 @@ from pullback.backends.shardings import NamedSharding, PartitionSpec
 from pullback.core import dtypes, tree
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ProcessMismatchError
+from pullback.core.faces import face
 from pullback.transforms.jit.jit import jit
 from pullback.transforms.programs.sharded_arrays import (
     make_array_from_process_local_data,
@@ -34,6 +35,7 @@ __all__ = [
     "reached_preemption_sync_point",
     "sync_global_devices",
 ]
+face(globals())
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:

@@ -24,6 +24,7 @@ from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ControlFlowError, DtypeError, OperandError
+from pullback.core.faces import face
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from pullback.core.lists import select, split_list
 from pullback.core.types import ShapedArray
@@ -47,6 +48,7 @@ from pullback.transforms.interpreters.stage import stage_flat
 T = TypeVar("T")
 
 __all__ = ["odeint"]
+face(globals())
 
 
 @overload

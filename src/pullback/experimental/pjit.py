@@ -7,12 +7,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from pullback.backends.shardings import DeviceLike
 from pullback.core.annotations import PyTree
+from pullback.core.faces import face
 from pullback.transforms.jit.jit import JitFunction, jit
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 __all__ = ["pjit"]
+face(globals())
 
 
 def pjit(

@@ -17,12 +17,14 @@ from pullback.control.scan import scan
 from pullback.core.annotations import PrecisionLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, UnsupportedArgumentError
+from pullback.core.faces import face
 from pullback.nn.activations import sigmoid
 from pullback.random.continuous import uniform
 
 __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",
 ]  # fmt: skip
+face(globals())
 
 Weights = tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, Array]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.spmd.shard_map import shard_map as _shard_map
 
 
@@ -41,3 +42,7 @@ def shard_map(
     """
     manual = [name for name in mesh.axis_names if name not in auto]
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=manual, check_vma=check_rep)
+
+
+__all__ = ["shard_map"]
+face(globals())

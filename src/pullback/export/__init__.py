@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from pullback.core.dims import SymbolicScope as SymbolicScope
+from pullback.core.faces import face
 from pullback.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
 from pullback.export.exported import Exported as Exported
 from pullback.export.exported import default_export_platform as default_export_platform
@@ -44,7 +45,4 @@ __all__ = [
     "symbolic_args_specs",
     "symbolic_shape",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

@@ -40,6 +40,7 @@ from typing import Any
 
 from pullback.backends.hlo import Builder as Builder
 from pullback.backends.hlo import Value as Value
+from pullback.core.faces import face
 from pullback.core.linear import LinearVar as LinearVar
 from pullback.core.linear import is_linear as is_linear
 from pullback.core.rules import Primitive as Primitive
@@ -81,3 +82,4 @@ __all__ = [
     "core",
     "instantiate", "is_linear", "linear_util", "to_front", "vjp_rule",
 ]  # fmt: skip
+face(globals(), modules="core linear_util source_info_util")

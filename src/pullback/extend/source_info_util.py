@@ -1,6 +1,7 @@
 """Where operations are written, under names of ``jax.extend.source_info_util``: Flax leaves its own files out."""
 
 from pullback.core import source as _source
+from pullback.core.faces import face
 from pullback.core.jaxpr import SourceInfo as SourceInfo
 from pullback.core.trace import state as _state
 
@@ -39,3 +40,4 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
 
 
 __all__ = ["SourceInfo", "current", "register_exclusion", "summarize"]
+face(globals())

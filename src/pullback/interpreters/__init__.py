@@ -13,8 +13,11 @@ Code that was written against ``jax.interpreters`` runs when only its imports ch
 12.0
 """
 
+from pullback.core.faces import face as _face
 from pullback.interpreters import ad as ad
 from pullback.interpreters import batching as batching
 from pullback.interpreters import mlir as mlir
 from pullback.interpreters import partial_eval as partial_eval
 from pullback.interpreters import xla as xla
+
+_face(globals(), modules="ad batching mlir partial_eval xla")

@@ -20,6 +20,7 @@ from typing import Any
 from pullback.core import dtypes, rules, trace, tree
 from pullback.core.array import Array, typeof
 from pullback.core.errors import CustomRuleError
+from pullback.core.faces import face
 from pullback.core.jaxpr import infer
 from pullback.core.linear import LinearVar, operand_avals
 from pullback.core.trace import Primitive, Rule
@@ -379,3 +380,11 @@ def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Ca
     defjvp(primitive, by_x, by_y)
     primitive_transposes[primitive] = transpose
     primitive.linear_in = "each"
+
+
+__all__ = [
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp",
+    "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros", "is_undefined_primal",
+    "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+]  # fmt: skip
+face(globals())

@@ -19,6 +19,7 @@ from typing import Any
 
 from pullback.core import rules
 from pullback.core.array import shape_of
+from pullback.core.faces import face
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import MappedAxis
 from pullback.interpreters.table import Table
@@ -176,3 +177,10 @@ def defbroadcasting(primitive: Primitive) -> None:
         return out, [0] * len(out) if primitive.multiple_results else 0
 
     primitive_batchers[primitive] = batch
+
+
+__all__ = [
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defvectorized",
+    "fancy_primitive_batchers", "moveaxis", "not_mapped", "primitive_batchers",
+]  # fmt: skip
+face(globals())

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,17 +27,14 @@ from pullback.backends.hlo import _nested, element_type, tensor_type
 from pullback.backends.host_calls import TARGET
 from pullback.core import dtypes, rules
 from pullback.core.errors import ArgumentError, CallbackError, CustomRuleError, MissingRuleError
+from pullback.core.faces import face
 from pullback.core.source import describe_function
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import ShapedArray
 
-_BINDINGS = {"ir": "ir", "hlo": "dialects.stablehlo"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _BINDINGS:
-        return client.mlir(_BINDINGS[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    hlo: Any
+    ir: Any
 
 
 class LoweredFunction:
@@ -179,7 +176,7 @@ def ir_constant(value: Any) -> Any:
     (x,) = rules.settled([value])
     text = _nested(np.asarray(x)) if x.size else ""
     attribute = client.mlir("ir").Attribute.parse(f"dense<{text}> : {tensor_type(x.shape, x.dtype)}")
-    return client.mlir(_BINDINGS["hlo"]).ConstantOp(attribute).result
+    return client.mlir("dialects.stablehlo").ConstantOp(attribute).result
 
 
 def custom_call(
@@ -300,7 +297,7 @@ def emit_python_callback(
     ir, calls = client.mlir("ir"), ctx.module_context.callbacks
     index = ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), len(calls))
     calls.append(_host_function(callback, [a.dtype for a in operand_avals], result_avals))
-    out = client.mlir(_BINDINGS["hlo"]).CustomCallOp(
+    out = client.mlir("dialects.stablehlo").CustomCallOp(
         [aval_to_ir_type(a) for a in result_avals],
         list(operands),
         call_target_name=TARGET,
@@ -311,5 +308,8 @@ def emit_python_callback(
     return list(out.results), token, None
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_BINDINGS})
+__all__ = [
+    "LoweredFunction", "LoweringRuleContext", "aval_to_ir_type", "custom_call", "dense_int_array", "dtype_to_ir_type",
+    "emit_python_callback", "hlo", "ir", "ir_constant", "lower_fun", "register_lowering",
+]  # fmt: skip
+face(globals(), made={"hlo": lambda: client.mlir("dialects.stablehlo"), "ir": lambda: client.mlir("ir")})

@@ -19,6 +19,7 @@ from typing import Any
 
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError
+from pullback.core.faces import face
 from pullback.core.jaxpr import Jaxpr
 from pullback.core.types import AbstractValue, ShapedArray
 from pullback.transforms.interpreters.dce import dce_jaxpr as dce_jaxpr
@@ -141,3 +142,9 @@ def trace_to_jaxpr_dynamic(
         values = dict(zip(jaxpr.constvars, consts, strict=True))
         jaxpr, consts = smaller, [values[v] for v in smaller.constvars]
     return jaxpr, jaxpr.out_avals, consts
+
+
+__all__ = [
+    "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "dce_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
+]  # fmt: skip
+face(globals())

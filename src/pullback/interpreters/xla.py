@@ -21,6 +21,7 @@ from typing import Any
 
 from pullback.core import rules
 from pullback.core.errors import CustomRuleError
+from pullback.core.faces import face
 from pullback.core.source import describe_function
 from pullback.core.trace import Primitive, Rule, missing_rule
 from pullback.interpreters.mlir import LoweredFunction, register_lowering
@@ -96,3 +97,8 @@ translations = _translations(None)
 """For each primitive, its rule from :func:`lower_fun`."""
 backend_specific_translations = _Platforms()
 """The same for each platform."""
+
+__all__ = [
+    "apply_primitive", "backend_specific_translations", "lower_fun", "register_translation", "translations",
+]  # fmt: skip
+face(globals())

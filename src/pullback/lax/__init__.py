@@ -19,7 +19,7 @@ from pullback.control.scan import scan as scan
 from pullback.control.scan_primitive import scan_p as scan_p
 from pullback.control.solves import custom_linear_solve as custom_linear_solve
 from pullback.control.solves import custom_root as custom_root
-from pullback.core.naming import offered as _offered
+from pullback.core.faces import face as _face
 from pullback.lax import linalg as linalg
 from pullback.lax.bit_generator import rng_bit_generator as rng_bit_generator
 from pullback.lax.collectives import all_gather as all_gather
@@ -251,6 +251,4 @@ if _typing.TYPE_CHECKING:  # what the declarations of the primitives make
     shift_right_logical_p = sign_p = sin_p = sinh_p = sqrt_p = square_p = sub_p = tan_p = tanh_p = _primitive
     xor_p = _primitive
 
-
-def __dir__() -> list[str]:
-    return _offered(globals(), "linalg")
+_face(globals(), modules="linalg")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 from pullback.core.array import Array, ArrayLike
+from pullback.core.faces import face
 from pullback.lax.decompositions import (
     EighImplementation,
     EigImplementation,
@@ -41,6 +42,7 @@ __all__ = [
     "qdwh", "qr", "qr_p", "schur", "schur_p", "svd", "svd_p", "symmetric_product", "triangular_solve",
     "triangular_solve_p", "tridiagonal", "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
 ]  # fmt: skip
+face(globals())
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:

@@ -5,9 +5,9 @@ They are plain functions of ``pullback.numpy``'s arrays, which every transformat
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pullback.core.faces import face
 from pullback.nn.activations import (
     celu,
     elu,
@@ -51,12 +51,4 @@ __all__ = [
     "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name == "initializers":  # which needs random numbers
-        return importlib.import_module("pullback.nn.initializers")
-    raise AttributeError(f"module 'pullback.nn' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+face(globals(), modules="initializers")  # which needs random numbers

@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.faces import face
 from pullback.numpy.promotion import axis_index, shape_tuple
 from pullback.primitives import elementwise as ops
 
@@ -376,3 +377,11 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
         return pnp.zeros(size, found).at[middle].set(matrix)
 
     return init
+
+
+__all__ = [
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
+    "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
+    "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
+face(globals())

@@ -5,11 +5,11 @@ A module of functions is imported when one of its names is first used, so that a
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pullback.numpy.methods
 import pullback.numpy.operators
+from pullback.core.faces import face as _face
 from pullback.numpy import logic, ufuncs
 
 if TYPE_CHECKING:  # as type checkers and editors see it
@@ -67,48 +67,48 @@ if TYPE_CHECKING:  # as type checkers and editors see it
     )  # fmt: skip
     from pullback.numpy.windows import *
 
-_NAMES = {
-    "contraction": (
+_NAMES: dict[str, str | list[str]] = {
+    ".contraction": (
         "convolve correlate cross dot inner kron matmul matvec outer polyval tensordot trace vdot vecdot vecmat "
     ),
-    "creation": (
+    ".creation": (
         "arange array asarray astype copy empty empty_like eye from_dlpack frombuffer fromfunction fromiter full "
         "full_like geomspace identity indices linspace logspace meshgrid ones ones_like tri vander zeros zeros_like "
     ),
-    "diagonals": (
+    ".diagonals": (
         "diag diag_indices diag_indices_from diagflat diagonal fill_diagonal mask_indices tril tril_indices "
         "tril_indices_from triu triu_indices triu_indices_from "
     ),
-    "editing": ("append delete insert pad resize trim_zeros "),
-    "einstein": ("einsum einsum_path "),
-    "files": ("fromfile fromstring load save savez "),
-    "histograms": ("bincount digitize histogram histogram2d histogram_bin_edges histogramdd "),
-    "index_tricks": ("c_ index_exp mgrid ogrid r_ s_ "),
-    "indexing": (
+    ".editing": ("append delete insert pad resize trim_zeros "),
+    ".einstein": ("einsum einsum_path "),
+    ".files": ("fromfile fromstring load save savez "),
+    ".histograms": ("bincount digitize histogram histogram2d histogram_bin_edges histogramdd "),
+    ".index_tricks": ("c_ index_exp mgrid ogrid r_ s_ "),
+    ".indexing": (
         "argwhere choose compress extract flatnonzero nonzero place put put_along_axis ravel_multi_index take "
         "take_along_axis "
     ),
-    "interpolation": ("interp unwrap "),
-    "joining": (
+    ".interpolation": ("interp unwrap "),
+    ".joining": (
         "array_split block column_stack concat concatenate dsplit dstack hsplit hstack row_stack split stack vsplit "
         "vstack "
     ),
-    "manipulation": (
+    ".manipulation": (
         "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr "
         "flipud matrix_transpose moveaxis permute_dims ravel repeat reshape roll rollaxis rot90 squeeze swapaxes tile "
         "transpose unstack "
     ),
-    "mapping": ("apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "),
-    "mesh_indices": ("ix_ unravel_index "),
-    "namespace_info": ("__array_api_version__ __array_namespace_info__ "),
-    "polynomials": ("poly polyadd polyder polydiv polyfit polyint polymul polysub roots "),
-    "printing": ("array_repr array_str get_printoptions printoptions set_printoptions "),
-    "reductions": (
+    ".mapping": ("apply_along_axis apply_over_axes packbits piecewise unpackbits vectorize "),
+    ".mesh_indices": ("ix_ unravel_index "),
+    ".namespace_info": ("__array_api_version__ __array_namespace_info__ "),
+    ".polynomials": ("poly polyadd polyder polydiv polyfit polyint polymul polysub roots "),
+    ".printing": ("array_repr array_str get_printoptions printoptions set_printoptions "),
+    ".reductions": (
         "all amax amin any argmax argmin count_nonzero cumprod cumsum cumulative_prod cumulative_sum max mean min "
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar prod ptp std sum "
         "var "
     ),
-    "scalar_types": (
+    ".scalar_types": (
         "ComplexWarning bfloat16 bool bool_ can_cast cdouble character complex128 complex64 complex_ "
         "complexfloating csingle double dtype e euler_gamma finfo flexible float16 float32 float4_e2m1fn float64 "
         "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
@@ -116,37 +116,17 @@ _NAMES = {
         "isdtype isscalar issubdtype iterable nan ndarray ndim newaxis number object_ pi promote_types result_type "
         "shape signedinteger single size uint uint16 uint2 uint32 uint4 uint64 uint8 unsignedinteger "
     ),
-    "sorting": (
+    ".sorting": (
         "argpartition argsort intersect1d isin lexsort partition searchsorted setdiff1d setxor1d sort sort_complex "
         "union1d unique unique_all unique_counts unique_inverse unique_values "
     ),
-    "statistics": (
+    ".statistics": (
         "average corrcoef cov diff ediff1d gradient median nanmedian nanpercentile nanquantile percentile quantile "
         "trapezoid "
     ),
-    "ufunc_objects": ("frompyfunc ufunc "),
-    "windows": ("bartlett blackman hamming hanning i0 kaiser "),
+    ".ufunc_objects": ("frompyfunc ufunc "),
+    ".windows": ("bartlett blackman hamming hanning i0 kaiser "),
 }
+_NAMES[".ufuncs"], _NAMES[".logic"] = ufuncs.__all__, logic.__all__  # which operators import
 
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULE_OF |= dict.fromkeys(ufuncs.__all__, "ufuncs") | dict.fromkeys(logic.__all__, "logic")  # which operators import
-_SUBMODULES = frozenset(("fft", "linalg"))
-__all__ = sorted([*_MODULE_OF, *_SUBMODULES])
-
-
-if not TYPE_CHECKING:  # for whom a name that is not there is an error
-
-    def __getattr__(name: str) -> Any:
-        module = _MODULE_OF.get(name)
-        if module is not None:
-            value = getattr(importlib.import_module(f"pullback.numpy.{module}"), name)
-        elif name in _SUBMODULES:
-            value = importlib.import_module(f"pullback.numpy.{name}")
-        else:
-            raise AttributeError(f"module 'pullback.numpy' has no attribute {name!r}")
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+_face(globals(), _NAMES, modules="fft linalg")

@@ -15,6 +15,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.faces import face
 from pullback.numpy import creation, manipulation
 from pullback.numpy.promotion import (
     another,
@@ -36,6 +37,7 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+face(globals())
 
 # What all transforms do ----------------------------------------------------------------------------------------------
 
@@ -649,7 +651,3 @@ def _shifted(name: str, x: Any, axes: Any, step: Callable[[int], int]) -> Any:
     rank = len(x.shape)
     where = [axis_index(a, rank, name) for a in (range(rank) if axes is None else several(axes))]
     return manipulation.roll(x, tuple(step(x.shape[a]) for a in where), tuple(where)) if where else another(x)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -14,6 +14,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.faces import face
 from pullback.numpy import contraction, diagonals, manipulation, reductions
 from pullback.numpy.creation import eye
 from pullback.numpy.decompositions import (
@@ -720,7 +721,4 @@ __all__ = [
     "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
     "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

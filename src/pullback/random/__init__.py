@@ -1,6 +1,6 @@
 """Random numbers from explicit keys, bit for bit those of JAX's default generator."""
 
-from pullback.core.naming import offered as _offered
+from pullback.core.faces import face as _face
 from pullback.random import key_reuse as _key_reuse
 from pullback.random.continuous import bits as bits
 from pullback.random.continuous import cauchy as cauchy
@@ -50,6 +50,4 @@ from pullback.random.transformed import triangular as triangular
 from pullback.random.transformed import wald as wald
 from pullback.random.transformed import weibull_min as weibull_min
 
-
-def __dir__() -> list[str]:
-    return _offered(globals())
+_face(globals())

@@ -1,9 +1,8 @@
 """Functions of SciPy on Pullback's arrays, with SciPy's signatures where JAX has them; all can be transformed."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from pullback.core.faces import face
 
 if TYPE_CHECKING:
     from pullback.scipy import cluster as cluster
@@ -24,12 +23,4 @@ __all__ = [
     "special", "stats",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:  # imported when it is first used
-        return importlib.import_module(f"pullback.scipy.{name}")
-    raise AttributeError(f"module 'pullback.scipy' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+face(globals(), modules=" ".join(__all__))

@@ -15,12 +15,14 @@ import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
+from pullback.core.faces import face
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int, strong
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.cosine_transforms import cosine_transform
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
+face(globals())
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _NORMS = {None: "backward", "backward": "backward", "ortho": "ortho", "forward": "forward"}

@@ -4,6 +4,7 @@
 """
 
 from pullback.core.errors import SparseEfficiencyError, SparseEfficiencyWarning
+from pullback.core.faces import face
 from pullback.experimental.sparse import methods as _methods
 from pullback.experimental.sparse.compressed import (
     bcsr_broadcast_in_dim,
@@ -128,7 +129,4 @@ __all__ = [
     "todense",
     "value_and_grad",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

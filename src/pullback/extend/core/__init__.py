@@ -1,6 +1,5 @@
 """What ``jax.extend.core`` has: programs as data, primitives, and interpreters of users' own."""
 
-import importlib
 from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from pullback.core import dtypes as _dtypes
 from pullback.core import inspection as _inspection
 from pullback.core import jaxpr_as_fun as jaxpr_as_fun
 from pullback.core.errors import JaxprError as JaxprTypeError
+from pullback.core.faces import face
 from pullback.core.inspection import Effect as Effect
 from pullback.core.inspection import TraceTag as TraceTag
 from pullback.core.inspection import concrete_or_error as concrete_or_error
@@ -42,12 +42,6 @@ Effects = Set[Effect]
 no_effects: frozenset[Effect] = frozenset()
 array_types = {np.ndarray, *(np.dtype(code).type for code in "?bhilBHILefdFD")}
 """The classes of NumPy's values that are taken for arrays."""
-
-
-def __getattr__(name: str) -> Any:
-    if name == "primitives":  # which imports every family of operations
-        return importlib.import_module("pullback.extend.core.primitives")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
@@ -133,3 +127,5 @@ __all__ = [
     "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
+
+face(globals(), modules="primitives")  # which imports every family of operations

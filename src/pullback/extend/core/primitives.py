@@ -11,6 +11,7 @@ Parameters of equations are called as in JAX. Operations of JAX that are others 
 from pullback.control.conditional import cond_p as cond_p
 from pullback.control.loops import while_p as while_p
 from pullback.control.scan_primitive import scan_p as scan_p
+from pullback.core.faces import face
 from pullback.primitives.bessel import bessel_i0e_p as bessel_i0e_p
 from pullback.primitives.bessel import bessel_i1e_p as bessel_i1e_p
 from pullback.primitives.bit_generator import rng_bit_generator_p as rng_bit_generator_p
@@ -183,3 +184,4 @@ __all__ = [
     "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "svd_p", "tan_p", "tanh_p", "threefry2x32_p", "top_k_p",
     "transpose_p", "triangular_solve_p", "tridiagonal_p", "tridiagonal_solve_p", "while_p", "xor_p", "zeta_p",
 ]  # fmt: skip
+face(globals())

@@ -11,12 +11,14 @@ from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.faces import face
 from pullback.numpy.promotion import inexact_operands
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.operands import stop_gradient
 
 __all__ = ["vq"]
+face(globals())
 
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:

@@ -4,6 +4,7 @@ Matrices are the last two axes of an array; the axes in front of them broadcast.
 searched for infinities and NaN: ``overwrite_a``, ``overwrite_b`` and ``check_finite`` have no effect.
 """
 
+from pullback.core.faces import face
 from pullback.scipy.linalg.decompositions import (
     eigh,
     eigh_tridiagonal,
@@ -56,7 +57,4 @@ __all__ = [
     "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd",
     "toeplitz",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

@@ -6,13 +6,11 @@ it was found does not matter, and where it begins has no derivative. A derivativ
 ``success`` is true.
 """
 
+from pullback.core.faces import face
 from pullback.scipy.optimize.least_squares import LeastSquaresResult, least_squares
 from pullback.scipy.optimize.minimize import minimize
 from pullback.scipy.optimize.problems import OptimizeResults
 from pullback.scipy.optimize.root import root
 
 __all__ = ["LeastSquaresResult", "OptimizeResults", "least_squares", "minimize", "root"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pullback.core.faces import face
 from pullback.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from pullback.scipy.signal.filters import lfilter, lfilter_zi, savgol_filter, sosfilt
 from pullback.scipy.signal.spectra import csd, detrend, istft, stft, welch
@@ -10,7 +11,4 @@ __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "lfilter",
     "lfilter_zi", "savgol_filter", "sosfilt", "stft", "welch",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

@@ -1,5 +1,7 @@
 """``pullback.scipy.sparse``, of which there is ``linalg``; sparse arrays are in ``pullback.experimental.sparse``."""
 
+from pullback.core.faces import face
 from pullback.scipy.sparse import linalg as linalg
 
 __all__ = ["linalg"]
+face(globals())

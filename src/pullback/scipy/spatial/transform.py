@@ -20,12 +20,14 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArrayLike, Index, KeyArray
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
+from pullback.core.faces import face
 from pullback.numpy.promotion import known_int, operand, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.scipy.arguments import inexact, known
 
 __all__ = ["Rotation", "Slerp"]
+face(globals())
 
 
 def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:

@@ -1,5 +1,6 @@
 """Special functions. Formulas are those of the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov)."""
 
+from pullback.core.faces import face
 from pullback.nn.normalized import logsumexp
 from pullback.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e, iv, jn, jv, kv, yv
 from pullback.scipy.special.error_functions import (
@@ -109,7 +110,4 @@ __all__ = [
     "xlogy",
     "zeta",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+face(globals())

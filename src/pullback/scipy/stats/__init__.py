@@ -12,6 +12,7 @@ parameters.
 -804.608 -0.2296
 """
 
+from pullback.core.faces import face as _face
 from pullback.scipy.stats import bernoulli as bernoulli
 from pullback.scipy.stats import beta as beta
 from pullback.scipy.stats import betabinom as betabinom
@@ -42,3 +43,9 @@ from pullback.scipy.stats.kde import gaussian_kde as gaussian_kde
 from pullback.scipy.stats.samples import mode as mode
 from pullback.scipy.stats.samples import rankdata as rankdata
 from pullback.scipy.stats.samples import sem as sem
+
+_face(
+    globals(),
+    modules="bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace "
+    "logistic multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy",
+)

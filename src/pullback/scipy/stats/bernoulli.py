@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlog1py_p, xlogy_p
 from pullback.scipy.stats.distributions import Discrete, log, log1p, probability, where
@@ -30,3 +31,4 @@ DISTRIBUTION = Discrete(
 pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
+face(globals())

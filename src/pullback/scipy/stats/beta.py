@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import betainc_p, betaincc_p
 from pullback.primitives.inverse_incomplete import betainccinv_p, betaincinv_p
@@ -37,3 +38,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

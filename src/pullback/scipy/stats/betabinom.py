@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pullback.control.loops import while_loop
+from pullback.core.faces import face
 from pullback.nn.normalized import logsumexp
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
@@ -71,3 +72,4 @@ DISTRIBUTION = Discrete(
 pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
+face(globals())

@@ -7,6 +7,7 @@ import math
 import pullback.numpy as pnp
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlogy_p
 from pullback.scipy.special.operands import real_operands
@@ -77,3 +78,4 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
 
 __all__ = ["logpdf", "pdf"]
+face(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pullback.core.array import Array, ArrayLike
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import igamma_p, igammac_p
 from pullback.primitives.inverse_incomplete import gammainccinv_p, gammaincinv_p
@@ -36,3 +37,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

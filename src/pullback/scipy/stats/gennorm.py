@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.inverse_incomplete import gammainccinv_p
 from pullback.primitives.log_incomplete import log_gamma_sides
@@ -74,3 +75,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

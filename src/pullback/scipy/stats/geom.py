@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlog1py_p
 from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log_of_rest
@@ -37,3 +38,4 @@ DISTRIBUTION = Discrete(
 pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
+face(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, exp, log, log1p, where
 
@@ -35,3 +36,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

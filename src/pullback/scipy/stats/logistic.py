@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.nn.activations import log_sigmoid
 from pullback.primitives import elementwise as ops
 from pullback.scipy.special import logit
@@ -25,3 +26,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

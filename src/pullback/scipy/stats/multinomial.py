@@ -8,6 +8,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
+from pullback.core.faces import face
 from pullback.numpy.promotion import operand
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special import xlogy_p
@@ -78,3 +79,4 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 __all__ = ["logpmf", "pmf"]
+face(globals())

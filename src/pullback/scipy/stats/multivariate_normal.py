@@ -8,6 +8,7 @@ from typing import Any
 import pullback.numpy as pnp
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
+from pullback.core.faces import face
 from pullback.scipy import linalg
 from pullback.scipy.special.operands import real_operands
 
@@ -109,3 +110,4 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | No
 
 
 __all__ = ["logpdf", "pdf"]
+face(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.incomplete import betainc_p, betaincc_p
 from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
@@ -38,3 +39,4 @@ DISTRIBUTION = Discrete(
 pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
+face(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.error_functions import ndtri_p
 from pullback.primitives.log_incomplete import log_ndtr_p
@@ -20,3 +21,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1p, log_of_rest, positive
 
@@ -19,3 +20,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.array import ArrayImpl
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.incomplete import igamma_p, igammac_p
@@ -67,3 +68,4 @@ DISTRIBUTION = Discrete(
 pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf, entropy = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "entropy", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
+face(globals())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends import host
+from pullback.core.faces import face
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.gamma_functions import betaln_p
@@ -103,3 +104,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pullback.core import dtypes
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import broadcast_shape
@@ -116,3 +117,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.bessel import bessel_i0e_p
@@ -116,3 +117,4 @@ DISTRIBUTION = Continuous(
 pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+face(globals())

@@ -1,10 +1,9 @@
 """``jax._src.api_util``: e3nn-jax takes ``infer_argnums_and_argnames``."""
 
-import importlib
 import inspect
-from types import SimpleNamespace
 from typing import Any
 
+from pullback.core.faces import face as _face
 from pullback.transforms.jit.jit_arguments import numbers_and_names
 
 
@@ -29,11 +28,4 @@ def infer_argnums_and_argnames(
     return numbers_and_names(function, argnums, argnames, "infer", "infer_argnums_and_argnames")
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        module: Any = importlib.import_module("pullback.api_util")
-    except ModuleNotFoundError:
-        module = SimpleNamespace()
-    if hasattr(module, name):
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_face(globals(), others=("pullback.api_util",))

@@ -1,11 +1,5 @@
 """``jax._src.checkify``: Flax NNX takes from here what ``jax.experimental.checkify`` has."""
 
-import importlib
-from typing import Any
+from pullback.core.faces import face as _face
 
-
-def __getattr__(name: str) -> Any:
-    try:
-        return getattr(importlib.import_module("pullback.experimental.checkify"), name)
-    except ModuleNotFoundError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+_face(globals(), others=("pullback.experimental.checkify",))

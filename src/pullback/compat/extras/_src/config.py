@@ -6,6 +6,7 @@ from typing import Any
 
 from pullback.core import config as _config
 from pullback.core.config import config as config
+from pullback.core.faces import face as _face
 
 update = config.update
 
@@ -44,7 +45,4 @@ class State:
         return f"State({self._name!r})"
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return State(name)
+_face(globals(), otherwise=State)

@@ -1,12 +1,9 @@
 """``jax._src.core``: what ``jax.core`` and ``jax.extend.core`` have, and what libraries take from here."""
 
-from typing import Any
-
-from pullback import core as _core
 from pullback.core import dtypes as _dtypes
+from pullback.core.faces import face as _face
 from pullback.core.inspection import trace_state_clean as trace_state_clean  # NumPyro: whether to print progress
 from pullback.core.types import ShapedArray
-from pullback.extend import core as _extend
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
@@ -22,8 +19,4 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     return ShapedArray((*aval.shape, words), _dtypes.canonicalize_dtype("uint32"))
 
 
-def __getattr__(name: str) -> Any:
-    for module in (_core, _extend):
-        if hasattr(module, name):
-            return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_face(globals(), others=("pullback.core", "pullback.extend.core"))

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback import dtypes as _public
 from pullback.core import dtypes as _own
 from pullback.core.dtypes import extended as extended
 from pullback.core.errors import TypePromotionError as TypePromotionError  # Equinox: embeddings
+from pullback.core.faces import face as _face
 
 DType = np.dtype
 """Flax (fp8)."""
@@ -61,8 +61,4 @@ def dtype(x: Any) -> Any:
     return _own.dtype_of(x)
 
 
-def __getattr__(name: str) -> Any:
-    for module in (_public, _own):
-        if hasattr(module, name):
-            return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_face(globals(), others=("pullback.dtypes", "pullback.core.dtypes"))

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pullback import tree_util as _tree_util
 from pullback.core import tree_nodes
+from pullback.core.faces import face as _face
 from pullback.core.tree import flatten_one_level as flatten_one_level  # Orbax: whether a node is empty
 
 
@@ -31,6 +31,4 @@ class _Registry(Mapping[type, Any]):
 _registry = _Registry()
 """Flax NNX asks whether a class is in it."""
 
-
-def __getattr__(name: str) -> Any:
-    return getattr(_tree_util, name)
+_face(globals(), others=("pullback.tree_util",))

@@ -1,13 +1,6 @@
 """``jax.extend.ifrt_programs``: Orbax imports it, to run programs of a runtime of Google's (Pathways)."""
 
-from types import ModuleType
-from typing import Any
-
 from pullback.backends import client as _client
+from pullback.core.faces import face as _face
 
-
-def __getattr__(name: str) -> Any:
-    if name == "ifrt_programs":
-        found: ModuleType = _client.library().jax.ifrt_programs
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_face(globals(), made={"ifrt_programs": lambda: _client.library().jax.ifrt_programs})

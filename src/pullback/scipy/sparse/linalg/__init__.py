@@ -5,8 +5,10 @@ are arrays or trees of arrays. The derivative of a solution solves a linear equa
 modes, by the same method; what a function closes over is differentiated with respect to.
 """
 
+from pullback.core.faces import face
 from pullback.scipy.sparse.linalg.general import bicgstab, gmres
 from pullback.scipy.sparse.linalg.hermitian import cg, minres
 from pullback.scipy.sparse.linalg.least_squares import LsqrResult, lsqr
 
 __all__ = ["LsqrResult", "bicgstab", "cg", "gmres", "lsqr", "minres"]
+face(globals())

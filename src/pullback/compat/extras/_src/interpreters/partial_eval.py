@@ -1,13 +1,5 @@
 """``jax._src.interpreters.partial_eval``: the names of ``jax.interpreters.partial_eval``, each looked up when used."""
 
-from typing import Any
+from pullback.core.faces import face as _face
 
-from pullback.interpreters import partial_eval as _public
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(_public, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_public)
+_face(globals(), others=("pullback.interpreters.partial_eval",))

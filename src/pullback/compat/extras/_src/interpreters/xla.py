@@ -1,13 +1,5 @@
 """``jax._src.interpreters.xla``: the names of ``jax.interpreters.xla``, each looked up when asked for."""
 
-from typing import Any
+from pullback.core.faces import face as _face
 
-from pullback.interpreters import xla as _public
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(_public, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_public)
+_face(globals(), others=("pullback.interpreters.xla",))

@@ -1,0 +1,119 @@
+"""The face of a module: the names that it offers, and where those are found that are imported when first used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+_NONE: Mapping[str, Any] = {}
+_TOOLS = frozenset(("Any", "TYPE_CHECKING", "annotations"))
+"""What a module imports to be written, besides other modules."""
+
+
+class Face:
+    """The names of a module, and where they are found; see :func:`face`.
+
+    Attributes:
+      late: the module and the name there of each name that is imported when it is first used.
+      modules: the public modules within.
+    """
+
+    __slots__ = ("late", "made", "modules", "namespace", "others", "otherwise")
+
+    def __init__(
+        self,
+        namespace: dict[str, Any],
+        late: Mapping[str, str | Iterable[str]],
+        modules: str,
+        made: Mapping[str, Callable[[], Any]],
+        others: Sequence[str],
+        otherwise: Callable[[str], Any] | None,
+    ) -> None:
+        self.namespace = namespace
+        self.late: dict[str, tuple[str, str]] = {}
+        for place, names in late.items():
+            for name in names.split() if isinstance(names, str) else names:
+                new, _, old = name.partition("=")
+                self.late[new] = place, old or new
+        self.modules = frozenset(modules.split())
+        self.made = made
+        self.others = others
+        self.otherwise = otherwise
+
+    def find(self, name: str) -> Any:
+        """The module's ``__getattr__``: the value of a name that is not in the namespace yet."""
+        module = self.namespace["__name__"]
+        if name in self.late:
+            place, there = self.late[name]
+            value = getattr(importlib.import_module(place, self.namespace["__package__"]), there)
+        elif name in self.modules:
+            value = importlib.import_module(f"{module}.{name}")
+        elif name in self.made:
+            return self.made[name]()
+        else:
+            for other in map(importlib.import_module, self.others):
+                if hasattr(other, name):
+                    return getattr(other, name)
+            if self.otherwise is not None and name[:2] != "__":
+                return self.otherwise(name)
+            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules.get(module))
+        self.namespace[name] = value
+        return value
+
+    def own(self) -> set[str]:
+        """The names that the module has, or finds, without the modules and tools that it is written in."""
+        there = {
+            name
+            for name, value in self.namespace.items()
+            if name[0] != "_" and name not in _TOOLS and not isinstance(value, ModuleType)
+        }
+        return there.union(self.late, self.modules, self.made)
+
+    def listed(self) -> list[str]:
+        """The module's ``__dir__``: its public names."""
+        written = self.namespace.get("__all__")
+        names = self.own() if written is None else self.modules.union(written)
+        for other in map(importlib.import_module, self.others):
+            names = names.union(name for name in dir(other) if name[0] != "_")
+        return sorted(names)
+
+
+def face(
+    namespace: dict[str, Any],
+    late: Mapping[str, str | Iterable[str]] = _NONE,
+    *,
+    modules: str = "",
+    made: Mapping[str, Callable[[], Any]] = _NONE,
+    others: Sequence[str] = (),
+    otherwise: Callable[[str], Any] | None = None,
+) -> None:
+    """Give a module its ``__dir__``, its ``__getattr__`` where it needs one, and its ``__all__`` unless it wrote one.
+
+    It stands below ``__all__``, or last in a module that writes none: all names without an underscore are public then.
+
+    Args:
+      namespace: the module's ``globals()``.
+      late: the names that are imported when they are first used, by the modules that have them: names separated by
+        spaces, or in a sequence; ``"new=old"`` for a name that is another one there. A module that begins with a dot
+        is relative to the package.
+      modules: the public modules within, which are imported when they are first used.
+      made: names whose value a function returns each time.
+      others: modules whose public names this one has besides.
+      otherwise: is asked for the value of any other name, and raises AttributeError if there is none.
+
+    >>> module = {"__name__": "pullback.some", "__package__": "pullback", "f": len, "_g": len}
+    >>> face(module, {"math": "sin cosine=cos"}, made={"one": lambda: 1})
+    >>> module["__all__"]
+    ['cosine', 'f', 'one', 'sin']
+    >>> module["__getattr__"]("cosine")(0.0), module["__getattr__"]("one")
+    (1.0, 1)
+    """
+    shown = Face(namespace, late, modules, made, others, otherwise)
+    if shown.late or modules or made or others or otherwise:
+        namespace["__getattr__"] = shown.find
+    if "__all__" not in namespace and not others:
+        namespace["__all__"] = sorted(shown.own())
+    namespace["__dir__"] = shown.listed
