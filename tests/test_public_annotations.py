@@ -73,6 +73,8 @@ def members(kind: type) -> list[str]:
     """The methods of a class that have a docstring, and the fields that its own names."""
     fields = [f.name for f in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
     fields += getattr(kind, "_fields", ())
+    for name in dir(kind):
+        getattr(kind, name, None)  # methods of arrays are made when they are first asked for
     methods = [
         name
         for name, value in inspect.getmembers_static(kind)

@@ -562,6 +562,3 @@ class ProcessLostError(DistributedError, JaxRuntimeError):
 
 class ProcessMismatchError(DistributedError, AssertionError, ValueError):
     """Processes do different things where all of them do one thing together, or have different values."""
-
-
-__all__ = [name for name, value in [*globals().items()] if isinstance(value, type) and value.__module__ == __name__]

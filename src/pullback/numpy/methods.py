@@ -6,7 +6,8 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, SupportsIndex
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,8 @@ _SAME = (
     "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp",
     "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
+_LIKE = ("compress", "reshape", "transpose")
+"""Methods that take the operands of the function of the same name in another way."""
 _iterate = _imported("pullback.numpy.indexing", "iterate")
 _update_helper = _imported("pullback.numpy.index_updates", "IndexUpdateHelper")
 _array_ufunc = _imported("pullback.numpy.interop", "array_ufunc")
@@ -125,21 +128,21 @@ class Methods:
         """The number of bytes of all elements."""
         return self.size * self.dtype.itemsize
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
-        """The elements in another shape, given as one tuple or as several sizes; one size may be -1."""
-        return _reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None, out_sharding: Any = None) -> Any:
+        sizes = shape[0] if len(shape) == 1 else shape
+        return _reshape(self, sizes, order, out_sharding=out_sharding)
 
     def transpose(self, *axes: Any) -> Any:
-        """The array with its axes permuted, or reversed."""
         return _transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     def flatten(self, order: str = "C") -> Any:
-        """The elements as a vector."""
+        """The elements as a vector, as :func:`pullback.numpy.ravel` returns them."""
         return _ravel(self, order)
 
-    def compress(self, condition: Any, axis: int | None = None) -> Any:
-        """The slices along an axis for which the condition, which must be concrete, holds."""
-        return _compress(condition, self, axis)
+    def compress(
+        self, condition: Any, axis: int | None = None, *, size: Any = None, fill_value: Any = 0, out: None = None
+    ) -> Any:
+        return _compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
     def view(self, dtype: Any = None) -> Any:
         """The bits of the elements read as another dtype; of another width, along the last axis."""
@@ -445,64 +448,49 @@ def _scalar(value: Any, what: str) -> Any:
     return value
 
 
-def _function(name: str) -> Any:
-    return getattr(importlib.import_module("pullback.numpy"), name)
+# Methods that are functions ---------------------------------------------------------------------------------------
 
 
-class _Signature(inspect.Signature):
-    """The parameters of a function of ``pullback.numpy`` as those of a method, found out when somebody asks."""
+class _Late:
+    """A method that is a function of ``pullback.numpy``, whose module is imported when the method is first asked for.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    The method then takes the place of this object.
+    """
 
-    def _found(self) -> inspect.Signature:
-        found = inspect.signature(_function(self._name))
-        first, *others = found.parameters.values()
-        return found.replace(parameters=[first.replace(name="self", annotation=inspect.Parameter.empty), *others])
+    def __init__(self, name: str, call: Any = None) -> None:
+        self.name = name
+        self.call = call
 
-    @property
-    def parameters(self) -> Any:
-        return self._found().parameters
-
-    @property
-    def return_annotation(self) -> Any:
-        return self._found().return_annotation
-
-    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
-        return self._found().replace(**changes)
-
-    def __reduce__(self) -> Any:
-        return _Signature, (self._name,)
+    def __get__(self, array: Any, kind: Any = None) -> Any:
+        function = getattr(importlib.import_module("pullback.numpy"), self.name)
+        method = _with_self(function) if self.call is None else self.call
+        method.__name__, method.__qualname__, method.__module__ = self.name, f"Array.{self.name}", Array.__module__
+        method.__doc__ = function.__doc__
+        setattr(Array, self.name, method)
+        return method if array is None else method.__get__(array, kind)
 
 
-class _Docstring(str):
-    """A sentence, and what ``inspect.getdoc`` makes of it: the docstring of the function, found out when it asks."""
-
-    _name: str
-
-    def __new__(cls, name: str) -> _Docstring:
-        self = super().__new__(cls, f"As :func:`pullback.numpy.{name}`, of this array.")
-        self._name = name
-        return self
-
-    def expandtabs(self, tabsize: SupportsIndex = 8) -> str:  # by which ``inspect.cleandoc`` begins
-        return f"{self}\n\n{inspect.getdoc(_function(self._name))}"
+def _with_self(function: Any) -> Any:
+    """The same function, with another name for its first parameter."""
+    method: Any = FunctionType(
+        function.__code__, function.__globals__, None, function.__defaults__, function.__closure__
+    )
+    method.__kwdefaults__, method.__annotations__ = function.__kwdefaults__, function.__annotations__
+    found = inspect.signature(function)
+    first, *others = found.parameters.values()
+    method.__signature__ = found.replace(parameters=[first.replace(name="self", annotation=first.empty), *others])
+    return method
 
 
 def attach() -> None:
     """Give ``Array`` its methods, properties and operators."""
     operators.attach()
-    for name in _SAME:
-        method: Any = _numpy(name)
-        method.__name__ = name
-        method.__qualname__ = f"Array.{name}"
-        method.__doc__ = _Docstring(name)
-        method.__signature__ = _Signature(name)
-        setattr(Array, name, method)
     for source, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
         for name, attribute in vars(source).items():
             if callable(attribute) or isinstance(attribute, property):
                 setattr(target, name, attribute)
+    for name in (*_SAME, *_LIKE):
+        setattr(Array, name, _Late(name, vars(Methods).get(name)))
 
 
 attach()
