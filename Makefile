@@ -17,7 +17,7 @@ ARRAY_API_ARGS ?= --max-examples 20
 PIP_INSTALL = $(PYTHON) -m pip --disable-pip-version-check --python $(@D)/bin/python install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz lint bench changes rules accuracy array-api \
+.PHONY: help cookbook examples test test-slow test-all coverage test-all-pythons test-processors mutants fuzz lint bench changes stubs rules accuracy array-api \
     ecosystem ecosystem-quick ecosystem-record clean
 
 help: ## list the targets
@@ -124,6 +124,9 @@ bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BEN
 
 changes: .venv-bench/bench.stamp ## measure against the source tree in the folder BEFORE (CHANGES_ARGS="--only hvp")
 	.venv-bench/bin/python -m benchmarks.changes $(BEFORE) $(CHANGES_ARGS)
+
+stubs: .venv/dev.stamp ## write what type checkers know of the public names, the __init__.pyi of src/
+	.venv/bin/python tests/stubs.py
 
 rules: .venv/dev.stamp ## write docs/rules.md: what each operation says of itself
 	.venv/bin/python tests/rules_page.py

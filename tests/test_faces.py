@@ -12,6 +12,7 @@ import pytest
 
 import pullback
 from pullback.core.faces import face
+from tests import stubs
 from tests.documented_parameters import documented
 
 
@@ -133,3 +134,22 @@ def test_a_module_that_has_the_names_of_others() -> None:
     assert module["__getattr__"]("new_ref") is pullback.new_ref
     with pytest.raises(AttributeError, match="no attribute 'g'"):
         module["__getattr__"]("g")
+
+
+@pytest.mark.parametrize("name", stubs.FACES)
+def test_type_checkers_know_the_names_that_there_are(name: str) -> None:
+    module = importlib.import_module(name)
+    assert stubs.path_of(module).read_text() == stubs.stub(module), "make stubs writes it"
+
+
+def test_a_stub_says_where_names_are() -> None:
+    text = stubs.stub(pullback.lax)
+    assert "\ndef nextafter(x1: ArrayLike, x2: ArrayLike) -> Array: ...\n" in text
+    assert "\ndef sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array: ...\n" in text
+    assert "\nsin_p: Primitive\n" in text
+    assert "\nfrom pullback.lax import linalg as linalg\n" in text
+    assert "\nfrom pullback.control.scan import scan as scan\n" in text
+    text = stubs.stub(pullback)
+    assert "\nfrom pullback.transforms.checkpoint.checkpoint import checkpoint as remat\n" in text
+    assert "\n__version__: str\n" in text
+    assert "\nfrom pullback.scipy.special.bessel import jv as jv\n" in stubs.stub(pullback.scipy.special)

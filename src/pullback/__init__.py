@@ -19,7 +19,7 @@ from __future__ import annotations
 import atexit as _atexit
 import importlib
 import sys as _sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pullback import numpy as numpy
 from pullback.backends.devices import Device as Device
@@ -117,51 +117,6 @@ from pullback.transforms.programs.transfer import device_put as device_put
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from pullback import ad as ad
-    from pullback import ad_checkpoint as ad_checkpoint
-    from pullback import core as core
-    from pullback import custom_batching as custom_batching
-    from pullback import custom_derivatives as custom_derivatives
-    from pullback import debug as debug
-    from pullback import derivatives as derivatives
-    from pullback import distributed as distributed
-    from pullback import dlpack as dlpack
-    from pullback import dtypes as dtypes
-    from pullback import errors as errors
-    from pullback import experimental as experimental
-    from pullback import export as export
-    from pullback import extend as extend
-    from pullback import flatten_util as flatten_util
-    from pullback import image as image
-    from pullback import interpreters as interpreters
-    from pullback import lax as lax
-    from pullback import nn as nn
-    from pullback import ops as ops
-    from pullback import profiler as profiler
-    from pullback import random as random
-    from pullback import ref as ref
-    from pullback import scipy as scipy
-    from pullback import sharding as sharding
-    from pullback import stages as stages
-    from pullback import test_util as test_util
-    from pullback import tree as tree
-    from pullback import tree_util as tree_util
-    from pullback import typing as typing
-    from pullback.drawing import visualize as visualize
-    from pullback.environment import live_arrays as live_arrays
-    from pullback.environment import print_environment_info as print_environment_info
-    from pullback.spmd.smap import smap as smap
-    from pullback.transforms.checkpoint.checkpoint import checkpoint as checkpoint
-    from pullback.transforms.checkpoint.checkpoint import checkpoint as remat
-    from pullback.transforms.checkpoint.checkpoint_policies import checkpoint_policies as checkpoint_policies
-    from pullback.transforms.custom.closure import closure_convert as closure_convert
-    from pullback.transforms.custom.closure import custom_gradient as custom_gradient
-    from pullback.transforms.custom.custom_rules import custom_jvp as custom_jvp
-    from pullback.transforms.custom.custom_rules import custom_vjp as custom_vjp
-    from pullback.transforms.debugging.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
-    from pullback.transforms.jit.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
-
 
 def _check_custom_rules(everywhere: bool) -> None:
     if config.check_custom_rules:
@@ -183,14 +138,6 @@ def _check_tracer_leaks(everywhere: bool) -> None:
 _observe("check_tracer_leaks", _check_tracer_leaks)
 
 
-_MODULES = (
-    "ad ad_checkpoint api_util custom_batching custom_derivatives debug derivatives distributed dlpack dtypes errors "
-    "example_libraries experimental export extend ffi flatten_util image interpreters lax monitoring nn numpy ops "
-    "profiler random ref scipy sharding stages test_util tree tree_util typing"
-)
-"""The public modules, which but for ``numpy`` are imported when they are first used, for a short start."""
-
-
 def _not_there(name: str) -> Any:
     known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
     hint = f"; it is pullback.tree.{name[5:]}" if known else ""
@@ -210,7 +157,10 @@ _face(
         ".transforms.debugging.compile_time": "ensure_compile_time_eval",
         ".transforms.jit.fwd_and_bwd": "fwd_and_bwd",
     },
-    modules=_MODULES,
+    # The modules too, for a short start, but for ``numpy``.
+    modules="ad ad_checkpoint api_util custom_batching custom_derivatives debug derivatives distributed dlpack dtypes "
+    "errors example_libraries experimental export extend ffi flatten_util image interpreters lax monitoring nn numpy "
+    "ops profiler random ref scipy sharding stages test_util tree tree_util typing",
     otherwise=_not_there,
 )
 _hide_when_uncaught()

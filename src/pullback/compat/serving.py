@@ -27,7 +27,7 @@ VERSION = "0.10.2"
 """The version of JAX whose API is served."""
 
 _OURS, _EXTRAS = "pullback", "pullback.compat.extras"
-_PUBLIC = {"core", *pullback._MODULES.split()}
+_PUBLIC = {"core", *pullback.__all__}
 _missing: dict[str, str] = {}
 
 

@@ -3,8 +3,6 @@
 The functions of operations on elements, and these primitives, come from the table ``PUBLIC`` of their declarations.
 """
 
-import typing as _typing
-
 from pullback.control.associative import associative_scan as associative_scan
 from pullback.control.conditional import cond as cond
 from pullback.control.conditional import cond_p as cond_p
@@ -218,37 +216,5 @@ from pullback.transforms.programs.placement import with_sharding_constraint as w
 globals().update(FUNCTIONS)
 globals().update({f"{primitive.name}_p": primitive for primitive in PUBLIC})
 del FUNCTIONS, PUBLIC
-
-if _typing.TYPE_CHECKING:  # what the declarations of the primitives make
-    from pullback.core.annotations import DTypeLike as _DTypeLike
-    from pullback.core.array import Array as _Array
-    from pullback.core.array import ArrayLike as _ArrayLike
-    from pullback.core.trace import Primitive as _Primitive
-
-    def _unary(x: _ArrayLike) -> _Array: ...
-    def _binary(x: _ArrayLike, y: _ArrayLike) -> _Array: ...
-    def _with_accuracy(x: _ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> _Array: ...
-
-    _primitive = _typing.cast("_Primitive", None)
-
-    def mul(x: _ArrayLike, y: _ArrayLike, *, out_dtype: _DTypeLike = None) -> _Array: ...
-    def nextafter(x1: _ArrayLike, x2: _ArrayLike) -> _Array: ...
-    def polygamma(m: _ArrayLike, x: _ArrayLike) -> _Array: ...
-
-    abs = acos = acosh = asin = asinh = atan = atanh = bessel_i0e = bessel_i1e = bitwise_not = ceil = _unary
-    clz = cosh = digamma = erf = erf_inv = erfc = exprel = floor = imag = is_finite = lgamma = neg = _unary
-    population_count = real = sign = sinh = square = _unary
-    cbrt = cos = exp = exp2 = expm1 = log = log1p = logistic = rsqrt = sin = sqrt = tan = tanh = _with_accuracy
-    add = atan2 = bitwise_and = bitwise_or = bitwise_xor = complex = div = eq = ge = gt = le = lt = _binary
-    max = min = mulhi = ne = rem = shift_left = shift_right_arithmetic = _binary
-    shift_right_logical = sub = _binary
-    abs_p = acos_p = acosh_p = add_p = and_p = asin_p = asinh_p = atan2_p = atan_p = atanh_p = _primitive
-    bessel_i0e_p = bessel_i1e_p = cbrt_p = ceil_p = clz_p = complex_p = cos_p = cosh_p = digamma_p = _primitive
-    div_p = eq_p = erf_inv_p = erf_p = erfc_p = exp2_p = exp_p = expm1_p = exprel_p = floor_p = _primitive
-    ge_p = gt_p = imag_p = is_finite_p = le_p = lgamma_p = log1p_p = log_p = logistic_p = lt_p = _primitive
-    max_p = min_p = mul_p = mulhi_p = ne_p = neg_p = nextafter_p = not_p = or_p = polygamma_p = _primitive
-    population_count_p = real_p = rem_p = rsqrt_p = shift_left_p = shift_right_arithmetic_p = _primitive
-    shift_right_logical_p = sign_p = sin_p = sinh_p = sqrt_p = square_p = sub_p = tan_p = tanh_p = _primitive
-    xor_p = _primitive
 
 _face(globals(), modules="linalg")

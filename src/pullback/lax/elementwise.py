@@ -37,23 +37,23 @@ def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
     name = public.name
     accepted: set[Any] = set()  # dtypes that the abstract evaluation rule has accepted
 
-    def unary(x: Any) -> Any:
+    def unary(x: ArrayLike) -> Array:
         x = array_operand(name, x)
         if x.dtype not in accepted:
             primitive.abstract_eval_rule(typeof(x))  # type: ignore[misc]
             accepted.add(x.dtype)
         return state.trace.process(primitive, (x,), {})
 
-    def binary(x: Any, y: Any) -> Any:
+    def binary(x: ArrayLike, y: ArrayLike) -> Array:
         if isinstance(x, Array) and isinstance(y, Array):
             dtype = x.dtype
             if dtype is y.dtype and dtype in accepted and x.shape == y.shape:
                 return state.trace.process(primitive, (x, y), {})
-        x, y = operands(name, (x, y))
-        same_rank(name, [typeof(x).shape, typeof(y).shape])
-        out = bind(primitive, x, y)
-        if type(x) not in SCALARS:
-            accepted.add(x.dtype)
+        left, right = operands(name, (x, y))
+        same_rank(name, [typeof(left).shape, typeof(right).shape])
+        out = bind(primitive, left, right)
+        if type(left) not in SCALARS:
+            accepted.add(left.dtype)
         return out
 
     function: Any = unary if public.arity == 1 else binary
@@ -118,7 +118,7 @@ def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
     """A function with an argument ``accuracy``. XLA computes on processors as it does without."""
     name = function.__name__
 
-    def called(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Any:
+    def called(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         if accuracy is not None and not isinstance(accuracy, (Tolerance, AccuracyMode)):
             raise ArgumentError(f"lax.{name}: accuracy must be a Tolerance, an AccuracyMode or None, got {accuracy!r}")
         return function(x)

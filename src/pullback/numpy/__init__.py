@@ -5,67 +5,10 @@ A module of functions is imported when one of its names is first used, so that a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pullback.numpy.methods
 import pullback.numpy.operators
 from pullback.core.faces import face as _face
 from pullback.numpy import logic, ufuncs
-
-if TYPE_CHECKING:  # as type checkers and editors see it
-    from pullback.numpy import fft as fft
-    from pullback.numpy import linalg as linalg
-    from pullback.numpy.contraction import *
-    from pullback.numpy.creation import *
-    from pullback.numpy.diagonals import *
-    from pullback.numpy.editing import *
-    from pullback.numpy.einstein import *
-    from pullback.numpy.files import *
-    from pullback.numpy.histograms import *
-    from pullback.numpy.index_tricks import *
-    from pullback.numpy.indexing import *
-    from pullback.numpy.interpolation import *
-    from pullback.numpy.joining import *
-    from pullback.numpy.logic import (  # isort: skip
-        allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, bitwise_and as bitwise_and,
-        bitwise_count as bitwise_count, bitwise_invert as bitwise_invert, bitwise_left_shift as bitwise_left_shift,
-        bitwise_not as bitwise_not, bitwise_or as bitwise_or, bitwise_right_shift as bitwise_right_shift, bitwise_xor as
-        bitwise_xor, clip as clip, equal as equal, fmax as fmax, fmin as fmin, gcd as gcd, greater as greater,
-        greater_equal as greater_equal, invert as invert, isclose as isclose, iscomplex as iscomplex, iscomplexobj as
-        iscomplexobj, isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf,
-        isreal as isreal, isrealobj as isrealobj, lcm as lcm, left_shift as left_shift, less as less, less_equal as
-        less_equal, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or, logical_xor as
-        logical_xor, nan_to_num as nan_to_num, not_equal as not_equal, right_shift as right_shift, select as select,
-        where as where,
-    )  # fmt: skip
-    from pullback.numpy.manipulation import *
-    from pullback.numpy.mapping import *
-    from pullback.numpy.mesh_indices import *
-    from pullback.numpy.namespace_info import __array_api_version__ as __array_api_version__
-    from pullback.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
-    from pullback.numpy.polynomials import *
-    from pullback.numpy.printing import *
-    from pullback.numpy.reductions import *
-    from pullback.numpy.scalar_types import *
-    from pullback.numpy.sorting import *
-    from pullback.numpy.statistics import *
-    from pullback.numpy.ufunc_objects import *
-    from pullback.numpy.ufuncs import (  # isort: skip
-        abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, angle as angle, arccos as arccos,
-        arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2, arctanh as
-        arctanh, around as around, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, cbrt as
-        cbrt, ceil as ceil, conj as conj, conjugate as conjugate, copysign as copysign, cos as cos, cosh as cosh,
-        deg2rad as deg2rad, degrees as degrees, divide as divide, divmod as divmod, exp as exp, exp2 as exp2, expm1 as
-        expm1, fabs as fabs, fix as fix, float_power as float_power, floor as floor, floor_divide as floor_divide, fmod
-        as fmod, frexp as frexp, heaviside as heaviside, hypot as hypot, imag as imag, ldexp as ldexp, log as log, log10
-        as log10, log1p as log1p, log2 as log2, logaddexp as logaddexp, logaddexp2 as logaddexp2, maximum as maximum,
-        minimum as minimum, mod as mod, modf as modf, multiply as multiply, negative as negative, nextafter as
-        nextafter, positive as positive, pow as pow, power as power, rad2deg as rad2deg, radians as radians, real as
-        real, reciprocal as reciprocal, remainder as remainder, rint as rint, round as round, sign as sign, signbit as
-        signbit, sin as sin, sinc as sinc, sinh as sinh, spacing as spacing, sqrt as sqrt, square as square, subtract as
-        subtract, tan as tan, tanh as tanh, true_divide as true_divide, trunc as trunc,
-    )  # fmt: skip
-    from pullback.numpy.windows import *
 
 _NAMES: dict[str, str | list[str]] = {
     ".contraction": (

@@ -1,113 +1,16 @@
-"""Special functions. Formulas are those of the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov)."""
+"""Special functions. Formulas are those of the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov).
 
-from pullback.core.faces import face
-from pullback.nn.normalized import logsumexp
-from pullback.scipy.special.bessel import bessel_jn, i0, i0e, i1, i1e, iv, jn, jv, kv, yv
-from pullback.scipy.special.error_functions import (
-    dawsn,
-    erf,
-    erfc,
-    erfcx,
-    erfinv,
-    fresnel,
-    log_ndtr,
-    ndtr,
-    ndtri,
-    owens_t,
-    wofz,
-)
-from pullback.scipy.special.exponential_integrals import exp1, expi, expn, exprel, sici, spence
-from pullback.scipy.special.gammas import (
-    bernoulli,
-    beta,
-    betainc,
-    betaln,
-    comb,
-    digamma,
-    factorial,
-    gamma,
-    gammainc,
-    gammaincc,
-    gammaln,
-    gammasgn,
-    loggamma,
-    multigammaln,
-    poch,
-    polygamma,
-    zeta,
-)
-from pullback.scipy.special.hypergeometric import hyp1f1, hyp2f1
-from pullback.scipy.special.logistic import (
-    boxcox,
-    boxcox1p,
-    entr,
-    expit,
-    kl_div,
-    log_softmax,
-    logit,
-    rel_entr,
-    softmax,
-    xlog1py,
-    xlogy,
-)
-from pullback.scipy.special.spherical import lpmn, lpmn_values, sph_harm_y
+The functions are those that the modules within have in their ``__all__``.
+"""
 
-__all__ = [
-    "bernoulli",
-    "bessel_jn",
-    "beta",
-    "betainc",
-    "betaln",
-    "boxcox",
-    "boxcox1p",
-    "comb",
-    "dawsn",
-    "digamma",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcx",
-    "erfinv",
-    "exp1",
-    "expi",
-    "expit",
-    "expn",
-    "exprel",
-    "factorial",
-    "fresnel",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "gammasgn",
-    "hyp1f1",
-    "hyp2f1",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "kl_div",
-    "log_ndtr",
-    "log_softmax",
-    "loggamma",
-    "logit",
-    "logsumexp",
-    "lpmn",
-    "lpmn_values",
-    "multigammaln",
-    "ndtr",
-    "ndtri",
-    "owens_t",
-    "poch",
-    "polygamma",
-    "rel_entr",
-    "sici",
-    "softmax",
-    "spence",
-    "sph_harm_y",
-    "wofz",
-    "xlog1py",
-    "xlogy",
-    "zeta",
-]  # fmt: skip
-face(globals())
+from pullback.core.faces import face as _face
+from pullback.nn.normalized import logsumexp as logsumexp
+from pullback.scipy.special.bessel import *
+from pullback.scipy.special.error_functions import *
+from pullback.scipy.special.exponential_integrals import *
+from pullback.scipy.special.gammas import *
+from pullback.scipy.special.hypergeometric import *
+from pullback.scipy.special.logistic import *
+from pullback.scipy.special.spherical import *
+
+_face(globals())

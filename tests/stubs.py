@@ -1,0 +1,83 @@
+"""The stubs of the faces: what type checkers and editors know of names that are found or made when a program runs.
+
+``make stubs`` writes them, an ``__init__.pyi`` beside each ``__init__.py``; ``test_faces`` compares.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pullback.core.faces import Face
+
+FACES = (
+    "pullback",
+    "pullback.derivatives",
+    "pullback.lax",
+    "pullback.numpy",
+    "pullback.scipy",
+    "pullback.scipy.special",
+)
+HEAD = "# Made by `make stubs` from the module itself, for type checkers and editors.\n"
+NOT_OFFERED = {"pullback": ["__version__", "core"]}
+"""What a module has besides its public names: completion does not offer ``core``, a room that JAX has too."""
+WHERE = {"Array": "core.array", "ArrayLike": "core.array", "DTypeLike": "core.annotations", "Primitive": "core.trace"}
+"""Where the types are that signatures name."""
+
+
+def path_of(module: ModuleType) -> Path:
+    return Path(str(module.__file__)).with_suffix(".pyi")
+
+
+def imported(module: ModuleType) -> Iterator[tuple[str, str, str]]:
+    """Each name that a module imports as it starts, the module that has it, and its name there."""
+    for node in ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            place = str(node.module)
+            for alias in node.names:
+                names = importlib.import_module(place).__all__ if alias.name == "*" else [alias.name]
+                yield from ((alias.asname or name, place, name) for name in names)
+
+
+def places(module: Any) -> dict[str, tuple[str, str]]:
+    """Where each public name is that the module finds elsewhere: the module that has it, and its name there."""
+    face: Face = module.__dir__.__self__
+    found = {name: (place, there) for name, place, there in imported(module)}
+    for name, (place, there) in face.late.items():
+        found[name] = importlib.util.resolve_name(place, module.__package__), there
+    return found | {name: (module.__name__, name) for name in (*face.modules, "core")}
+
+
+def declaration(name: str, value: Any) -> str:
+    """What a stub says of a value that the module makes."""
+    if not inspect.isfunction(value):
+        return f"{name}: {type(value).__name__}"
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))
+    return f"def {name}{signature}: ..."
+
+
+def stub(module: Any) -> str:
+    """The text of a module's stub."""
+    found = places(module)
+    names = sorted({*module.__all__, *NOT_OFFERED.get(module.__name__, ())})
+    imports = sorted(f"from {found[n][0]} import {found[n][1]} as {n}" for n in names if n in found)
+    made = [declaration(n, getattr(module, n)) for n in names if n not in found]
+    types = {word for word in re.findall(r"\w+", "\n".join(made)) if word in WHERE}
+    lines = [HEAD, *(f"from pullback.{WHERE[name]} import {name}" for name in sorted(types)), *imports, ""]
+    if made:
+        lines += [*made, ""]
+    listed = textwrap.wrap(", ".join(f'"{name}"' for name in module.__all__) + ",", 110)
+    return "\n".join([*lines, "__all__ = [", *(f"    {line}" for line in listed), "]", ""])
+
+
+if __name__ == "__main__":
+    for face in map(importlib.import_module, FACES):
+        path_of(face).write_text(stub(face), encoding="utf-8")
