@@ -77,7 +77,7 @@ def test_the_ways_are_all_there() -> None:
     assert way(hidden) is None
 
 
-BY_DERIVATIVES = {"cond", "guard", "shard_map", "while"}
+BY_DERIVATIVES = {"guard", "shard_map", "while"}
 """Operations whose Laplacians are made of their derivatives, with all of the Jacobian stored."""
 
 
