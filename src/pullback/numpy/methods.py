@@ -464,7 +464,7 @@ class _Late:
     def __get__(self, array: Any, kind: Any = None) -> Any:
         function = getattr(importlib.import_module("pullback.numpy"), self.name)
         method = _with_self(function) if self.call is None else self.call
-        method.__name__, method.__qualname__, method.__module__ = self.name, f"Array.{self.name}", Array.__module__
+        method.__name__, method.__qualname__ = self.name, f"Array.{self.name}"
         method.__doc__ = function.__doc__
         setattr(Array, self.name, method)
         return method if array is None else method.__get__(array, kind)

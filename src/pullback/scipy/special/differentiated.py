@@ -60,7 +60,7 @@ def by_forward_mode(
       integrals: whether the formula has integrals, so that many elements are computed in blocks.
       slopes: for an operand whose derivatives are said otherwise ``rule(t, *operands, orders) -> tangent``, else None.
     """
-    p = Primitive(name, elementwise=True, cost=Cost.SPECIAL)
+    p = Primitive(name, keeps_weak_type=False, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)
 
     @p.abstract_eval
