@@ -14,6 +14,7 @@ import pytest
 
 from pullback import tree
 from pullback.core.array import ArrayImpl, as_array
+from pullback.core.jaxpr import subjaxprs
 
 T = TypeVar("T")
 
@@ -113,3 +114,9 @@ def assert_arrays_close(got: Any, expected: Any, tolerance: float = 1e-5) -> Non
         assert isinstance(a, ArrayImpl)
         assert np.shape(a) == np.shape(b)
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+def largest(jaxpr: Any) -> int:
+    """The number of elements of the largest value of a program, and of those within."""
+    own = [v.aval.size for eqn in jaxpr.eqns for v in eqn.outvars]
+    return max([*own, *(largest(program) for eqn in jaxpr.eqns for program in subjaxprs(eqn))], default=0)

@@ -17,6 +17,6 @@ def all_primitives() -> dict[Primitive, str]:
     for module in pkgutil.walk_packages(pullback.__path__, "pullback."):
         if not module.name.endswith("__main__"):
             for name, x in vars(importlib.import_module(module.name)).items():
-                if isinstance(x, Primitive) and name.endswith("_p"):
+                if isinstance(x, Primitive):
                     found.setdefault(x, f"{module.name}.{name}")
     return found

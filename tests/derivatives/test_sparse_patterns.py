@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import pickle
-import pkgutil
 import re
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +15,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
+from primitives_of import all_primitives
 from random_programs import Program, programs
 
 import pullback as jax
 import pullback.numpy as jnp
-from pullback import lax, primitives
+from pullback import lax
 from pullback.core import traits
-from pullback.core.trace import Primitive
 from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, taylor
 from pullback.derivatives.sparse import programs as sparsity_of_programs
 from pullback.derivatives.sparse.dependence import sparsity
@@ -379,11 +376,7 @@ def test_patterns_compare_pickle_and_show_themselves() -> None:
 
 def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_what_it_says() -> None:
     page = (Path(__file__).parents[2] / "docs" / "sparse_derivatives.md").read_text()
-    for module in pkgutil.iter_modules(primitives.__path__, "pullback.primitives."):
-        importlib.import_module(module.name)
-    found = {x for module in list(sys.modules.values()) if getattr(module, "__name__", "").startswith("pullback.")
-             for x in vars(module).values() if isinstance(x, Primitive)}  # fmt: skip
-    linear = {p for p in found if p.transpose_rule is not None and p.decomposition_rule is None}
+    linear = {p for p in all_primitives() if p.transpose_rule is not None and p.decomposition_rule is None}
     by_traits = {p for p in linear if traits.elementwise.of(p) or (traits.moves.of(p) and p.host_rule is not None)}
     without = {p.name for p in linear - by_traits if sparsity.of(p) is None} - LOOKED_INTO
     listed = page.split("-->\n")[1].split("\n\n")[0]

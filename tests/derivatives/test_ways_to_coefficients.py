@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from primitives_of import all_primitives
 
-import pullback
 from pullback.core.taylor_rules import taylor, taylor_program
 from pullback.core.trace import Primitive
 from pullback.extend.core import Primitive as NewPrimitive
@@ -30,16 +28,6 @@ WHERE = (
 )
 
 
-def every_primitive() -> list[Primitive]:
-    found = {}
-    for module in pkgutil.walk_packages(pullback.__path__, "pullback."):
-        if not module.name.startswith("pullback.compat") and not module.name.endswith("__main__"):
-            for x in vars(importlib.import_module(module.name)).values():
-                if isinstance(x, Primitive):
-                    found[id(x)] = x
-    return list(found.values())
-
-
 def way(p: Primitive) -> str | None:
     """How Taylor mode has an operation's coefficients; None if it would be refused."""
     if taylor_program.of(p) is not None:
@@ -56,14 +44,14 @@ def way(p: Primitive) -> str | None:
 
 
 def test_every_operation_has_a_way_to_its_coefficients() -> None:
-    names = {p.name for p in every_primitive() if way(p) is None}
+    names = {p.name for p in all_primitives() if way(p) is None}
     assert names - set(WITHOUT) == set(), f"no Taylor coefficients of {sorted(names - set(WITHOUT))}. {WHERE}"
     assert set(WITHOUT) - names == set(), f"{sorted(set(WITHOUT) - names)} have coefficients now"
 
 
 def test_the_ways_are_all_there() -> None:
     """An operation of each, and one of none."""
-    ways = {p.name: way(p) for p in every_primitive()}
+    ways = {p.name: way(p) for p in all_primitives()}
     assert {name: ways[name] for name in ("scan", "floor", "tanh", "dot_general", "reshape", "erf")} == {
         "scan": "program",
         "floor": "constant",
@@ -82,7 +70,7 @@ BY_DERIVATIVES = {"guard", "shard_map", "while"}
 
 
 def test_every_operation_that_holds_programs_has_a_way_to_laplacians() -> None:
-    missing = {p.name for p in every_primitive() if taylor_program.of(p) is not None and laplacian_rule.of(p) is None}
+    missing = {p.name for p in all_primitives() if taylor_program.of(p) is not None and laplacian_rule.of(p) is None}
     assert missing == BY_DERIVATIVES, (
         f"{sorted(missing ^ BY_DERIVATIVES)}: give an operation a rule of the kind `laplacian` "
         "(transforms/interpreters/laplacian.py), as `scan` has, or let its Jacobians be dense, by an entry here"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from all_specs import OF_PRIMITIVES
+from decomposition_specs import Hermitian
+from helpers import largest
 from primitives_of import all_primitives
-from specs import K, R, row
+from specs import Dominant, K, R, row
 
-from pullback import hessian, lax, make_jaxpr
+from pullback import hessian, jit, lax, make_jaxpr
 from pullback import numpy as jnp
 from pullback.core import dtypes
 from pullback.core.config import enable_x64
-from pullback.core.jaxpr import subjaxprs
 from pullback.derivatives import laplacian
-from pullback.primitives import fourier, indexing, slicing
+from pullback.primitives import eigen, fourier, indexing, lu, qr, schur, slicing, svd
 from pullback.primitives.rules import axis_kept
 
 WITH_RULE = {p.name: p for p in all_primitives() if axis_kept.of(p) is not None}
@@ -29,9 +31,28 @@ MORE = [
     row(indexing.dynamic_update_slice_p, None, R(2, 3), R(2, 1), I, I),
     row(fourier.fft_p, None, R(2, 3), params={"fft_type": fourier.FftType.FFT, "fft_lengths": (3,)}, dtypes="F"),
 ]
+A, B = (2, 3, 3), (2, 3, 1)
+"""Two matrices, and a column for each."""
+MORE += [
+    row(eigen.eigh_p, None, Hermitian(*A), params={"vectors": True}),
+    row(eigen.eig_p, None, R(*A), params={"left": True, "right": True}),
+    row(svd.svd_p, None, R(*A), params={"full_matrices": False, "vectors": True, "by_qr": False}),
+    row(qr.qr_p, None, R(*A), params={"full_matrices": False, "pivoting": False}),
+    row(schur.schur_p, None, R(*A), params={"vectors": True}),
+    row(schur.hessenberg_p, None, R(*A)),
+    row(
+        lu.linear_solve_p,
+        None,
+        Dominant(*A),
+        Dominant(*A),
+        K(np.array([[0, 1, 2], [2, 1, 0]], np.int32)),
+        R(*B),
+        params={"transpose": False},
+    ),
+]
 ROWS = [spec for spec in [*OF_PRIMITIVES, *MORE] if spec.operation in WITH_RULE and spec.samples]
-ELSEWHERE = {"linear_solve", "eigh", "eig", "qr", "svd", "schur", "hessenberg", "reduce_and", "reduce_or", "reduce_xor"}
-"""Decompositions, of which rows compare what is made of the results; and operations on bits."""
+ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor"}
+"""Operations on bits, which have no derivatives."""
 
 
 def claims(spec: Any) -> list[tuple[int, int, int]]:
@@ -93,12 +114,6 @@ def test_every_operation_that_says_so_has_a_row_in_which_it_keeps_an_axis() -> N
 POSITIONS = np.array([2, 0])
 
 
-def largest(jaxpr: Any) -> int:
-    """The number of elements of the largest value of a program, and of those within."""
-    own = [v.aval.size for eqn in jaxpr.eqns for v in eqn.outvars]
-    return max([*own, *(largest(program) for eqn in jaxpr.eqns for program in subjaxprs(eqn))], default=0)
-
-
 def gram(x: Any) -> Any:
     return x[:, :, None] * x[:, None, :] + jnp.diag(jnp.arange(1.0, 4.0))
 
@@ -140,3 +155,25 @@ def test_laplacians_keep_their_blocks(name: str) -> None:
         for rows in (x[:2], x[3:6]):
             expected = jnp.trace(hessian(f)(rows).reshape(rows.size, rows.size))
             np.testing.assert_allclose(laplacian(f)(rows), expected, rtol=1e-9)
+
+
+BRANCHES = [jnp.sin, lambda x: x * x.mean(0), jnp.ones_like, lambda x: jnp.sin(x)[::-1], lambda x: x[:, ::-1]]
+"""The Jacobians are blocks, dense, none, dense and blocks."""
+
+
+def chosen_cubes(index: int, branches: list[Any], x: Any) -> Any:
+    return (lax.switch(index + 0 * x.argmax(), branches, jnp.cos(x)) ** 3).sum()
+
+
+@pytest.mark.parametrize("taken", range(len(BRANCHES)))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_branches_whose_jacobians_are_of_different_kinds(taken: int, weighted: bool) -> None:
+    with enable_x64():
+        x = jnp.asarray(np.random.default_rng(0).uniform(0.2, 1.2, (4, 3)))
+        weights = jnp.arange(1.0, 13.0).reshape(4, 3) if weighted else None
+        for others in (BRANCHES, [BRANCHES[taken], BRANCHES[0]], [BRANCHES[taken], BRANCHES[2]]):
+            index = others.index(BRANCHES[taken])
+            f = partial(chosen_cubes, index, others)
+            diagonal = jnp.diagonal(hessian(f)(x).reshape(12, 12)).reshape(4, 3)
+            expected = (diagonal if weights is None else weights * diagonal).sum()
+            np.testing.assert_allclose(laplacian(jit(f), weights=weights)(x), expected, rtol=1e-9)

@@ -30,6 +30,7 @@ from pullback.core.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
+from pullback.numpy import methods
 
 BINARY = {
     function.__name__: function
@@ -348,6 +349,12 @@ def test_a_method_has_the_docstring_of_its_function(name: str) -> None:
         function = getattr(pnp, name)
         assert method.__doc__ == function.__doc__
         assert (inspect.getdoc(function) or "?") in pydoc.render_doc(method).replace("\n    ", "\n")
+
+
+def test_a_docstring_is_tested_where_it_is_written() -> None:
+    """And not once more at the class from which the method comes, whose module lacks the names of its example."""
+    pnp.ones(3).compress([True, False, True])
+    assert methods.Methods.compress.__doc__ is None
 
 
 @pytest.mark.parametrize("name", sorted({*ARRAY_METHODS} - WITHOUT))

@@ -70,6 +70,11 @@ def one_of_three(f: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
+def set_in_first(ks: Any) -> Any:
+    """The first two of three keys, with the third in place of the first."""
+    return ks[:2].at[0].set(ks[2])
+
+
 PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     # what uses a key: a program without and one with a key that is used twice
     "functions": (draw, both(draw, random.uniform)),
@@ -86,6 +91,14 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "slice": (
         pair(lambda ks: draw(ks[0]) + vmap(draw)(ks[1:])),
         pair(lambda ks: draw(ks[0]) + vmap(draw)(ks[:1])),
+    ),
+    "set": (
+        lambda k: vmap(draw)(set_in_first(random.split(k, 3))),
+        lambda k: (lambda ks: [vmap(draw)(set_in_first(ks)), draw(ks[2])])(random.split(k, 3)),
+    ),
+    "beside what is set": (
+        lambda k: (lambda ks: [draw(set_in_first(ks)[1]), draw(ks[2])])(random.split(k, 3)),
+        lambda k: (lambda ks: [draw(set_in_first(ks)[1]), draw(ks[1])])(random.split(k, 3)),
     ),
     "reshape": (
         pair(lambda ks: vmap(vmap(draw))(ks.reshape(1, 2))),

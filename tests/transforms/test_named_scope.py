@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, jvp, make_jaxpr, named_call, named_scope, vmap
+from pullback import errors, grad, jit, jvp, make_jaxpr, named_call, named_scope, vjp, vmap
 from pullback.core.linear import LinearTrace
 from pullback.core.source import BACKWARD, TANGENT, Scope
 from pullback.core.trace import state
@@ -89,6 +89,13 @@ def test_gradients(transform: Any) -> None:
     collect(closed.eqns)
     assert {"encoder/dense/tanh", "jvp(encoder/dense)/sub", "transpose(encoder/dense)/mul"} <= scopes
     assert {"encoder/mul", "transpose(encoder)/mul"} <= scopes
+
+
+def test_a_vjp_function_that_a_program_returns_has_its_scopes() -> None:
+    pull = jit(lambda x: vjp(model, x)[1])(1.0)
+    closed = make_jaxpr(pull)(1.0)
+    scopes = {eqn.scope.label(eqn.primitive.name) for eqn in closed.eqns if eqn.scope is not None}
+    assert scopes == {"transpose(encoder/dense)/mul", "transpose(encoder)/mul"}
 
 
 def test_forward_derivatives_and_batches() -> None:

@@ -79,6 +79,8 @@ def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
 class Cost(enum.Enum):
     """What an operation costs for each element of its largest operand or result, in classes that are a factor apart.
 
+    The host's figures were measured on an AMD EPYC, for 20,000 elements of float32.
+
     Attributes:
       LIGHT: a sum: 0.1 ns in a compiled loop, 0.3 to 10 ns on the host.
       SIMPLE: a sine or a quotient: 2.5 ns in a compiled loop, 0.3 to 40 ns on the host.
@@ -94,8 +96,10 @@ class Cost(enum.Enum):
 
 elementwise = Trait("elementwise", "an element of the result depends on that element of each operand alone", False)
 moves = Trait("moves", "the elements of the results are elements of the operands, whatever these are", False)
-additive = Trait("additive", "with all operands negated the result is negated, to the last bit", False)
-multiplicative = Trait("multiplicative", "with one operand negated the result is negated, to the last bit", False)
+additive = Trait(
+    "additive", "with all operands negated the result is negated; only the sign of a zero may be another", False
+)
+multiplicative = Trait("multiplicative", "with one operand negated the result is negated", False)
 passes_nan = Trait("passes_nan", "a result is NaN only where an operand is, or where NaN is asked for", False)
 cost: Trait[Cost] = Trait("cost", "what it costs for each element", Cost.SPECIAL)
 compiled_from: Trait[int | None] = Trait(

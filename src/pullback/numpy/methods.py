@@ -463,19 +463,23 @@ class _Late:
 
     def __get__(self, array: Any, kind: Any = None) -> Any:
         function = getattr(importlib.import_module("pullback.numpy"), self.name)
-        method = _with_self(function) if self.call is None else self.call
+        method = _with_self(function) if self.call is None else _copied(self.call)
         method.__name__, method.__qualname__ = self.name, f"Array.{self.name}"
         method.__doc__ = function.__doc__
         setattr(Array, self.name, method)
         return method if array is None else method.__get__(array, kind)
 
 
+def _copied(function: Any) -> Any:
+    """The same function as another object, which can have a name and a docstring of its own."""
+    copy: Any = FunctionType(function.__code__, function.__globals__, None, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
+    return copy
+
+
 def _with_self(function: Any) -> Any:
     """The same function, with another name for its first parameter."""
-    method: Any = FunctionType(
-        function.__code__, function.__globals__, None, function.__defaults__, function.__closure__
-    )
-    method.__kwdefaults__, method.__annotations__ = function.__kwdefaults__, function.__annotations__
+    method = _copied(function)
     found = inspect.signature(function)
     first, *others = found.parameters.values()
     method.__signature__ = found.replace(parameters=[first.replace(name="self", annotation=first.empty), *others])

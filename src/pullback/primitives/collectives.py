@@ -102,15 +102,18 @@ def psum(x: Any, names: Names, groups: Groups = None) -> Any:
     return psum_p.bind(x, axes=tuple(names), groups=groups) if names else x
 
 
-def _across(name: str, along: Callable[[Any, int], Any], repeated: Callable[[Any, int], Any]) -> Primitive:
+def _across(
+    name: str, along: Callable[[Any, int], Any], repeated: Callable[[Any, int], Any], **traits: Any
+) -> Primitive:
     """A reduction over named axes.
 
     Args:
       name: its name.
       along: reduces an array along one axis.
       repeated: what a value becomes that is the same at each of so many indices.
+      **traits: of the operation.
     """
-    p = collective(name)
+    p = collective(name, **traits)
 
     @p.abstract_eval
     def abstract_eval(x: ShapedArray, *, axes: Names, groups: Groups) -> ShapedArray:
@@ -144,8 +147,8 @@ def _itself(x: Any, n: int) -> Any:
 
 
 psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), _times)
-pmax_p = _across("pmax", lambda x, d: reduce_max_p.bind(x, axes=(d,)), _itself)
-pmin_p = _across("pmin", lambda x, d: reduce_min_p.bind(x, axes=(d,)), _itself)
+pmax_p = _across("pmax", lambda x, d: reduce_max_p.bind(x, axes=(d,)), _itself, passes_nan=True)
+pmin_p = _across("pmin", lambda x, d: reduce_min_p.bind(x, axes=(d,)), _itself, passes_nan=True)
 psum_p.jvp_rule = jvp_linear(psum_p)
 psum_p.lowering(hlo_collectives.all_reduce("add"))
 pmax_p.lowering(hlo_collectives.all_reduce("maximum"))

@@ -878,7 +878,7 @@ def conj(x: Any) -> Any:
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
     of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
-    cost=Cost.LIGHT, passes_nan=True,
+    cost=Cost.LIGHT,
 )  # fmt: skip
 compiled_from(sign_p, 1_000_000)  # 1,000,000: 1275 / 382
 real_p = elementwise(

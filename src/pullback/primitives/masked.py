@@ -19,7 +19,7 @@ from pullback.core.dims import any_symbolic
 from pullback.core.linear import LinearVar
 from pullback.core.masking import has_nan, run_masked
 from pullback.core.trace import Primitive
-from pullback.core.traits import cost, elementwise
+from pullback.core.traits import Cost, cost, elementwise
 from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives import elementwise as ops
 from pullback.primitives.declare import batch_broadcasting
@@ -33,7 +33,8 @@ Zeros = tuple[bool, ...]
 
 def _masked(base: Primitive) -> Primitive:
     """The masked primitive of a product, without rules but that for types."""
-    p = Primitive(f"masked_{base.name}", elementwise=elementwise.of(base), cost=cost.of(base))
+    price = Cost.SIMPLE if cost.of(base) is Cost.LIGHT else cost.of(base)  # it compares and selects besides
+    p = Primitive(f"masked_{base.name}", elementwise=elementwise.of(base), cost=price)
     p.abstract_eval(lambda *avals, zeros, **params: base.abstract_eval_rule(*avals, **params))  # type: ignore[misc]
     base.masked = p
     return p

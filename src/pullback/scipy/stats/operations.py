@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import elementwise
@@ -116,4 +117,5 @@ def quantile_function(
     return elementwise(
         name, of=FLOAT, arity=2, host=host, hlo=in_blocks(formula),
         jvp=(by_parameter, lambda t, parameter, q, ans: ops.mul(t, exp(ops.neg(log_density(ans, parameter))))),
+        cost=Cost.SPECIAL,
     )  # fmt: skip
