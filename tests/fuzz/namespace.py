@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable
 from functools import cache
@@ -46,8 +47,8 @@ DERIVATIVES = (
 """What texts use of ``pullback``, and of ``pullback.derivatives``."""
 
 PUBLIC = {
-    "np": np, "jnp": jnp, "pullback": pullback, "custom_vmap": custom_vmap, "import_module": import_module,
-    "iter_modules": iter_modules,
+    "np": np, "math": math, "jnp": jnp, "pullback": pullback, "custom_vmap": custom_vmap,
+    "import_module": import_module, "iter_modules": iter_modules,
     **{name: getattr(pullback, name) for name in FACE},
     **{name: getattr(derivatives, name) for name in DERIVATIVES},
 }  # fmt: skip

@@ -13,7 +13,8 @@ from tests.fuzz.program import BODY, OPERAND, Case, Instruction, Program
 
 _NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")
 MODULES = {
-    "np": "import numpy as np", "jnp": "import pullback.numpy as jnp", "pullback": "import pullback.primitives",
+    "np": "import numpy as np", "math": "import math", "jnp": "import pullback.numpy as jnp",
+    "pullback": "import pullback.primitives",
     "custom_vmap": "from pullback.custom_batching import custom_vmap",
     "import_module": "from importlib import import_module", "iter_modules": "from pkgutil import iter_modules",
     "row": "from tests.fuzz.rows import function as row",

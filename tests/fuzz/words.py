@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -32,13 +33,18 @@ def real(x):
 
 def shifts(shape):
     """Other numbers for all elements, so that matrices of functions of one number have full rank."""
-    k = np.arange(int(np.prod(shape)), dtype=np.float64)
+    k = np.arange(math.prod(shape), dtype=np.float64)
     return (0.7 * k + 0.13 * k**2).reshape(shape)
 
 
 def fitted(x, shape):
     """The elements of x, as often as it takes."""
-    return x if x.shape == shape else x.ravel()[np.arange(int(np.prod(shape))) % x.size].reshape(shape)
+    size, times = math.prod(shape), -(-math.prod(shape) // x.size)
+    if x.shape == shape:
+        return x
+    flat = x if x.ndim == 1 else lax.reshape(x, (x.size,))
+    flat = flat if times == 1 else lax.reshape(lax.broadcast_in_dim(flat, (times, x.size), (1,)), (times * x.size,))
+    return lax.reshape(flat if flat.size == size else lax.slice(flat, (0,), (size,)), shape)
 
 
 def spread(x, shape, low, high, dtype):
