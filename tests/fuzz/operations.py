@@ -29,13 +29,13 @@ ONE = [
 ]  # fmt: skip
 TWO = [
     "_0 + _1", "_0 - _1", "_0 * _1", "_0 / (1 + _1 * _1)", "jnp.maximum(_0, _1)", "jnp.minimum(_0, _1)", "jnp.arctan2(_0, 2 + _1 * _1)",
-    "jnp.hypot(_0, 1 + _1)", "jnp.logaddexp(_0, _1)", "jnp.where(_0 < _1, jnp.sin(_0), _1)", "(2 + jnp.sin(_0)) ** _1",
+    "jnp.hypot(_0, 1 + _1)", "jnp.logaddexp(_0, _1)", "jnp.where(_0 < _1, jnp.sin(real(_0)), _1)", "(2 + jnp.sin(_0)) ** _1",
     "jnp.stack(jnp.broadcast_arrays(_0, _1))", "jnp.concatenate([jnp.ravel(_0), jnp.ravel(_1)])", "jnp.hstack([_0, _1])",
     "jnp.append(_0, _1)", "jnp.outer(_0, _1)", "jnp.inner(jnp.ravel(_0), like(_1, jnp.ravel(_0)))", "_0 < _1", "_0 >= _1", "_0 == _1",
     "jnp.linalg.solve(spread(_0, (2, 2), -1, 1, float32) + 3 * jnp.eye(2, dtype=float32), spread(_1, (2,), -1, 1, float32))",
     "scipy.linalg.solve_triangular(spread(_0, (3, 3), -1, 1, float32) / 4 + jnp.eye(3, dtype=float32), spread(_1, (3,), -1, 1, float32))",
     "jnp.cross(spread(_0, (3,), -1, 1, float32), spread(_1, (3,), -1, 1, float32))", "jnp.kron(jnp.ravel(_0)[:3], jnp.ravel(_1)[:3])",
-    "jnp.einsum('i,j->ij', jnp.ravel(_0), jnp.ravel(_1))", "jnp.where(_1 > 0, _0, 0)", "scipy.special.xlogy(_0, 1.5 + jnp.sin(_1))",
+    "jnp.einsum('i,j->ij', jnp.ravel(_0), jnp.ravel(_1))", "jnp.where(_1 > 0, _0, 0)", "scipy.special.xlogy(_0, 1.5 + jnp.sin(real(_1)))",
     "jnp.select([_0 > 0.5, _1 > 0], [_0, 2 * _1], 0.25)", "jnp.clip(_0, -abs(_1), abs(_1) + 0.5)", "lax.rem(_0, like(_0, _0) * 0 + 2)",
     "jnp.average(jnp.ravel(_0), weights=like(_1, jnp.ravel(_0)) + 2)", "jnp.polyval(jnp.ravel(_0)[:3], jnp.ravel(_1))",
     "jnp.searchsorted(jnp.sort(jnp.ravel(_0)), _1)", "jnp.correlate(jnp.ravel(_0), jnp.ravel(_1)[:3])", "nn.logsumexp(_0, b=like(_1, _0) + 2)",

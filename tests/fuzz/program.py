@@ -18,6 +18,10 @@ BODY = re.compile(r"(?<![\w.])f(\d)(?!\w)")
 """The names of operands and bodies in the texts of instructions."""
 
 
+ROUNDING = 1.2e-7
+"""Of single precision."""
+
+
 class Type(NamedTuple):
     """A shape, and the kind of the dtype: one of "f", "c", "i", "u" and "b"."""
 
@@ -144,7 +148,9 @@ class Way:
         for y in operands:
             if isinstance(y, jnp.ndarray) and y.dtype.kind in "fc":
                 total = total + jnp.sum(jnp.sin(y.real))
-        factors, summands = self.noise * rng.uniform(-1, 1, (2, *x.shape))
+        single = x.dtype.itemsize == (8 if x.dtype.kind == "c" else 4)  # what functions make of integers
+        noise = max(self.noise, ROUNDING) if single else self.noise
+        factors, summands = noise * rng.uniform(-1, 1, (2, *x.shape))
         return x * (1 + factors) + summands * total
 
 

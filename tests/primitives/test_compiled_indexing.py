@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_gather_scatter import CLIP, FILL, PROMISE, ROWS, SCATTERS, cases
 
-from pullback import make_jaxpr
+import pullback.numpy as jnp
+from pullback import jit, lax, make_jaxpr
 from pullback.backends.client import default_device
 from pullback.backends.programs import Lowered
 from pullback.core import dtypes
@@ -341,3 +342,24 @@ def test_a_scatter_moves_only_what_may_be_outside(mode: str, known: bool, expect
 def test_a_slice_at_known_places_is_a_slice() -> None:
     assert operations(text(lambda x: indexing.dynamic_slice(x, [9, 0], (2, 1)), X)) == ["slice"]
     assert operations(text(lambda x: indexing.dynamic_slice(x, [9, 0], (5, 2)), X)) == []
+
+
+NO_INDEX = as_array(np.zeros(0, np.int32))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: x.at[None].add(y),
+        lambda x, y: x.at[..., None].set(y),
+        lambda x, y: x.at[None].mul(y),
+        lambda x, y: lax.scatter_max(x, NO_INDEX, x[::-1], ScatterDimensionNumbers((0, 1), (), ())),
+        lambda x, y: lax.scatter_add(x[:1], NO_INDEX, x[1], ScatterDimensionNumbers((0,), (0,), ())),
+    ],
+)  # fmt: skip
+def test_a_scatter_without_indices_is_an_operation_on_elements(f: Any) -> None:
+    """The compiler makes a map of such a scatter, and ended the process where that was turned around."""
+    x, y = as_array(np.arange(6.0, dtype=np.float32).reshape(3, 2)), as_array(np.float32(0.5))
+    turned = lambda x, y: jnp.flip(f(x, y))
+    assert "scatter" not in operations(text(turned, x, y))
+    np.testing.assert_array_equal(jit(turned)(x, y), turned(x, y))

@@ -12,7 +12,7 @@ import pytest
 from helpers import assert_arrays_close as close
 
 import pullback.numpy as jnp
-from pullback import grad, jacfwd, jacrev, jvp, make_jaxpr, vjp, vmap
+from pullback import grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
@@ -208,3 +208,41 @@ def test_chunks_bound_the_memory() -> None:
     assert peak() > 32
     assert peak(chunk_size=4) < 16
     assert peak(chunk_size=1) < 6
+
+
+def recurrence(x: Any, k: Any, w: Any) -> Any:
+    return lax.scan(lambda c, _: (jnp.sin(c * k) + x, None), w, None, length=2)[0]
+
+
+LOOPS = {
+    "scan": recurrence,
+    "while": lambda x, k, w: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, jnp.sin(c[1] * k) + x), (0, w))[1],
+    "fori": lambda x, k, w: lax.fori_loop(0, 2, lambda i, c: jnp.sin(c * k) + x, w),
+    "reduction": lambda x, k, w: jnp.logaddexp.reduce(jnp.stack([x * k, w])),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_loop_that_varies_along_an_axis_whose_name_another_has(loop: Any, staged: bool) -> None:
+    """It was staged again and again: its carry cannot be made to vary along the axis by name."""
+    xs, ks = normal(2), normal(3)
+
+    def run(name: str) -> Any:
+        of_one = lambda k: vmap(lambda x: loop(x, k, 0.3), axis_name=name)(xs)
+        return (jit(vmap(of_one, axis_name="i")) if staged else vmap(of_one, axis_name="i"))(ks)
+
+    close(run("i"), run("j"))
+
+
+@pytest.mark.parametrize("reduce_axes", [(), ("i",)])
+def test_gradients_are_summed_over_an_axis_whose_name_another_has(reduce_axes: Any) -> None:
+    xs, ks = normal(2), normal(3)
+
+    def gradients(name: str) -> Any:
+        loss = lambda w, k: vmap(lambda x: recurrence(x, k, w), axis_name=name)(xs).sum()
+        return vmap(lambda k: grad(loss, reduce_axes=reduce_axes)(0.3, k), axis_name="i")(ks)
+
+    close(gradients("i"), gradients("j"))
+    each = in_a_loop(lambda k: grad(lambda w: recurrence(xs[0], k, w) + recurrence(xs[1], k, w))(0.3), (0,), 0, ks)
+    close(gradients("i"), jnp.full(3, each.sum()) if reduce_axes else jnp.asarray(each))

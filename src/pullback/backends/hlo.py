@@ -274,7 +274,7 @@ class Builder:
         kept from knowing that it could; which costs nothing that could be measured, as divisions wait for memory.
         """
         if not dtypes.is_float(x.dtype):
-            return self.same("stablehlo.divide", self.spread(x, shape), self.spread(y, shape))
+            return self._whole_division("stablehlo.divide", x, y, shape)
         whole = self.spread(y, shape)
         if type(y) is Quotient or (whole is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))):
             whole = self._hidden(whole)
@@ -282,6 +282,26 @@ class Builder:
             x = self._hidden(x)
         out = self.same("stablehlo.divide", self.spread(x, shape), whole)
         return Quotient(out.name, shape, out.dtype)
+
+    def remainder(self, x: Value, y: Value, shape: Shape) -> Value:
+        """What division towards zero leaves, of two values that broadcast to a shape."""
+        if not dtypes.is_float(x.dtype):
+            return self._whole_division("stablehlo.remainder", x, y, shape)
+        return self.same("stablehlo.remainder", self.spread(x, shape), self.spread(y, shape))
+
+    def _whole_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
+        """The quotient or the remainder of integers: by zero -1 or ``x``, which are what compiled programs give.
+
+        Constants are divided by constants within the compiler, and by zero that ends the process.
+        """
+        known = y.number if type(y) is Constant else self.elements.get(y)
+        x, y = self.spread(x, shape), self.spread(y, shape)
+        if known is not None and np.all(known):
+            return self.same(operation, x, y)
+        number = lambda value: self.splat(np.asarray(value).astype(x.dtype)[()], shape, x.dtype)
+        by_zero = self.compare(y, number(0), "EQ")
+        out = self.same(operation, x, self.select(by_zero, number(1), y))
+        return self.select(by_zero, x if operation == "stablehlo.remainder" else number(-1), out)
 
     def _hidden(self, x: Value) -> Value:
         """A value of which the compiler does not know, as long as it simplifies, where it comes from."""

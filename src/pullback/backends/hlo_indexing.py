@@ -7,6 +7,7 @@ signed ones only: it reads constants of unsigned dtypes as signed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -149,9 +150,12 @@ def scatter(
         return x
     indices = _signed(hlo, indices)
     windows, inserted, indexed, _, _ = numbers
+    along, indices_along = _batching(numbers)
+    if not indexed and not along and math.prod(updates.shape) == math.prod(x.shape):
+        # The compiler makes a map of it, and ends the process where it turns a map around.
+        return combine(x, hlo.reshape(updates, x.shape))
     if clip:
         indices = _moved_inside(hlo, indices, [x.shape[d] - sizes[d] for d in indexed])
-    along, indices_along = _batching(numbers)
     attributes = (
         f"scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {list(windows)}, "
         f"inserted_window_dims = {sorted(inserted)}, input_batching_dims = {along}, "

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,13 +42,34 @@ Names = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None
 
 
+class HiddenAxis(NamedTuple):
+    """In the place of a name: an axis in scope whose name stands for another one, which was mapped within it.
+
+    Attributes:
+      key: what stands for it in types.
+      name: of both axes.
+    """
+
+    key: Any
+    name: Any
+
+    def __repr__(self) -> str:
+        return f"the outer {self.name!r}"
+
+
 def _names(params: dict[str, Any]) -> frozenset[Any]:
-    return frozenset(params["axes"])
+    return frozenset([axis.name if isinstance(axis, HiddenAxis) else axis for axis in params["axes"]])
+
+
+def _key(name: Any) -> Any:
+    """What stands for an axis in types; a program may be looked at where it is not in scope."""
+    if isinstance(name, HiddenAxis):
+        return name.key
+    return state.axes[name].key if name in state.axes else name
 
 
 def _keys(names: Sequence[Any]) -> frozenset[Any]:
-    """What stands for some axes in types; a program may be looked at where they are not in scope."""
-    return frozenset([state.axes[name].key if name in state.axes else name for name in names])
+    return frozenset(map(_key, names))
 
 
 def collective(name: str, keeps_weak_type: bool = True, **traits: Any) -> Primitive:
@@ -192,13 +213,14 @@ def _pvary_shape(x: ShapedArray, *, axes: Names) -> ShapedArray:
 
 @pvary_p.transpose
 def _pvary_transpose(ct: Any, x: LinearVar, *, axes: Names) -> Any:
-    return (psum(ct, tuple([name for name in axes if is_reduced(name)])),)
+    keys = _keys(axes)
+    return (psum(ct, tuple([name for name, axis in state.axes.items() if axis.key in keys and axis.reduced])),)
 
 
 @pvary_p.batch
 def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     (x,), (dim,) = args, dims
-    rest = tuple([name for name in axes if name != axis.name])
+    rest = tuple([name for name in axes if _key(name) != axis.key])
     if len(rest) < len(axes) and dim is None:
         x, dim = _whole(x, None, axis), 0
     return (pvary_p.bind(x, axes=rest) if rest else x), dim
@@ -208,9 +230,12 @@ def vary(x: Any, keys: frozenset[Any]) -> Any:
     """``x`` of a type that varies along these axes too."""
     if not keys:
         return x
-    known = typeof(x).varying
-    names = tuple([a.name for a in state.axes.values() if a.key in keys and a.key not in known])
-    return pvary_p.bind(x, axes=names) if names else x
+    missing = keys - typeof(x).varying
+    names = [name for name, axis in state.axes.items() if axis.key in missing]
+    for name, axis in state.axes.items():
+        outer = [axis._replace(level=level).key for level in range(axis.level)]
+        names += [HiddenAxis(key, name) for key in outer if key in missing]
+    return pvary_p.bind(x, axes=tuple(names)) if names else x
 
 
 axis_index_p = collective("axis_index", keeps_weak_type=False)

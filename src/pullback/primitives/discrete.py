@@ -140,12 +140,23 @@ shift_right_arithmetic_p = elementwise(
 )  # fmt: skip
 
 
+def _of_bits(hlo: Any, operation: str, x: Any) -> Any:
+    """An operation on the bits of integers without a sign, which the compiler would extend to 8 or to 64 bits."""
+    if dtypes.is_unsigned(x.dtype):
+        return hlo.same(operation, x)
+    name = f"u{x.dtype.name}"
+    bits = hlo.bitcast(x, x.shape, np.dtype(name if x.dtype.kind == "i" else getattr(dtypes, name)))
+    return hlo.convert(hlo.same(operation, bits), x.dtype)
+
+
 def _population_count_xla(hlo: Any, x: Any) -> Any:
-    """Of 2 and 4 bits the compiler counts those of the sign that it extends, too."""
-    if x.dtype.kind != "V" or dtypes.is_unsigned(x.dtype):
-        return hlo.same("stablehlo.popcnt", x)
-    bits = hlo.bitcast(x, x.shape, np.dtype(getattr(dtypes, f"u{x.dtype.name}")))
-    return hlo.convert(hlo.same("stablehlo.popcnt", bits), x.dtype)
+    narrow = x.dtype.kind == "V"  # of 2 and 4 bits the sign is extended
+    return _of_bits(hlo, "stablehlo.popcnt", x) if narrow else hlo.same("stablehlo.popcnt", x)
+
+
+def _clz_xla(hlo: Any, x: Any) -> Any:
+    """Of a constant with a sign the compiler counts from the 64th bit."""
+    return _of_bits(hlo, "stablehlo.count_leading_zeros", x)
 
 
 population_count_p = elementwise(
@@ -155,7 +166,7 @@ population_count_p = elementwise(
 gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
 clz_p = elementwise(
     "clz", doc=("How many zeros are before the first bit that is set.", "1", "31"),
-    of=INTEGER, host=host.count_leading_zeros, hlo="count_leading_zeros",
+    of=INTEGER, host=host.count_leading_zeros, hlo=_clz_xla,
 )  # fmt: skip
 compiled_from(clz_p, 500_000)  # 1,000,000: 6564 / 384
 

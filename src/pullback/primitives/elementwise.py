@@ -99,9 +99,15 @@ neg_p = elementwise(
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
+
+def _add_xla(hlo: Any, x: Any, y: Any) -> Any:
+    """Of booleans as what it is: the compiler adds those that are constants modulo 2."""
+    return hlo.same("stablehlo.or" if x.dtype.kind == "b" else "stablehlo.add", x, y)
+
+
 add_p = elementwise(
     "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
-    of=VALUE, arity=2, host=operator.add, hlo="add",
+    of=VALUE, arity=2, host=operator.add, hlo=_add_xla,
     cost=Cost.LIGHT, additive=True,
 )  # fmt: skip
 sub_p = elementwise(
@@ -957,7 +963,7 @@ abs_p.keeps_weak_type = True
 
 rem_p = elementwise(
     "rem", doc=("The remainder of division towards zero, with the sign of ``x``.", "-7.0, 3.0", "-1.0"),
-    of=REAL_NUMBER, arity=2, host=host.rem, hlo="remainder",
+    of=REAL_NUMBER, arity=2, host=host.rem, hlo=lambda hlo, x, y: hlo.remainder(x, y, hlo.result.shape),
     jvp=(
         lambda t, x, y, ans: spread(t, x, ans),
         lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
