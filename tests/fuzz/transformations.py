@@ -126,7 +126,7 @@ FIRST = [
     Entry("grad", f"grad({TOTAL})(_0)", f"gradient({TOTAL}, _0)", active=True, cost="n", reverse=True),
     Entry("value_and_grad", f"value_and_grad({TOTAL})(_0)[1]", f"gradient({TOTAL}, _0)", active=True, cost="n", reverse=True),
     Entry(
-        "grad", "grad(lambda x, c: total(f0(x, c)), argnums=(1, 0))(_0, _1 * 1.0)[1]", f"gradient({TOTAL}, _0)", active=True, cost="n",
+        "grad", "grad(lambda x, c: total(f0(x, c)), argnums=(1, 0))(_0, _1 * 1.0)[1]", "gradient(lambda x: total(f0(x, _1 * 1.0)), _0)", active=True, cost="n",
         reverse=True,
     ),
     Entry("jvp", f"jvp({REAL}, (_0,), (like(_1, _0),))[1]", f"product_by_rows({REAL}, _0, like(_1, _0))", active=True, cost="n", forward=True),
