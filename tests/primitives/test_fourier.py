@@ -133,3 +133,23 @@ def test_frequencies():
 
 def test_transforms_of_numpy_on_traced_arrays_are_ours():
     np.testing.assert_allclose(grad(lambda x: (abs(np.fft.rfft(x)) ** 2).sum())(pnp.array(X)).shape, X.shape)
+
+
+SMALL = np.sin(np.arange(9, dtype=np.float32).reshape(3, 3))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pnp.linalg.inv(fft.fft(x) + 3 * pnp.eye(3)),
+        lambda x: pnp.linalg.inv(fft.fft(x.T) + 3 * pnp.eye(3)),
+        lambda x: pnp.linalg.inv(fft.irfft(fft.rfft(pnp.linalg.inv(x.T + 2 * pnp.eye(3))), 3)),
+        lambda x: pnp.linalg.cholesky(fft.ifft2(fft.fft2(x @ x.T + pnp.eye(3))).real),
+        lambda x: pnp.linalg.solve(x + 2 * pnp.eye(3), fft.rfft(x)[:, :1].real),
+        lambda x: vmap(lambda y: pnp.linalg.inv(fft.fft(y) + 3 * pnp.eye(3)))(pnp.stack([x, x.T])),
+        lambda x: pnp.linalg.svd(fft.fft(x), compute_uv=False),
+    ],
+)
+def test_a_transform_whose_result_lapack_takes(f):
+    """Compiled, transforms failed: the compiler had their results column-major, as LAPACK wants its operands."""
+    np.testing.assert_allclose(jit(f)(SMALL), f(SMALL), rtol=1e-4, atol=1e-4)

@@ -177,7 +177,18 @@ def _written(hlo: Any, x: Any, kind: FftType, lengths: Shape) -> Any:
     shape = _result_shape(x.shape, kind, lengths)
     sizes = ", ".join(map(str, lengths))
     attributes = f"fft_type = #stablehlo<fft_type {kind.name}>, fft_length = array<i64: {sizes}>"
-    return hlo.op("stablehlo.fft", [x], shape, _result_dtype(x.dtype, kind), attributes)
+    out = hlo.op("stablehlo.fft", [x], shape, _result_dtype(x.dtype, kind), attributes)
+    return _row_major(hlo, out) if hlo.module.platform == "cpu" and len(shape) > 1 else out
+
+
+def _row_major(hlo: Any, x: Any) -> Any:
+    """The same, kept row-major; as LAPACK takes it the compiler has it column-major, and the transform fails."""
+    layout = f"[dense<{list(reversed(range(len(x.shape))))}> : tensor<{len(x.shape)}xindex>]"
+    return hlo.op(
+        "stablehlo.custom_call", [x], x.shape, x.dtype,
+        f'call_target_name = "LayoutConstraint", api_version = 1 : i32, operand_layouts = {layout}, '
+        f"result_layouts = {layout}",
+    )  # fmt: skip
 
 
 def _over_more_axes(hlo: Any, x: Any, kind: FftType, lengths: Shape, skipped: int) -> Any:
