@@ -23,6 +23,7 @@ from pullback.backends.small_loops import halves
 from pullback.control.common import interned, op_count
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.jaxpr_check import check_jaxpr
+from pullback.core.types import MappedAxis
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable, everything_saveable
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
@@ -174,7 +175,7 @@ PASSES: dict[str, Any] = {
     "print": of_program(str),
     "dce": of_program(lambda closed: dce_closed_jaxpr(closed, [True] * len(closed.out_avals))),
     "jvp": of_program(lambda closed: jvp_jaxpr(closed, [True] * len(closed.in_avals))),
-    "batch": of_program(lambda closed: batch_jaxpr(closed, 3, [0] * len(closed.in_avals))),
+    "batch": of_program(lambda closed: batch_jaxpr(closed, MappedAxis(None, 3), [0] * len(closed.in_avals))),
     "lower": of_program(lambda closed: Lowered(closed, "f", default_device()).module.text()),
     "halves": of_program(lambda closed: halves(closed.jaxpr)),
     "intern": of_program(lambda closed: interned(ClosedJaxpr(hoisted(closed.jaxpr)))),

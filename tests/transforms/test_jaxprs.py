@@ -17,6 +17,7 @@ from pullback.core.config import enable_x64
 from pullback.core.errors import NotLinearError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.jaxpr_check import check_jaxpr
+from pullback.core.types import MappedAxis
 from pullback.primitives.elementwise import mul, sin
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.jvp import jvp
@@ -39,7 +40,7 @@ def test_results_are_kept_as_long_as_the_jaxpr_lives() -> None:
     closed = make_jaxpr(sin)(1.0)
     assert jvp_jaxpr(closed, [True]) is jvp_jaxpr(closed, (True,))
     assert jvp_jaxpr(closed, [True]) is not jvp_jaxpr(closed, [False])
-    assert batch_jaxpr(closed, 3, [0]) is not batch_jaxpr(closed, 4, [0])
+    assert batch_jaxpr(closed, MappedAxis(None, 3), [0]) is not batch_jaxpr(closed, MappedAxis(None, 4), [0])
     assert linearize_jaxpr(closed, [True]) is linearize_jaxpr(closed, [True])
     ref = weakref.ref(closed)
     del closed
@@ -59,9 +60,9 @@ def test_a_result_without_a_tangent() -> None:
 
 def test_a_result_without_the_mapped_axis() -> None:
     closed = make_jaxpr(lambda x, y: (sin(x), y))(1.0, np.zeros(2, np.float32))
-    batched, dims = batch_jaxpr(closed, 3, [0, None])
+    batched, dims = batch_jaxpr(closed, MappedAxis(None, 3), [0, None])
     assert dims == [0, None]
-    batched, dims = batch_jaxpr(closed, 3, [0, None], None, True)
+    batched, dims = batch_jaxpr(closed, MappedAxis(None, 3), [0, None], True)
     assert dims == [0, 0]
     assert [a.shape for a in batched.out_avals] == [(3,), (3, 2)]
 
@@ -99,7 +100,7 @@ def test_batch_of_a_jaxpr(program: Program, data: Any) -> None:
             dims[0] = 0
         shapes = [x.shape if d is None else (*x.shape[:d], 2, *x.shape[d:]) for x, d in zip(args, dims, strict=True)]
         values = random_like([np.zeros(shape) for shape in shapes], 2)
-        batched, out_dims = batch_jaxpr(make_jaxpr(program)(*args), 2, dims)
+        batched, out_dims = batch_jaxpr(make_jaxpr(program)(*args), MappedAxis(None, 2), dims)
         expected = vmap(program, tuple(dims), list(out_dims))(*values)
         assert_close(run(batched, *values), expected)
 

@@ -12,10 +12,11 @@ import pytest
 from helpers import assert_arrays_close as close
 
 import pullback.numpy as jnp
-from pullback import grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback import checkpoint, custom_jvp, grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
+from pullback.derivatives import preaccumulate
 
 Point = namedtuple("Point", "x y")
 rng = np.random.RandomState(0)
@@ -214,18 +215,30 @@ def recurrence(x: Any, k: Any, w: Any) -> Any:
     return lax.scan(lambda c, _: (jnp.sin(c * k) + x, None), w, None, length=2)[0]
 
 
-LOOPS = {
+def with_jvp(f: Any) -> Any:
+    g = custom_jvp(f)
+    g.defjvp(lambda primals, tangents: jvp(f, primals, tangents))
+    return g
+
+
+PROGRAMS_WITHIN = {
     "scan": recurrence,
     "while": lambda x, k, w: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, jnp.sin(c[1] * k) + x), (0, w))[1],
     "fori": lambda x, k, w: lax.fori_loop(0, 2, lambda i, c: jnp.sin(c * k) + x, w),
     "reduction": lambda x, k, w: jnp.logaddexp.reduce(jnp.stack([x * k, w])),
+    "jit": lambda x, k, w: jit(lambda c: jnp.sin(c * k) + x)(w),
+    "cond": lambda x, k, w: lax.cond(x > 0, lambda c: jnp.sin(c * k), lambda c: c + x, w),
+    "checkpoint": lambda x, k, w: checkpoint(lambda c, x: jnp.sin(c * k) + x)(w, x),
+    "custom_jvp": lambda x, k, w: with_jvp(lambda c, x: jnp.sin(c) + x)(w * k, x),
+    "preaccumulate": lambda x, k, w: preaccumulate(lambda c, x: jnp.sin(c) + x)(w * k, x),
+    "preaccumulate, gradient": lambda x, k, w: grad(lambda x: preaccumulate(lambda c, x: jnp.sin(c * x))(w * k, x))(x),
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+@pytest.mark.parametrize("loop", PROGRAMS_WITHIN.values(), ids=PROGRAMS_WITHIN)
 @pytest.mark.parametrize("staged", [False, True])
-def test_a_loop_that_varies_along_an_axis_whose_name_another_has(loop: Any, staged: bool) -> None:
-    """It was staged again and again: its carry cannot be made to vary along the axis by name."""
+def test_programs_that_vary_along_an_axis_whose_name_another_has(loop: Any, staged: bool) -> None:
+    """Loops were staged again and again, for a carry cannot be made to vary along it by name; and so on."""
     xs, ks = normal(2), normal(3)
 
     def run(name: str) -> Any:

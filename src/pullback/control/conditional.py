@@ -451,9 +451,9 @@ def _batch(
         if any(map(has_checks, branches)):
             return batch_checked(cond_p, axis, args, dims, {"branches": branches})
         return _select(axis, index, operands, operand_dims, branches)
-    found = [batch_jaxpr(b, axis.size, operand_dims, axis.name)[1] for b in branches]
+    found = [batch_jaxpr(b, axis, operand_dims)[1] for b in branches]
     mapped = tuple(any(d is not None for d in column) for column in zip(*found, strict=True))
-    batched = tuple(batch_jaxpr(b, axis.size, operand_dims, axis.name, mapped)[0] for b in branches)
+    batched = tuple(batch_jaxpr(b, axis, operand_dims, mapped)[0] for b in branches)
     return cond_p.bind(index, *operands, branches=batched), [0 if m else None for m in mapped]
 
 
@@ -466,7 +466,7 @@ def _select(
     columns = []
     for i, branch in enumerate(branches):
         taken = eq_p.bind(index, _int32.type(i))
-        program, _ = batch_jaxpr(branch, axis.size, mapped, axis.name, True)
+        program, _ = batch_jaxpr(branch, axis, mapped, True)
         columns.append(jaxpr_as_fun(program)(*guard(taken, fronted, [d is not None for d in mapped])))
     outs: list[Any] = []
     out_dims: list[int | None] = []

@@ -384,9 +384,7 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> 
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     cond_consts, body_consts, init = loop.split(fronted)
     cond_flags, body_flags, flags = map(tuple, loop.split([d is not None for d in dims]))
-    test, condition, body, mapped = _batched(
-        loop.body_jaxpr, loop.cond_jaxpr, axis.size, axis.name, cond_flags, body_flags, flags
-    )
+    test, condition, body, mapped = _batched(loop.body_jaxpr, loop.cond_jaxpr, axis, cond_flags, body_flags, flags)
     carry = [front(x, None, axis) if m and not f else x for x, f, m in zip(init, flags, mapped, strict=True)]
     out_dims = [0 if m else None for m in mapped]
     if condition is None:
@@ -398,7 +396,7 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> 
 
 @cached_by_jaxpr
 def _batched(
-    body: ClosedJaxpr, condition: ClosedJaxpr, size: int, name: Any, cond_consts: Flags, body_consts: Flags, init: Flags
+    body: ClosedJaxpr, condition: ClosedJaxpr, axis: MappedAxis, cond_consts: Flags, body_consts: Flags, init: Flags
 ) -> tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, list[bool]]:
     """A loop over a batch.
 
@@ -412,16 +410,16 @@ def _batched(
         cond_dims, body_dims = (
             tuple(0 if f else None for f in (*consts, *carry)) for consts in (cond_consts, body_consts)
         )
-        test, (test_dim,) = batch_jaxpr(condition, size, cond_dims, name)
+        test, (test_dim,) = batch_jaxpr(condition, axis, cond_dims)
         if test_dim is not None and not all(carry):
             return [True] * len(carry), None
-        mapped, out_dims = batch_jaxpr(body, size, body_dims, name, tuple(carry))
+        mapped, out_dims = batch_jaxpr(body, axis, body_dims, tuple(carry))
         return [d is not None for d in out_dims], (test, test_dim is not None, mapped)
 
     carry, (test, each, mapped) = fixpoint(step, init)
     if not each:
         return test, None, mapped, carry
-    flags, own = ShapedArray((size,), _BOOL), test.in_avals[len(cond_consts) :]
+    flags, own = ShapedArray((axis.size,), _BOOL), test.in_avals[len(cond_consts) :]
     const_avals = [*test.in_avals[: len(cond_consts)], *mapped.in_avals[: len(body_consts)]]
 
     def goes_on(holds: Any, *values: Any) -> list[Any]:

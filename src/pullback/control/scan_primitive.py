@@ -619,13 +619,13 @@ def _transpose(
 
 
 @cached_by_jaxpr
-def _batched_body(closed: ClosedJaxpr, axis_size: int, axis_name: Any, consts: Dims, init: Flags, rows: Dims) -> Step:
+def _batched_body(closed: ClosedJaxpr, axis: MappedAxis, consts: Dims, init: Flags, rows: Dims) -> Step:
     """A step of a batch; what is mapped is so along axis 0."""
     nothing = [False] * (len(closed.jaxpr.outvars) - len(init))
 
     def step(carry: list[bool]) -> Any:
         dims = (*consts, *(0 if c else None for c in carry), *rows)
-        mapped, out_dims = batch_jaxpr(closed, axis_size, dims, axis_name, (*carry, *nothing))
+        mapped, out_dims = batch_jaxpr(closed, axis, dims, (*carry, *nothing))
         found = [d is not None for d in out_dims]
         return found[: len(init)], (mapped, found[len(init) :])
 
@@ -650,7 +650,7 @@ def _batch(
     rows = tuple(None if d is None else max(d - 1, 0) for d in x_dims)
     xs = [moveaxis(x, 0, 1) if d == 0 else x for x, d in zip(xs, x_dims, strict=True)]
     mapped_init = tuple(d is not None for d in init_dims)
-    body = _batched_body(jaxpr, axis.size, axis.name, tuple(const_dims), mapped_init, rows)
+    body = _batched_body(jaxpr, axis, tuple(const_dims), mapped_init, rows)
     init = [front(x, d, axis) if c else x for x, d, c in zip(init, init_dims, body.carry, strict=True)]
     carry, ys = bind(body.jaxpr, Loop(**rest), consts, init, xs)
     return [*carry, *ys], [*(0 if c else None for c in body.carry), *(1 if y else None for y in body.ys)]

@@ -273,7 +273,7 @@ def _batch(
     out_specs: Specs, **params: Any,
 ) -> Any:  # fmt: skip
     with _scope(params):
-        mapped, out_dims = batch_jaxpr(jaxpr, axis.size, tuple(dims), axis.name)
+        mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
     outs = shard_map_p.bind(
         *args, jaxpr=mapped, in_specs=tuple(map(_with_axis, in_specs, dims)),
         out_specs=tuple(map(_with_axis, out_specs, out_dims)), **params,

@@ -147,29 +147,27 @@ def _tangent_aval(aval: ShapedArray) -> ShapedArray:
 @cached_by_jaxpr
 def batch_jaxpr(
     closed: ClosedJaxpr,
-    axis_size: int,
+    axis: MappedAxis,
     in_dims: Sequence[int | None],
-    axis_name: Any = None,
     instantiate: Sequence[bool] | bool = False,
 ) -> tuple[ClosedJaxpr, list[int | None]]:
     """The program of a program mapped over an axis.
 
     Args:
       closed: the program.
-      axis_size: the size of the axis.
+      axis: the axis.
       in_dims: for each input the position of the mapped axis, or None.
-      axis_name: the name of the axis, for collective operations.
       instantiate: which results get the mapped axis even if they do not depend on it.
 
     Returns:
       A jaxpr of the batched inputs; and for each result the position of the mapped axis: 0, or None.
 
+    >>> from pullback.core.types import MappedAxis
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.derivatives.tracing import make_jaxpr
-    >>> batch_jaxpr(make_jaxpr(sin)(1.0), 3, [0])
+    >>> batch_jaxpr(make_jaxpr(sin)(1.0), MappedAxis(None, 3), [0])
     ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
     """
-    axis = state.axes.get(axis_name) or MappedAxis(axis_name, axis_size)
     avals = [_batched_aval(a, d, axis) for a, d in zip(closed.in_avals, in_dims, strict=True)]
     forced = flags(instantiate, len(closed.out_avals), "results")
     out_dims: list[int | None] = []
@@ -177,7 +175,7 @@ def batch_jaxpr(
     def run(*values: Any) -> list[Any]:
         outs, dims = batch_flat(closed, jaxpr_as_fun(closed), axis, values, in_dims)
         out_dims[:] = [0 if f or d is not None else None for f, d in zip(forced, dims, strict=True)]
-        return [_at_front(x, d, f, axis_size) for x, d, f in zip(outs, dims, forced, strict=True)]
+        return [_at_front(x, d, f, axis.size) for x, d, f in zip(outs, dims, forced, strict=True)]
 
     return stage_flat(closed, run, avals), out_dims
 

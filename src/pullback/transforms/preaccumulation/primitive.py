@@ -44,30 +44,30 @@ class Part:
       order: of elimination.
       is_jacobian: whether it is a program of results and a Jacobian, whose derivative may be large; then it is
         differentiated as any program.
-      axes: of each ``vmap``, from the innermost, the size, the name, and where the axis is in each operand.
+      axes: that of each ``vmap``, from the innermost, and where it is in each operand.
     """
 
     program: ClosedJaxpr
     name: str
     order: str
     is_jacobian: bool = False
-    axes: tuple[tuple[int, Any, tuple[int | None, ...]], ...] = ()
+    axes: tuple[tuple[MappedAxis, tuple[int | None, ...]], ...] = ()
 
     def __repr__(self) -> str:  # in a printed program, which shows the mapped program beside it
-        return ", ".join([self.order, *(f"mapped over {size}" for size, _, _ in self.axes)])
+        return ", ".join([self.order, *(f"mapped over {axis.size}" for axis, _ in self.axes)])
 
     @property
     def mapped(self) -> ClosedJaxpr:
         """The program for the whole batch."""
         program = self.program
-        for size, name, dims in self.axes:
-            program, _ = batch_jaxpr(program, size, dims, name)
+        for axis, dims in self.axes:
+            program, _ = batch_jaxpr(program, axis, dims)
         return program
 
     def derivative(self, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
         """From operands, and tangents of some, to results, and tangents of some; and for which results."""
         program = self.program
-        if any(size == 0 for size, _, _ in self.axes):  # there is no example whose results would be those of all
+        if any(axis.size == 0 for axis, _ in self.axes):  # there is no example whose results would be those of all
             return jvp_jaxpr(self.mapped, nonzero)
         try:
             most = MOST_ENTRIES_AGAIN if self.is_jacobian else MOST_ENTRIES
@@ -76,11 +76,11 @@ class Part:
             if not self.is_jacobian:
                 raise
             derivative, has_tangent = jvp_jaxpr(program, nonzero)
-        for size, name, dims in self.axes:
-            program, out_dims = batch_jaxpr(program, size, dims, name)
+        for axis, dims in self.axes:
+            program, out_dims = batch_jaxpr(program, axis, dims)
             flags = [d is not None for d in out_dims]
             flags += select(flags, has_tangent)
-            derivative, found = batch_jaxpr(derivative, size, (*dims, *select(dims, nonzero)), name, flags)
+            derivative, found = batch_jaxpr(derivative, axis, (*dims, *select(dims, nonzero)), flags)
             derivative = _without_axis(derivative, [d is not None and not f for d, f in zip(found, flags)])
         return derivative, has_tangent
 
@@ -205,15 +205,15 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
 
 @preaccumulate_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, jaxpr: ClosedJaxpr, part: Part) -> Any:
-    _, out_dims = batch_jaxpr(jaxpr, axis.size, tuple(dims), axis.name)
-    return bind(replace(part, axes=(*part.axes, (axis.size, axis.name, tuple(dims)))), args), out_dims
+    _, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
+    return bind(replace(part, axes=(*part.axes, (axis, tuple(dims)))), args), out_dims
 
 
 @preaccumulate_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     part: Part = eqn.params["part"]
     smaller, used_inputs = dce_closed_jaxpr(part.program, tuple(used))
-    axes = tuple([(size, name, tuple(select(dims, used_inputs))) for size, name, dims in part.axes])
+    axes = tuple([(axis, tuple(select(dims, used_inputs))) for axis, dims in part.axes])
     part = replace(part, program=smaller, axes=axes)
     outvars = select(eqn.outvars, used)
     if [a.shape for a in part.mapped.out_avals] != [v.aval.shape for v in outvars]:

@@ -76,7 +76,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
 
     @p.batch
     def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Any, **options: Any) -> Any:
-        mapped, out_dims = batch_jaxpr(jaxpr, axis.size, tuple(dims), axis.name)
+        mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
         return p.bind(*args, jaxpr=mapped, **options), out_dims
 
     @p.partial_eval
