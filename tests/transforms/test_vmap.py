@@ -12,10 +12,26 @@ import pytest
 from helpers import assert_arrays_close as close
 
 import pullback.numpy as jnp
-from pullback import checkpoint, custom_jvp, grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vjp, vmap
+from pullback import (
+    checkpoint,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    jacfwd,
+    jacrev,
+    jit,
+    jvp,
+    lax,
+    make_jaxpr,
+    pure_callback,
+    vjp,
+    vmap,
+)
 from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
+from pullback.custom_batching import custom_vmap
+from pullback.custom_derivatives import linear_call
 from pullback.derivatives import preaccumulate
 
 Point = namedtuple("Point", "x y")
@@ -221,6 +237,18 @@ def with_jvp(f: Any) -> Any:
     return g
 
 
+def with_vjp(f: Any) -> Any:
+    g = custom_vjp(f)
+    g.defvjp(lambda *xs: vjp(f, *xs), lambda pull, ct: pull(ct))
+    return g
+
+
+def with_vmap(f: Any) -> Any:
+    g = custom_vmap(f)
+    g.def_vmap(lambda size, mapped, x: (vmap(f)(x) if mapped[0] else f(x), mapped[0]))
+    return g
+
+
 PROGRAMS_WITHIN = {
     "scan": recurrence,
     "while": lambda x, k, w: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, jnp.sin(c[1] * k) + x), (0, w))[1],
@@ -232,7 +260,26 @@ PROGRAMS_WITHIN = {
     "custom_jvp": lambda x, k, w: with_jvp(lambda c, x: jnp.sin(c) + x)(w * k, x),
     "preaccumulate": lambda x, k, w: preaccumulate(lambda c, x: jnp.sin(c) + x)(w * k, x),
     "preaccumulate, gradient": lambda x, k, w: grad(lambda x: preaccumulate(lambda c, x: jnp.sin(c * x))(w * k, x))(x),
+    "linear solve": lambda x, k, w: lax.custom_linear_solve(
+        lambda y: (3 + jnp.sin(k)) * y, w + x, lambda f, b: b / (3 + jnp.sin(k)), lambda f, b: b / (3 + jnp.sin(k))
+    ),
+    "linear call": lambda x, k, w: linear_call(lambda r, y: y * r, lambda r, ct: ct * r, k, x) + w,
+    "root": lambda x, k, w: lax.custom_root(
+        lambda y: y - w * jnp.sin(k) - x, w, lambda f, y: y - f(y), lambda f, b: b / f(1.0)
+    ),
+    "callback": lambda x, k, w: pure_callback(lambda x, k: x * k, x, x, k, vmap_method="expand_dims") + w,
+    "custom_vjp": lambda x, k, w: grad(lambda w: with_vjp(lambda c, x: jnp.sin(c) + x)(w * k, x))(w),
+    "custom_vmap": lambda x, k, w: with_vmap(lambda c: jnp.sin(c) + x)(w * k),
 }
+
+
+@pytest.mark.parametrize("f", PROGRAMS_WITHIN.values(), ids=PROGRAMS_WITHIN)
+def test_what_comes_out_of_vmap_varies_along_its_axis_no_more(f: Any) -> None:
+    """A loop around it was staged again and again."""
+    xs = normal(3)
+    mapped = lambda c, _: (vmap(lambda x: f(x, 0.7, c), axis_name="i")(xs).sum(), None)
+    assert all(not aval.varying for aval in make_jaxpr(lambda c: mapped(c, None)[0])(0.3).out_avals)
+    close(lax.scan(mapped, jnp.float32(0.3), None, length=1)[0], mapped(0.3, None)[0])
 
 
 @pytest.mark.parametrize("loop", PROGRAMS_WITHIN.values(), ids=PROGRAMS_WITHIN)

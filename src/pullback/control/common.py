@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, as_array, host_value, typeof
+from pullback.core.array import SCALARS, Array, as_array, host_value
 from pullback.core.errors import ControlFlowError, OperandError, RefError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, eval_jaxpr, jaxpr_as_fun
 from pullback.core.refs import RefCell
@@ -261,9 +261,10 @@ class Carry(NamedTuple):
         """Have initial values vary along the named axes along which what a step returns does; whether one changed."""
         changed = False
         for i, keys in enumerate(axes):
-            if keys and not keys <= typeof(self.leaves[i]).varying:
-                self.leaves[i] = vary(self.leaves[i], keys)
-                changed = True
+            before = self.leaves[i]
+            if keys:
+                self.leaves[i] = vary(before, keys)
+                changed = changed or self.leaves[i] is not before
         return changed
 
     def check(self, outs: Sequence[ShapedArray]) -> None:

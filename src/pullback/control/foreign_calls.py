@@ -64,7 +64,7 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Se
             x, d = expand_dims(x, (0,)), 0
         values.append(x)
         mapped.append(d is not None)
-    types = tuple(a.update(shape=(axis.size, *a.shape)) for a in params["types"])
+    types = tuple(a.batched(axis) for a in params["types"])
     input_layouts = [_with_axis(o) if m else o for o, m in zip(params["input_layouts"], mapped, strict=True)]
     changes = {
         "types": types,

@@ -93,7 +93,7 @@ class TransposedLoop(LinearMap):
     def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         """The transpose of the mapped loop: one pass for all examples, whose schedule is that of the longest."""
         count, axis = self.count, trace.axis
-        avals = [a.update(shape=(axis.size, *a.shape)) for a in self.out_avals]
+        avals = [a.batched(axis) for a in self.out_avals]
         linear_dims: list[int | None] = [0] * len(avals)
 
         def run(*inputs: Any) -> list[Any]:

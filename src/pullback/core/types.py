@@ -79,6 +79,11 @@ class ShapedArray(AbstractValue):
             size *= n
         return size
 
+    def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
+        """The type of a batch of values of this type, whose mapped axis is at ``dim``: it varies along that no more."""
+        shape = self.shape if dim is None else (*self.shape[:dim], axis.size, *self.shape[dim:])
+        return self.update(shape=shape, varying=self.varying - {axis.key})
+
     def update(self, **changes: Any) -> ShapedArray:
         """The same abstract value with some attributes replaced."""
         get = changes.get

@@ -151,11 +151,7 @@ class BatchedLinearMap(LinearMap):
         self.residual_dims = residual_dims
         self.in_dims = in_dims
         self.out_dims = out_dims
-        size = trace.axis.size
-        self.out_avals = [
-            a if d is None else a.update(shape=(*a.shape[:d], size, *a.shape[d:]))
-            for a, d in zip(linear_map.out_avals, out_dims, strict=True)
-        ]
+        self.out_avals = [a.batched(trace.axis, d) for a, d in zip(linear_map.out_avals, out_dims, strict=True)]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         run = self.linear_map.transpose

@@ -168,7 +168,7 @@ def batch_jaxpr(
     >>> batch_jaxpr(make_jaxpr(sin)(1.0), MappedAxis(None, 3), [0])
     ({ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }, [0])
     """
-    avals = [_batched_aval(a, d, axis) for a, d in zip(closed.in_avals, in_dims, strict=True)]
+    avals = [a.batched(axis, d) for a, d in zip(closed.in_avals, in_dims, strict=True)]
     forced = flags(instantiate, len(closed.out_avals), "results")
     out_dims: list[int | None] = []
 
@@ -178,11 +178,6 @@ def batch_jaxpr(
         return [_at_front(x, d, f, axis.size) for x, d, f in zip(outs, dims, forced, strict=True)]
 
     return stage_flat(closed, run, avals), out_dims
-
-
-def _batched_aval(aval: ShapedArray, dim: int | None, axis: MappedAxis) -> ShapedArray:
-    shape = aval.shape if dim is None else (*aval.shape[:dim], axis.size, *aval.shape[dim:])
-    return aval.update(shape=shape, varying=aval.varying - {axis.key})
 
 
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
