@@ -370,7 +370,7 @@ def _call_for_results(
             "functools.partial for example."
         ) from None
     declared, out_tree = tree.flatten(result_shape_dtypes)
-    avals = [abstractify(x).update(weak_type=False) for x in declared]
+    avals = [abstractify(x).update(weak_type=False, varying=frozenset()) for x in declared]
     call = HostFunction(who, function, in_tree, avals)
     return tree.unflatten(out_tree, primitive.bind(*operands, call=call, **params))
 
