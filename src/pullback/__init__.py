@@ -16,12 +16,8 @@ JAX today.
 
 from __future__ import annotations
 
-import atexit as _atexit
-import importlib
-import sys as _sys
-from typing import Any
-
 from pullback import numpy as numpy
+from pullback import start as _start
 from pullback.backends.devices import Device as Device
 from pullback.backends.devices import default_backend as default_backend
 from pullback.backends.devices import device_count as device_count
@@ -61,7 +57,6 @@ from pullback.core.config import masked_zeros as masked_zeros
 from pullback.core.config import no_tracing as no_tracing
 from pullback.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from pullback.core.config import numpy_rank_promotion as numpy_rank_promotion
-from pullback.core.config import observe as _observe
 from pullback.core.config import threefry_partitionable as threefry_partitionable
 from pullback.core.config import tiered as tiered
 from pullback.core.config import transfer_guard as transfer_guard
@@ -70,7 +65,6 @@ from pullback.core.config import transfer_guard_device_to_host as transfer_guard
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
 from pullback.core.faces import face as _face
-from pullback.core.source import hide_when_uncaught as _hide_when_uncaught
 from pullback.primitives import compositions as _compositions  # which has lowering rules
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map
@@ -118,32 +112,6 @@ from pullback.transforms.programs.transfer import device_put as device_put
 __version__ = "0.1.0"
 
 
-def _check_custom_rules(everywhere: bool) -> None:
-    if config.check_custom_rules:
-        from pullback.testing.rules import switch_on
-
-        switch_on()
-
-
-_observe("check_custom_rules", _check_custom_rules)
-
-
-def _check_tracer_leaks(everywhere: bool) -> None:
-    if config.check_tracer_leaks:
-        from pullback.transforms.debugging.compile_time import switch_on
-
-        switch_on()
-
-
-_observe("check_tracer_leaks", _check_tracer_leaks)
-
-
-def _not_there(name: str) -> Any:
-    known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
-    hint = f"; it is pullback.tree.{name[5:]}" if known else ""
-    raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
-
-
 _face(
     globals(),
     {
@@ -161,13 +129,6 @@ _face(
     modules="ad ad_checkpoint api_util custom_batching custom_derivatives debug derivatives distributed dlpack dtypes "
     "errors example_libraries experimental export extend ffi flatten_util image interpreters lax monitoring nn numpy "
     "ops profiler random ref scipy sharding stages test_util tree tree_util typing",
-    otherwise=_not_there,
+    otherwise=_start.not_there,
 )
-_hide_when_uncaught()
-
-
-@_atexit.register
-def _leave() -> None:
-    ending = _sys.modules.get("pullback.backends.ending")
-    if ending is not None:
-        ending.leave()
+_start.set_up()
