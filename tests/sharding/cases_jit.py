@@ -459,3 +459,36 @@ def test_equal_parts_of_programs_over_devices_stay_in_them():
         out = lowered.compile()(VALUE)
         np.testing.assert_allclose(out, steps(VALUE), rtol=1e-5)
         assert len(out.sharding.device_set) > 1
+
+
+EIGHT = NamedSharding(Mesh(np.array(DEVICES), ("i",)), P("i"))
+PADDINGS = [(0, 0, 1), (1, 0, 1), (0, 1, 2), (2, -1, 1), (-1, 0, 1), (3, -2, 2)]
+
+
+@pytest.mark.parametrize("config", PADDINGS)
+def test_what_is_padded_between_elements(config):
+    """Where the elements or the result are not divided evenly it was wrong, or the compiler ended the process."""
+    padded = lambda x: lax.pad(x, 0.0, [config])
+    both = lambda x: (padded(x), EVERYWHERE(jnp.resize(x, 8)), EVERYWHERE(jnp.concatenate([x] * 8)))
+    for n in (2, 3, 4, 5, 8, 12, 16):
+        x = np.arange(1.0, n + 1, dtype=np.float32)
+        expected = np.asarray(padded(jnp.asarray(x)))
+        np.testing.assert_array_equal(jit(both)(x)[0], expected)
+        if n % 8 == 0:
+            np.testing.assert_array_equal(jit(padded)(pullback.device_put(x, EIGHT)), expected)
+        if expected.size % 8 == 0:
+            np.testing.assert_array_equal(jit(padded, out_shardings=EIGHT)(x), expected)
+
+
+EVERYWHERE = pullback.shard_map(lambda x: 2 * x, mesh=EIGHT.mesh, in_specs=P("i"), out_specs=P("i"))
+
+
+@pytest.mark.parametrize("cut", [np.s_[::2], np.s_[1::2], np.s_[1::3], np.s_[2:-1:2]])
+def test_gradients_of_strided_slices(cut):
+    for n in (8, 16, 24):
+        x = pullback.device_put(np.arange(n, dtype=np.float32), EIGHT)
+        gradient = grad(lambda x: jnp.sin(x[cut]).sum())
+        expected = np.zeros(n, np.float32)
+        expected[cut] = np.cos(np.arange(n)[cut])
+        for options in ({}, {"out_shardings": EIGHT}):
+            np.testing.assert_allclose(jit(gradient, **options)(x), expected, rtol=1e-6)
