@@ -10,7 +10,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import P, grad, jit, jvp, lax, vmap
-from pullback.core import array
+from pullback.core import array, runtime
 from pullback.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 EXHAUSTIVE = os.environ.get("PULLBACK_EXHAUSTIVE", "0") != "0"
@@ -33,7 +33,7 @@ def no_fetch(monkeypatch):
         raise AssertionError(f"{kind} came to the host")
 
     def on():
-        monkeypatch.setattr(array, "gather", refuse)
+        monkeypatch.setattr(runtime.runtime, "gather", refuse)
 
     def off():
         monkeypatch.undo()
