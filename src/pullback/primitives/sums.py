@@ -25,7 +25,7 @@ from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 
 
 # The terms have one shape: nothing broadcasts, so nothing needs to be summed.
-add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, additive=True)
+add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, signs=(1, 1))
 add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
 add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
