@@ -22,12 +22,14 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import traits
-from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, taylor
+from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, sparse_jacobian, taylor
 from pullback.derivatives.sparse import programs as sparsity_of_programs
 from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
+from pullback.primitives.householder import ormqr
 from pullback.scipy.integrate import quad
+from pullback.scipy.linalg import expm_frechet, solve_sylvester
 from pullback.scipy.signal import lfilter
 
 X = np.float32([0.7, -1.2, 0.4, 1.9, -0.3, 1.1])
@@ -224,6 +226,83 @@ def test_convolutions_and_windows_of_any_geometry(seed: int) -> None:
     with jax.disable_jit():
         for f, at in ((lambda x: convolved(x, kernel), x), (lambda k: convolved(x, k), kernel), (summed, x[0, 0])):
             np.testing.assert_array_equal(pattern(f, at), dense(f, at))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("masked", [False, True])
+def test_products_of_rows_in_groups(seed: int, masked: bool) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n, g = rng.integers(1, 5, 4).tolist()
+    sizes = rng.integers(0, 3, g)
+    x, y, ct = (rng.uniform(1, 2, s).astype(np.float32) for s in ((m, k), (g, k, n), (m, n)))
+    by_weights = lambda x, ct, sizes: jax.vjp(lambda y: lax.ragged_dot(x, y, sizes), y)[1](ct)[0]
+    functions: list[tuple[Callable[..., Any], Any]] = [
+        (lambda x, sizes: lax.ragged_dot(x, y, sizes), x),
+        (lambda y, sizes: lax.ragged_dot(x, y, sizes), y),
+        (lambda x, sizes: by_weights(x, ct, sizes), x),
+        (lambda ct, sizes: by_weights(x, ct, sizes), ct),
+    ]
+    with jax.disable_jit(), jax.masked_zeros(masked):
+        for f, at in functions:
+            np.testing.assert_array_equal(
+                pattern(lambda a, f=f: f(a, sizes), at), dense(lambda a, f=f: f(a, sizes), at)
+            )
+            unknown = pattern(lambda a, f=f: f(a, jnp.asarray(sizes) + 0 * jnp.argmax(a)), at)
+            assert not (dense(lambda a, f=f: f(a, sizes), at) & ~unknown).any()
+            assert unknown.sum() <= f(at, sizes).size * max(g, m) * k * n
+
+
+NAMED: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "psum": (lambda x: lax.psum(x * x, "i"), 8),
+    "psum of groups": (lambda x: lax.psum(x * x, "i", axis_index_groups=[[0, 1], [2, 3]]), 8),
+    "pmean": (lambda x: lax.pmean(x, "i"), 8),
+    "pmax": (lambda x: lax.pmax(x, "i"), 8),
+    "ppermute": (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2), (3, 0)]), 8),
+    "all_gather": (lambda x: lax.all_gather(x, "i"), 4 * 8),
+    "all_gather of rows": (lambda x: lax.all_gather(x.reshape(4, 2), "i", axis=1), 4 * 8),
+    "tiled all_gather": (lambda x: lax.all_gather(x.reshape(4, 2), "i", axis=1, tiled=True), 4 * 8),
+    "all_gather of groups": (lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2, 3]]), 2 * 8),
+    "psum_scatter": (lambda x: lax.psum_scatter(x.reshape(2, 4), "i", scatter_dimension=1), 8),
+    "tiled psum_scatter": (lambda x: lax.psum_scatter(x, "i", tiled=True), 8),
+    "all_to_all": (lambda x: lax.all_to_all(x.reshape(2, 4), "i", 1, 0), 4 * 8),
+    "tiled all_to_all": (lambda x: lax.all_to_all(x.reshape(2, 4), "i", 1, 0, tiled=True), 4 * 8),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_along_named_axes_elements_of_all_indices_count_as_the_same(name: str) -> None:
+    """Each index of the axis has the same direction. Each was dense: 64 elements for each element of its results."""
+    f, count = NAMED[name]
+    xs = np.random.default_rng(0).uniform(1, 2, (4, 8)).astype(np.float32)
+    found = []
+
+    def derivative(x: Any) -> Any:
+        found.append(jacobian_pattern(f)(x).to_scipy().toarray())
+        return jax.jacfwd(f)(x).reshape(-1, 8)
+
+    matrices = np.asarray(jax.vmap(derivative, axis_name="i")(xs)) != 0
+    assert not (matrices & ~found[0]).any()
+    assert found[0].sum() == count
+    for mode, of in (("forward", jax.jacfwd), ("reverse", jax.jacrev)):
+        sparse = sparse_jacobian(f, mode=mode)
+        a, b = (
+            jax.vmap(lambda x, run=run: run(x).reshape(-1, 8), axis_name="i")(xs)
+            for run in (lambda x, sparse=sparse: sparse(x).todense(), of(f))
+        )
+        np.testing.assert_allclose(a, b, 1e-5)
+
+
+def test_linear_maps_of_matrices_keep_batches_and_columns() -> None:
+    x = np.random.default_rng(0).uniform(1, 2, (2, 3, 3)).astype(np.float32)
+    a = np.float32(np.diag([1, 2, 3]) + 0.1)
+    blocks = np.kron(np.eye(2), np.ones((9, 9))) != 0
+    columns = np.kron(np.eye(2), np.kron(np.ones((3, 3)), np.eye(3))) != 0
+    solve = jax.vmap(lambda c: solve_sylvester(a, a, c))
+    exponential = jax.vmap(lambda e: expm_frechet(a, e, compute_expm=False))
+    reflected = lambda c: ormqr(jnp.stack([a, a]), jnp.ones((2, 3), jnp.float32), c, transpose=False)
+    for f, expected in ((solve, blocks), (exponential, blocks), (reflected, columns)):
+        np.testing.assert_array_equal(pattern(f, x), expected)
+        assert not (dense(f, x) & ~expected).any()
 
 
 def test_local_patterns_follow_values() -> None:
