@@ -21,6 +21,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
 from pullback.primitives.convolution import (
     Pairs,
@@ -35,7 +36,7 @@ from pullback.primitives.gather import gather_p
 from pullback.primitives.reductions import extreme
 from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.scatter import scatter_add_p
-from pullback.primitives.slicing import concatenate, front, iota_p, pad, slice, slice_in_dim
+from pullback.primitives.slicing import concatenate, iota_p, pad, slice, slice_in_dim
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, zeros
 
 
@@ -332,7 +333,7 @@ def _take_transpose(ct: Any, t: LinearVar, positions: Any, *, windows: Windows) 
 
 @take_chosen_p.batch
 def _take_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows) -> Any:
-    t, positions = (front(x, d, axis) for x, d in zip(args, dims, strict=True))
+    t, positions = mapped_to_front(axis, args, dims)
     return take_chosen_p.bind(t, positions, windows=windows.with_axis(0)), 0
 
 
@@ -402,7 +403,7 @@ def _put_transpose(t: Any, ct: LinearVar, positions: Any, *, windows: Windows, s
 
 @put_chosen_p.batch
 def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shape: Shape) -> Any:
-    ct, positions = (front(x, d, axis) for x, d in zip(args, dims, strict=True))
+    ct, positions = mapped_to_front(axis, args, dims)
     return put_chosen_p.bind(ct, positions, windows=windows.with_axis(0), shape=(axis.size, *shape)), 0
 
 
