@@ -22,12 +22,15 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import traits
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
 from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, sparse_jacobian, taylor
 from pullback.derivatives.sparse import programs as sparsity_of_programs
 from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
 from pullback.primitives.householder import ormqr
+from pullback.primitives.rules import axis_kept
 from pullback.scipy.integrate import quad
 from pullback.scipy.linalg import expm_frechet, solve_sylvester
 from pullback.scipy.signal import lfilter
@@ -305,6 +308,34 @@ def test_linear_maps_of_matrices_keep_batches_and_columns() -> None:
         assert not (dense(f, x) & ~expected).any()
 
 
+def test_an_operation_that_keeps_axes_is_dense_along_the_others_alone() -> None:
+    """It says which axes of its operands are which of its results, and has no rule for patterns."""
+    mixed_p = Primitive("mixed", multiple_results=True, cost=traits.Cost.SIMPLE)
+    mixed_p.host(lambda x, y: [x.transpose(1, 2, 0) @ np.ones((2, 5), x.dtype) + y.sum(), x.sum((0, 2))])
+    mixed_p.abstract_eval(lambda x, y: [ShapedArray((3, 4, 5), x.dtype), ShapedArray((3,), x.dtype)])
+    mixed_p.jvp(lambda primals, tangents: (mixed_p.bind(*primals), mixed_p.bind(tangents[0], 0 * primals[1])))
+    mixed_p.transpose(lambda cts, x, y: [None, None])
+    axis_kept(mixed_p)(lambda axis, operand, *shapes: {1: 0}.get(axis) if operand == 0 else None)
+    swapped_p = Primitive("swapped", cost=traits.Cost.SIMPLE)
+    swapped_p.host(lambda x: np.cumsum(x.transpose(2, 1, 0), 1))
+    swapped_p.abstract_eval(lambda x: ShapedArray(x.shape[::-1], x.dtype))
+    swapped_p.jvp(lambda primals, tangents: (swapped_p.bind(*primals), swapped_p.bind(*tangents)))
+    swapped_p.transpose(lambda ct, x: [None])
+    axis_kept(swapped_p)(lambda axis, operand, x: None if axis == 1 else 2 - axis)
+    x = np.random.default_rng(0).uniform(1, 2, (2, 3, 4)).astype(np.float32)
+    functions: list[tuple[Callable[..., Any], int]] = [
+        (lambda x: mixed_p.bind(x, np.ones(2, np.float32))[0], 60 * 8),
+        (lambda x: mixed_p.bind(x, x)[1], 3 * 8),
+        (swapped_p.bind, 24 * 3),
+    ]
+    with jax.disable_jit():
+        for f, count in functions:
+            found = pattern(f, x)
+            columns = [jax.jvp(f, (x,), (e.reshape(x.shape),))[1].ravel() for e in np.eye(24, dtype=np.float32)]
+            assert not ((np.stack(columns, 1) != 0) & ~found).any()
+            assert found.sum() == count
+
+
 def test_local_patterns_follow_values() -> None:
     f = lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.roll(x, 1), jnp.where(x > 0, x, 0) * x[1])
     np.testing.assert_array_equal(pattern(f, X, local=True), dense(f, X))
@@ -457,7 +488,8 @@ def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_wha
     page = (Path(__file__).parents[2] / "docs" / "sparse_derivatives.md").read_text()
     linear = {p for p in all_primitives() if p.transpose_rule is not None and p.decomposition_rule is None}
     by_traits = {p for p in linear if traits.elementwise.of(p) or (traits.moves.of(p) and p.host_rule is not None)}
-    without = {p.name for p in linear - by_traits if sparsity.of(p) is None} - LOOKED_INTO
+    by_axes = {p for p in linear if axis_kept.of(p) is not None}
+    without = {p.name for p in linear - by_traits - by_axes if sparsity.of(p) is None} - LOOKED_INTO
     listed = page.split("-->\n")[1].split("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == without
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

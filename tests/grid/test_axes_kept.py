@@ -32,6 +32,15 @@ from pullback.primitives import (
     svd,
 )
 from pullback.primitives.rules import axis_kept
+from pullback.primitives.window_reductions import (
+    Windows,
+    put_chosen_p,
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    take_chosen_p,
+    window_positions_p,
+)
 from pullback.scipy import linalg
 
 WITH_RULE = {p.name: p for p in all_primitives() if axis_kept.of(p) is not None}
@@ -78,6 +87,14 @@ MORE += [
         R(*A),
         params={"stein": False, "conjugated": False, "tolerance": 0.0},
     ),
+]
+WINDOWS = {"windows": Windows((1, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))}
+CHOSEN = K(np.array([[0, 1, 0], [1, 1, 0]], np.int32))
+MORE += [
+    *(row(p, None, R(2, 4), params=WINDOWS) for p in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)),
+    row(window_positions_p, None, R(2, 4), params={**WINDOWS, "largest": True}),
+    row(take_chosen_p, None, R(2, 4), CHOSEN, params=WINDOWS),
+    row(put_chosen_p, None, R(2, 3), CHOSEN, params={**WINDOWS, "shape": (2, 4)}),
 ]
 ROWS = [spec for spec in [*OF_PRIMITIVES, *MORE] if spec.operation in WITH_RULE and spec.samples]
 ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor", "random_wrap", "lu_pivots_to_permutation"}
@@ -157,6 +174,8 @@ KEEPING = {
     "sort": lambda x: jnp.sort(x, axis=1),
     "argsort": lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
     "norm": lambda x: jnp.linalg.norm(x, axis=1),
+    "sums of windows": lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 1), "SAME"),
+    "maxima of windows": lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID"),
     "maximum": lambda x: x.max(1),
     "roll": lambda x: jnp.roll(x, 1, 1),
     "set": lambda x: x.at[:, 0].set(2.0 * x[:, 1]),

@@ -222,7 +222,7 @@ def _concatenate_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
     return ShapedArray((*first[:dimension], sum(x.shape[dimension] for x in xs), *first[dimension + 1 :]), dtype)
 
 
-axis_kept(concatenate_p)(lambda axis, operand, *xs, dimension: None if axis == dimension else axis)
+works_along(concatenate_p, "dimension")
 
 
 @concatenate_p.jvp
@@ -241,11 +241,6 @@ def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
         cts.append(slice_in_dim(ct, start, stop, dimension) if type(x) is LinearVar else None)
         start = stop
     return cts
-
-
-@concatenate_p.batch
-def _concatenate_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> Any:
-    return concatenate(mapped_to_front(axis, args, dims), dimension + 1), 0
 
 
 # Stacks ------------------------------------------------------------------------------------------------------------

@@ -28,15 +28,11 @@ from pullback.primitives import (
     collectives,
     contraction,
     convolution,
-    cosine_transforms,
     decompositions,
     elementwise,
-    fourier,
     householder,
     linalg,
     lu,
-    matrix_equations,
-    matrix_functions,
     ragged,
     recursive_filter,
     reductions,
@@ -332,19 +328,6 @@ def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int
     return boolean.select(merged(rows, shape, axes), np.broadcast_to(numbers(once), to))
 
 
-@sparsity(fourier.fft_p)
-def _fft(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    shape = eqn.invars[0].aval.shape
-    axes = range(len(shape) - len(eqn.params["fft_lengths"]), len(shape))
-    return [blend(operands[0], shape, axes, eqn.outvars[0].aval.shape)]
-
-
-@sparsity(cosine_transforms.cosine_transform_p)
-def _cosine(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    shape = eqn.invars[0].aval.shape
-    return [blend(operands[0], shape, (len(shape) - 1,), eqn.outvars[0].aval.shape)]
-
-
 @sparsity(recursive_filter.recursive_filter_p)
 def _filter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape = eqn.outvars[0].aval.shape
@@ -352,20 +335,18 @@ def _filter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [boolean.along(rows, shape, {len(shape) - 1: _running(shape[-1], eqn.params["reverse"])})]
 
 
-def _mixed(axes: Callable[[dict[str, Any]], Any], walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """A linear map of the last operand along some axes, such as the solution for each column of a right-hand side."""
+def _solved(axis: Callable[[dict[str, Any]], int], walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """The solution of equations with a right-hand side, the last operand, for each column (or row) by itself."""
     *matrices, rows = operands
     shape = eqn.invars[-1].aval.shape
     if any(map(is_tangent, matrices)):  # not in a derivative
         return [boolean.everything([x for x in operands if is_tangent(x)], math.prod(shape))]
-    return [blend(rows, shape, [len(shape) + axis for axis in axes(eqn.params)])]
+    return [blend(rows, shape, (len(shape) + axis(eqn.params),))]
 
 
 for _p in (lu.linear_solve_p, tridiagonal.tridiagonal_solve_p, householder.ormqr_p):
-    sparsity(_p)(partial(_mixed, lambda params: (-2,)))
-for _p in (matrix_equations.matrix_equation_p, matrix_functions.expm_frechet_p):
-    sparsity(_p)(partial(_mixed, lambda params: (-2, -1)))
-sparsity(linalg.triangular_solve_p)(partial(_mixed, lambda params: (-2,) if params["left_side"] else (-1,)))
+    sparsity(_p)(partial(_solved, lambda params: -2))
+sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params["left_side"] else -1))
 
 # Along named axes -----------------------------------------------------------------------------------------------------
 
