@@ -11,6 +11,7 @@ from pathlib import Path
 from primitives_of import all_primitives
 
 import pullback
+from pullback.core import traits
 from pullback.core.trace import Primitive, RuleKind
 from pullback.core.traits import TRAITS, Cost
 
@@ -61,6 +62,8 @@ def _is(p: Primitive) -> str:
     words += [cost.value] if isinstance(cost, Cost) else []
     least = p.traits.get("compiled_from")
     words += [f"compiled from {least:,}"] if least else []
+    signs = traits.signs.of(p)
+    words += ["signs " + " ".join("+" if sign > 0 else "-" for sign in signs)] if signs else []
     words += ["effect"] if p.effect else []
     words += ["masked form"] if p.masked is not None else []
     if p.linear_in is not None or p.transpose_rule is not None:
@@ -77,7 +80,7 @@ def page() -> str:
     lines = [HEAD, "## Traits\n", "| trait | what it says | without it |", "|---|---|---|"]
     for trait in TRAITS.values():
         default = trait.default.value if isinstance(trait.default, Cost) else trait.default
-        without = "no" if default is False else "never" if default is None else str(default)
+        without = "no" if default is False else "never" if default is None else str(default or "no")
         lines.append(f"| `{trait.name}` | {trait.meaning} | {without} |")
     lines += ["\n## Rules\n", "| rule | without it |", "|---|---|"]
     lines += [f"| `{name}` | {otherwise} |" for name, otherwise in OTHERWISE.items()]

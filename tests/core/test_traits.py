@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from primitives_of import all_primitives
 
 import pullback
 import pullback.numpy as jnp
-from pullback import hessian, lax, vmap
+from pullback import hessian, jvp, lax, vmap
 from pullback.core import traits
 from pullback.core.errors import ArgumentError
 from pullback.core.trace import Primitive
@@ -20,8 +22,10 @@ from pullback.derivatives import jacobian_pattern, laplacian
 from pullback.experimental import checkify
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import INEXACT
+from pullback.primitives.contraction import masked_dot_general_p
 from pullback.primitives.declare import elementwise
 from pullback.scipy import special
+from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.jit.eager import expected_seconds
 
 PRIMITIVES = all_primitives()
@@ -32,6 +36,18 @@ def test_a_trait_that_there_is_not_is_refused() -> None:
         Primitive("new", move=True)
     with pytest.raises(ArgumentError, match="there is another trait 'moves' already"):
         traits.Trait("moves", "nothing", 0)
+
+
+def test_few_ask_whether_an_operation_is_another() -> None:
+    """They ask for a trait or a rule; those that cannot say why in a comment."""
+    asking = []
+    for path in Path(pullback.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and not isinstance(node.comparators[0], ast.Constant):
+                name = getattr(node.left, "attr", getattr(node.left, "id", ""))
+                if name == "primitive" and isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+                    asking.append(f"{path.name}:{node.lineno}")
+    assert 0 < len(asking) <= 10, asking
 
 
 def test_every_operation_that_is_evaluated_says_what_it_costs() -> None:
@@ -66,6 +82,17 @@ def test_a_new_operation_on_elements_costs_what_a_sine_does() -> None:
     x = jnp.ones(100_000)
     price, sine = (expected_seconds(pullback.make_jaxpr(p.bind)(x).jaxpr) for p in (versine_p, ops.sin_p))
     assert price == sine < 1e-3
+
+
+def test_a_masked_product_costs_what_a_product_does() -> None:
+    """It did cost what an operation on each element of its operands does."""
+    x = jnp.ones((500, 500))
+    plain = pullback.make_jaxpr(lambda x: x @ x)(x).jaxpr
+    with pullback.masked_zeros():
+        masked = pullback.make_jaxpr(lambda x: jvp(lambda y: x @ y, (x,), (x,))[1])(x).jaxpr
+    assert "masked_dot_general" in str(masked)
+    assert expected_seconds(masked) >= expected_seconds(plain) > 0.01
+    assert dots_saveable(masked_dot_general_p)
 
 
 def test_a_trait_of_a_library() -> None:

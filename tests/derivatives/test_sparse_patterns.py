@@ -22,12 +22,17 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import traits
-from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, taylor
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, sparse_jacobian, taylor
 from pullback.derivatives.sparse import programs as sparsity_of_programs
 from pullback.derivatives.sparse.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
+from pullback.primitives.householder import ormqr
+from pullback.primitives.rules import axis_kept
 from pullback.scipy.integrate import quad
+from pullback.scipy.linalg import expm_frechet, solve_sylvester
 from pullback.scipy.signal import lfilter
 
 X = np.float32([0.7, -1.2, 0.4, 1.9, -0.3, 1.1])
@@ -226,6 +231,111 @@ def test_convolutions_and_windows_of_any_geometry(seed: int) -> None:
             np.testing.assert_array_equal(pattern(f, at), dense(f, at))
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("masked", [False, True])
+def test_products_of_rows_in_groups(seed: int, masked: bool) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n, g = rng.integers(1, 5, 4).tolist()
+    sizes = rng.integers(0, 3, g)
+    x, y, ct = (rng.uniform(1, 2, s).astype(np.float32) for s in ((m, k), (g, k, n), (m, n)))
+    by_weights = lambda x, ct, sizes: jax.vjp(lambda y: lax.ragged_dot(x, y, sizes), y)[1](ct)[0]
+    functions: list[tuple[Callable[..., Any], Any]] = [
+        (lambda x, sizes: lax.ragged_dot(x, y, sizes), x),
+        (lambda y, sizes: lax.ragged_dot(x, y, sizes), y),
+        (lambda x, sizes: by_weights(x, ct, sizes), x),
+        (lambda ct, sizes: by_weights(x, ct, sizes), ct),
+    ]
+    with jax.disable_jit(), jax.masked_zeros(masked):
+        for f, at in functions:
+            np.testing.assert_array_equal(
+                pattern(lambda a, f=f: f(a, sizes), at), dense(lambda a, f=f: f(a, sizes), at)
+            )
+            unknown = pattern(lambda a, f=f: f(a, jnp.asarray(sizes) + 0 * jnp.argmax(a)), at)
+            assert not (dense(lambda a, f=f: f(a, sizes), at) & ~unknown).any()
+            assert unknown.sum() <= f(at, sizes).size * max(g, m) * k * n
+
+
+NAMED: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "psum": (lambda x: lax.psum(x * x, "i"), 8),
+    "psum of groups": (lambda x: lax.psum(x * x, "i", axis_index_groups=[[0, 1], [2, 3]]), 8),
+    "pmean": (lambda x: lax.pmean(x, "i"), 8),
+    "pmax": (lambda x: lax.pmax(x, "i"), 8),
+    "ppermute": (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2), (3, 0)]), 8),
+    "all_gather": (lambda x: lax.all_gather(x, "i"), 4 * 8),
+    "all_gather of rows": (lambda x: lax.all_gather(x.reshape(4, 2), "i", axis=1), 4 * 8),
+    "tiled all_gather": (lambda x: lax.all_gather(x.reshape(4, 2), "i", axis=1, tiled=True), 4 * 8),
+    "all_gather of groups": (lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2, 3]]), 2 * 8),
+    "psum_scatter": (lambda x: lax.psum_scatter(x.reshape(2, 4), "i", scatter_dimension=1), 8),
+    "tiled psum_scatter": (lambda x: lax.psum_scatter(x, "i", tiled=True), 8),
+    "all_to_all": (lambda x: lax.all_to_all(x.reshape(2, 4), "i", 1, 0), 4 * 8),
+    "tiled all_to_all": (lambda x: lax.all_to_all(x.reshape(2, 4), "i", 1, 0, tiled=True), 4 * 8),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_along_named_axes_elements_of_all_indices_count_as_the_same(name: str) -> None:
+    """Each index of the axis has the same direction. Each was dense: 64 elements for each element of its results."""
+    f, count = NAMED[name]
+    xs = np.random.default_rng(0).uniform(1, 2, (4, 8)).astype(np.float32)
+    found = []
+
+    def derivative(x: Any) -> Any:
+        found.append(jacobian_pattern(f)(x).to_scipy().toarray())
+        return jax.jacfwd(f)(x).reshape(-1, 8)
+
+    matrices = np.asarray(jax.vmap(derivative, axis_name="i")(xs)) != 0
+    assert not (matrices & ~found[0]).any()
+    assert found[0].sum() == count
+    for mode, of in (("forward", jax.jacfwd), ("reverse", jax.jacrev)):
+        sparse = sparse_jacobian(f, mode=mode)
+        a, b = (
+            jax.vmap(lambda x, run=run: run(x).reshape(-1, 8), axis_name="i")(xs)
+            for run in (lambda x, sparse=sparse: sparse(x).todense(), of(f))
+        )
+        np.testing.assert_allclose(a, b, 1e-5)
+
+
+def test_linear_maps_of_matrices_keep_batches_and_columns() -> None:
+    x = np.random.default_rng(0).uniform(1, 2, (2, 3, 3)).astype(np.float32)
+    a = np.float32(np.diag([1, 2, 3]) + 0.1)
+    blocks = np.kron(np.eye(2), np.ones((9, 9))) != 0
+    columns = np.kron(np.eye(2), np.kron(np.ones((3, 3)), np.eye(3))) != 0
+    solve = jax.vmap(lambda c: solve_sylvester(a, a, c))
+    exponential = jax.vmap(lambda e: expm_frechet(a, e, compute_expm=False))
+    reflected = lambda c: ormqr(jnp.stack([a, a]), jnp.ones((2, 3), jnp.float32), c, transpose=False)
+    for f, expected in ((solve, blocks), (exponential, blocks), (reflected, columns)):
+        np.testing.assert_array_equal(pattern(f, x), expected)
+        assert not (dense(f, x) & ~expected).any()
+
+
+def test_an_operation_that_keeps_axes_is_dense_along_the_others_alone() -> None:
+    """It says which axes of its operands are which of its results, and has no rule for patterns."""
+    mixed_p = Primitive("mixed", multiple_results=True, cost=traits.Cost.SIMPLE)
+    mixed_p.host(lambda x, y: [x.transpose(1, 2, 0) @ np.ones((2, 5), x.dtype) + y.sum(), x.sum((0, 2))])
+    mixed_p.abstract_eval(lambda x, y: [ShapedArray((3, 4, 5), x.dtype), ShapedArray((3,), x.dtype)])
+    mixed_p.jvp(lambda primals, tangents: (mixed_p.bind(*primals), mixed_p.bind(tangents[0], 0 * primals[1])))
+    mixed_p.transpose(lambda cts, x, y: [None, None])
+    axis_kept(mixed_p)(lambda axis, operand, *shapes: {1: 0}.get(axis) if operand == 0 else None)
+    swapped_p = Primitive("swapped", cost=traits.Cost.SIMPLE)
+    swapped_p.host(lambda x: np.cumsum(x.transpose(2, 1, 0), 1))
+    swapped_p.abstract_eval(lambda x: ShapedArray(x.shape[::-1], x.dtype))
+    swapped_p.jvp(lambda primals, tangents: (swapped_p.bind(*primals), swapped_p.bind(*tangents)))
+    swapped_p.transpose(lambda ct, x: [None])
+    axis_kept(swapped_p)(lambda axis, operand, x: None if axis == 1 else 2 - axis)
+    x = np.random.default_rng(0).uniform(1, 2, (2, 3, 4)).astype(np.float32)
+    functions: list[tuple[Callable[..., Any], int]] = [
+        (lambda x: mixed_p.bind(x, np.ones(2, np.float32))[0], 60 * 8),
+        (lambda x: mixed_p.bind(x, x)[1], 3 * 8),
+        (swapped_p.bind, 24 * 3),
+    ]
+    with jax.disable_jit():
+        for f, count in functions:
+            found = pattern(f, x)
+            columns = [jax.jvp(f, (x,), (e.reshape(x.shape),))[1].ravel() for e in np.eye(24, dtype=np.float32)]
+            assert not ((np.stack(columns, 1) != 0) & ~found).any()
+            assert found.sum() == count
+
+
 def test_local_patterns_follow_values() -> None:
     f = lambda x: lax.cond(x[0] > 0, lambda x: x, lambda x: jnp.roll(x, 1), jnp.where(x > 0, x, 0) * x[1])
     np.testing.assert_array_equal(pattern(f, X, local=True), dense(f, X))
@@ -378,7 +488,8 @@ def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_wha
     page = (Path(__file__).parents[2] / "docs" / "sparse_derivatives.md").read_text()
     linear = {p for p in all_primitives() if p.transpose_rule is not None and p.decomposition_rule is None}
     by_traits = {p for p in linear if traits.elementwise.of(p) or (traits.moves.of(p) and p.host_rule is not None)}
-    without = {p.name for p in linear - by_traits if sparsity.of(p) is None} - LOOKED_INTO
+    by_axes = {p for p in linear if axis_kept.of(p) is not None}
+    without = {p.name for p in linear - by_traits - by_axes if sparsity.of(p) is None} - LOOKED_INTO
     listed = page.split("-->\n")[1].split("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == without
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -13,13 +13,35 @@ from helpers import largest
 from primitives_of import all_primitives
 from specs import Dominant, K, R, row
 
-from pullback import hessian, jit, lax, make_jaxpr
+from pullback import hessian, jit, lax, make_jaxpr, vmap
 from pullback import numpy as jnp
 from pullback.core import dtypes
 from pullback.core.config import enable_x64
 from pullback.derivatives import laplacian
-from pullback.primitives import eigen, fourier, indexing, lu, qr, schur, slicing, svd
+from pullback.primitives import (
+    decompositions,
+    eigen,
+    fourier,
+    indexing,
+    lu,
+    matrix_equations,
+    matrix_functions,
+    qr,
+    schur,
+    slicing,
+    svd,
+)
 from pullback.primitives.rules import axis_kept
+from pullback.primitives.window_reductions import (
+    Windows,
+    put_chosen_p,
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    take_chosen_p,
+    window_positions_p,
+)
+from pullback.scipy import linalg
 
 WITH_RULE = {p.name: p for p in all_primitives() if axis_kept.of(p) is not None}
 I = K(np.int32(0))
@@ -50,9 +72,33 @@ MORE += [
         params={"transpose": False},
     ),
 ]
+ZERO_VALUES = K(np.array([[False, False, True], [False, True, True]]))
+MORE += [
+    row(eigen.eigenbasis_p, None, Hermitian(*A), R(2, 3), R(*A), params={"turned": False}),
+    row(svd.singular_basis_p, None, R(2, 3, 2), R(2, 2), R(2, 3, 2), R(2, 2, 2), params={"turned": False}),
+    row(svd.vectors_of_zeros_p, None, ZERO_VALUES, R(*A), R(*A)),
+    row(svd.pinv_p, None, R(*A), K(np.full(2, 1e-3)), params={"hermitian": False}),
+    row(decompositions.undetermined_p, None, K(np.eye(3) + np.zeros(A) > 0), R(2, 3), R(*A)),
+    row(matrix_functions.logm_frechet_p, None, Dominant(*A), R(*A), dtypes="D"),
+    row(
+        matrix_equations.matrix_equation_p,
+        None,
+        *[Dominant(*A)] * 6,
+        R(*A),
+        params={"stein": False, "conjugated": False, "tolerance": 0.0},
+    ),
+]
+WINDOWS = {"windows": Windows((1, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))}
+CHOSEN = K(np.array([[0, 1, 0], [1, 1, 0]], np.int32))
+MORE += [
+    *(row(p, None, R(2, 4), params=WINDOWS) for p in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p)),
+    row(window_positions_p, None, R(2, 4), params={**WINDOWS, "largest": True}),
+    row(take_chosen_p, None, R(2, 4), CHOSEN, params=WINDOWS),
+    row(put_chosen_p, None, R(2, 3), CHOSEN, params={**WINDOWS, "shape": (2, 4)}),
+]
 ROWS = [spec for spec in [*OF_PRIMITIVES, *MORE] if spec.operation in WITH_RULE and spec.samples]
-ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor"}
-"""Operations on bits, which have no derivatives."""
+ELSEWHERE = {"reduce_and", "reduce_or", "reduce_xor", "random_wrap", "lu_pivots_to_permutation"}
+"""Operations on bits and integers, which have no derivatives."""
 
 
 def claims(spec: Any) -> list[tuple[int, int, int]]:
@@ -128,6 +174,8 @@ KEEPING = {
     "sort": lambda x: jnp.sort(x, axis=1),
     "argsort": lambda x: jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
     "norm": lambda x: jnp.linalg.norm(x, axis=1),
+    "sums of windows": lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 1), "SAME"),
+    "maxima of windows": lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 1), "VALID"),
     "maximum": lambda x: x.max(1),
     "roll": lambda x: jnp.roll(x, 1, 1),
     "set": lambda x: x.at[:, 0].set(2.0 * x[:, 1]),
@@ -142,6 +190,12 @@ KEEPING = {
     "eigenvalues": lambda x: jnp.linalg.eigh(gram(x))[0],
     "singular values": lambda x: jnp.linalg.svd(gram(x), compute_uv=False),
     "triangular": lambda x: jnp.linalg.qr(gram(x))[1],
+    "pseudo-inverse": lambda x: jnp.linalg.pinv(gram(x)),
+    "nuclear norm": lambda x: jnp.linalg.norm(gram(x), "nuc", axis=(1, 2)),
+    "unitary factor": lambda x: vmap(lambda a: linalg.polar(a)[0])(gram(x) + x[:, None])[:, 0, 0],
+    "tridiagonal solution": lambda x: lax.linalg.tridiagonal_solve(x, 3 + x, x, x[..., None]),
+    "updated factor": lambda x: lax.linalg.cholesky_update(jnp.linalg.cholesky(gram(x)).mT, x),
+    "solution of Sylvester's equation": lambda x: vmap(linalg.solve_sylvester)(gram(x), gram(x), gram(x**2)),
 }
 
 

@@ -145,10 +145,13 @@ def test_what_is_public_and_passes_nan_makes_none(p: Primitive) -> None:
 FINITE = np.array([1.5, -2.25, 3e-40, 7e30, -1e-30, 0.1, 0.0, -0.0], np.float32)
 
 
-@pytest.mark.parametrize("p", [p for p in all_primitives() if traits.additive.of(p)], ids=str)
-def test_sums_are_negated_with_their_terms(p: Primitive) -> None:
-    x, y = map(jnp.asarray, np.meshgrid(FINITE, FINITE))
-    np.testing.assert_array_equal(p.bind(-x, -y), -p.bind(x, y))
+@pytest.mark.parametrize("p", [p for p in all_primitives() if traits.signs.of(p)], ids=str)
+def test_sums_are_those_of_their_terms_with_the_signs(p: Primitive) -> None:
+    signs = traits.signs.of(p)
+    terms = np.meshgrid(*[FINITE] * len(signs))
+    expected = sum(sign * x for sign, x in zip(signs, terms, strict=True))
+    np.testing.assert_array_equal(p.bind(*map(jnp.asarray, terms)), expected)
+    np.testing.assert_array_equal(p.bind(*[-jnp.asarray(x) for x in terms]), -expected)
 
 
 @pytest.mark.parametrize("p", [p for p in all_primitives() if traits.multiplicative.of(p)], ids=str)

@@ -386,7 +386,7 @@ MUTANTS = (
     Mutant(
         "what a difference takes away is not negated where the rest is zero",
         "derivatives/sparse/reading.py",
-        "if which and eqn.primitive is elementwise.sub_p:",
+        "if traits.signs.of(eqn.primitive)[which] < 0:",
         "if False:",
         ["tests/derivatives/test_sparse_reading.py::test_elements_are_those_of_the_whole"],
     ),

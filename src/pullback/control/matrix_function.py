@@ -28,9 +28,10 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes, zeta_series  # noqa: F401 (rules for Taylor mode)
+from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.decompositions import diagonal, scaled
 from pullback.primitives.eigen import eigh
-from pullback.primitives.linalg import adjoint, mapped_to_front, matrix_transpose, product
+from pullback.primitives.linalg import adjoint, matrix_transpose, product
 from pullback.transforms.derivatives.grad import vjp
 from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.derivatives.vmap import vmap

@@ -171,6 +171,7 @@ def _invariant_equations(
     for eqn in jaxpr.eqns:
         operands = {a for a in eqn.invars if type(a) is Var}
         grows = sum(v.aval.size for v in eqn.outvars) > sum(v.aval.size for v in operands)
+        # No effect, as a use that nobody reads is left out, but counted: the one operation of this kind.
         stays = eqn.effect or eqn.primitive is random_use_p
         if operands <= fixed and (may_grow or (operands and not grows)) and not stays:
             once.append(eqn)

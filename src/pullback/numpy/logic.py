@@ -39,9 +39,13 @@ _bool = np.dtype(bool)
 # Comparisons -------------------------------------------------------------------------------------------------------
 
 
-def _comparison(name: str, primitive: Primitive, sentence: str, example: str, result: str) -> declare.Binary:
-    """A comparison. Integers are compared by their values, whether or not one dtype holds both."""
-    ordering = primitive not in (ops.eq_p, ops.ne_p)
+def _comparison(
+    name: str, primitive: Primitive, sentence: str, example: str, result: str, strict: Primitive | None = None
+) -> declare.Binary:
+    """A comparison. Integers are compared by their values, whether or not one dtype holds both.
+
+    Complex numbers are ordered by ``strict``, of the real parts, and then by the comparison itself.
+    """
 
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
@@ -56,8 +60,8 @@ def _comparison(name: str, primitive: Primitive, sentence: str, example: str, re
                 return compared
         elif type(b) is int and (compared := _out_of_range(primitive, a, b, a)) is not None:
             return compared
-        if ordering and dtypes.is_complex(b.dtype if type(a) in SCALARS else a.dtype):
-            return _lexicographic(primitive, *declare.no_numbers(a, b))
+        if strict is not None and dtypes.is_complex(b.dtype if type(a) in SCALARS else a.dtype):
+            return _lexicographic(primitive, strict, *declare.no_numbers(a, b))
         try:
             return primitive.bind(a, b)
         except OverflowError:  # beside floats it is as good as infinite
@@ -90,10 +94,9 @@ def _integers_compared(primitive: Primitive, a: Any, b: Any) -> Any:
     return ops.and_p.bind(ops.not_p.bind(below), result)
 
 
-def _lexicographic(primitive: Any, a: Any, b: Any) -> Any:
+def _lexicographic(primitive: Primitive, strict: Primitive, a: Any, b: Any) -> Any:
     by_imag = primitive.bind(ops.imag(a), ops.imag(b))
     real_a, real_b = ops.real(a), ops.real(b)
-    strict = ops.lt_p if primitive in (ops.lt_p, ops.le_p) else ops.gt_p
     return ops.where(ops.eq(real_a, real_b), by_imag, strict.bind(real_a, real_b))
 
 
@@ -101,15 +104,15 @@ equal = _comparison("equal", ops.eq_p, "Whether ``x == y``.", "1, 1.0", "True")
 not_equal = _comparison("not_equal", ops.ne_p, "Whether ``x != y``.", "1, 1.0", "False")
 
 
-def _ordering(name: str, primitive: Primitive, symbol: str, result: str) -> declare.Binary:
+def _ordering(name: str, primitive: Primitive, strict: Primitive, symbol: str, result: str) -> declare.Binary:
     sentence = f"Whether ``x {symbol} y``; complex numbers are compared by their real, then imaginary, parts."
-    return _comparison(name, primitive, sentence, "1, 2.0", result)
+    return _comparison(name, primitive, sentence, "1, 2.0", result, strict)
 
 
-less = _ordering("less", ops.lt_p, "<", "True")
-less_equal = _ordering("less_equal", ops.le_p, "<=", "True")
-greater = _ordering("greater", ops.gt_p, ">", "False")
-greater_equal = _ordering("greater_equal", ops.ge_p, ">=", "False")
+less = _ordering("less", ops.lt_p, ops.lt_p, "<", "True")
+less_equal = _ordering("less_equal", ops.le_p, ops.lt_p, "<=", "True")
+greater = _ordering("greater", ops.gt_p, ops.gt_p, ">", "False")
+greater_equal = _ordering("greater_equal", ops.ge_p, ops.gt_p, ">=", "False")
 
 # Logic -------------------------------------------------------------------------------------------------------------
 

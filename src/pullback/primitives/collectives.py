@@ -30,6 +30,7 @@ from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import front
 from pullback.primitives.contraction import Dims, batched_numbers, dot_general_p, transpose_by
 from pullback.primitives.gather import gather
 from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
@@ -97,13 +98,6 @@ def rows(x: Any, table: Any) -> Any:
     return gather(x, shapes.expand_dims(table, (start,)), numbers, (1, *rest), mode="promise_in_bounds")
 
 
-def _whole(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    """A batched operand with its mapped axis first; it gets one if it has none."""
-    if dim is not None:
-        return shapes.moveaxis(x, dim, 0)
-    return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-
-
 def _in_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
     """The rows of ``x`` by group and place in it, for groups of one size."""
     return rows(x, np.array(groups))
@@ -146,7 +140,7 @@ def _across(
         if axis.name not in axes:
             return p.bind(x, axes=axes, groups=groups), dim
         if groups:
-            x = _whole(x, dim, axis)
+            x = front(x, dim, axis)
             parts = [along(rows(x, np.array(group)), 0) for group in groups]
             table = np.empty(axis.size, int)
             for i, group in enumerate(groups):
@@ -222,7 +216,7 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     (x,), (dim,) = args, dims
     rest = tuple([name for name in axes if _key(name) != axis.key])
     if len(rest) < len(axes) and dim is None:
-        x, dim = _whole(x, None, axis), 0
+        x, dim = front(x, None, axis), 0
     return (pvary_p.bind(x, axes=rest) if rest else x), dim
 
 
@@ -337,7 +331,7 @@ def _all_gather_batch(
         place = _shifted(dimension, dim, grows=not tiled)
         out = all_gather_p.bind(x, axes=axes, dimension=place, tiled=tiled, groups=groups, **params)
         return out, dim if tiled or dim is None else dim + (place <= dim)
-    x = _whole(x, dim, axis)
+    x = front(x, dim, axis)
     if groups is None:
         x = shapes.moveaxis(x, 0, dimension)
         return (_merged(x, dimension) if tiled else x), None
@@ -369,7 +363,7 @@ def _reduce_scatter_batch(
     if groups is None:
         x = ops.mul(x, axis.size) if dim is None else reduce_sum(x, (dim,))
         return x, dimension
-    x = reduce_sum(_in_groups(_whole(x, dim, axis), groups), (1,))
+    x = reduce_sum(_in_groups(front(x, dim, axis), groups), (1,))
     return _out_of_groups(shapes.moveaxis(x, dimension + 1, 1), groups), 0
 
 
@@ -401,9 +395,9 @@ def _all_to_all_batch(
     (x,), (dim,) = args, dims
     params: dict[str, Any] = {"axes": axes, "axis_size": axis_size, "groups": groups, "tiled": tiled}
     if axis.name not in axes:
-        x = _whole(x, dim, axis)
+        x = front(x, dim, axis)
         return all_to_all_p.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
-    x = _whole(x, dim, axis)
+    x = front(x, dim, axis)
     if tiled:
         x = _divided(x, split_axis + 1, axis_size)
     # From [source, ..., destination, ...] to [destination, ..., source, ...].
@@ -435,7 +429,7 @@ def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm
     (x,), (dim,) = args, dims
     if axis.name not in axes:
         return ppermute_p.bind(x, axes=axes, perm=perm), dim
-    x = _whole(x, dim, axis)
+    x = front(x, dim, axis)
     others = [axis_in_scope(name) for name in axes if name != axis.name]
     targets: Any = ArrayImpl(np.arange(axis.size, dtype=np.int32))
     if others:

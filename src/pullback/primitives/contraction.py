@@ -40,7 +40,7 @@ def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
     return dot_general_p.bind(x, y, dimension_numbers=((tuple(xc), tuple(yc)), (tuple(xb), tuple(yb))))
 
 
-dot_general_p = Primitive("dot_general", cost=Cost.SIMPLE)
+dot_general_p = Primitive("dot_general", cost=Cost.PRODUCT)
 dot_general_p.jvp_rule = jvp_bilinear(dot_general_p)
 
 

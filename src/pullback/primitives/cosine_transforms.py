@@ -21,11 +21,12 @@ from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import MappedAxis, ShapedArray
+from pullback.core.types import ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.fourier import FftType, fft
-from pullback.primitives.rules import jvp_linear, works_on_last
+from pullback.primitives.rules import jvp_linear
 
 
 def cosine_transform(x: Any, type: int, sine: bool = False) -> Any:
@@ -75,12 +76,6 @@ def _transpose(ct: Any, x: LinearVar, *, type: int, sine: bool) -> Any:
         return (ops.div(cosine_transform(ct, 2, sine), weights),)
     out = cosine_transform(ops.mul(ct, weights), 1 if type == 1 else 3, sine)
     return (ops.div(out, weights) if type == 1 else out,)
-
-
-@cosine_transform_p.batch
-def _batch(axis: MappedAxis, args: Any, dims: Any, *, type: int, sine: bool) -> Any:
-    (x,), (d,) = args, dims
-    return cosine_transform(shapes.moveaxis(x, d, 0), type, sine), 0
 
 
 # Compilation -------------------------------------------------------------------------------------------------------

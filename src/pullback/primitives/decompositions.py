@@ -19,15 +19,15 @@ from pullback.core import dtypes
 from pullback.core.errors import ShapeError
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
     compiled_routine,
-    mapped_to_front,
     not_a_number,
     product,
     rows_minus_columns,
@@ -215,6 +215,7 @@ def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
 
 
 undetermined_p = Primitive("undetermined", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+works_on_last(undetermined_p, 2, 1, 2)
 
 
 @undetermined_p.decomposition
@@ -263,11 +264,6 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
     by_value = reductions.reduce_or(ops.and_p.bind(of_column, ops.ne_p.bind(by_values, 0)), (rank - 2,))
     by_turn = reductions.reduce_or(ops.and_p.bind(where, ops.ne_p.bind(by_x, 0)), (rank - 2, rank - 1))
     return shapes.expand_dims(ops.or_p.bind(by_value, by_turn), (-1, -2))
-
-
-@undetermined_p.batch
-def _undetermined_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return undetermined_where(*mapped_to_front(axis, args, dims)), [0, 0]
 
 
 # Equal values ------------------------------------------------------------------------------------------------------

@@ -17,12 +17,12 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.decompositions import diagonal, on_diagonal
 from pullback.primitives.linalg import (
     adjoint,
     check_decomposable,
     check_square,
-    mapped_to_front,
     matrix_transpose,
     not_a_number,
     product,
@@ -30,7 +30,6 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import identity, inverse, last_diagonal, lu
-from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
 from pullback.primitives.svd import svd
@@ -101,11 +100,6 @@ def _sum_of_products(x: Any, y: Any) -> Any:
     return reductions.reduce_sum(ops.mul(x, y), (rank - 2, rank - 1))
 
 
-@det_p.batch
-def _det_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return det(shapes.moveaxis(args[0], dims[0], 0)), 0
-
-
 # Cofactors, of which the determinant's derivative is made ----------------------------------------------------------
 
 
@@ -137,6 +131,7 @@ def _rolled(x: Any, rows: int, columns: int) -> Any:
 
 
 cofactors_p = Primitive("cofactors", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(cofactors_p, 2)
 
 
 @cofactors_p.abstract_eval
@@ -150,11 +145,6 @@ def _cofactors_shape(x: ShapedArray) -> ShapedArray:
 def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     return cofactors_p.bind(x), ZERO if x.shape[-1] < 2 else cofactors_along(t, x)
-
-
-@cofactors_p.batch
-def _cofactors_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return cofactors_p.bind(shapes.moveaxis(args[0], dims[0], 0)), 0
 
 
 @cofactors_p.decomposition
@@ -373,8 +363,3 @@ def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
         return out, [ZERO, change]
     turned = ops.convert_element_type(ops.imag(change), x.dtype)
     return out, [ops.mul(turned, ops.mul(sign, 1j)), ops.real(change)]
-
-
-@slogdet_p.batch
-def _slogdet_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return slogdet(shapes.moveaxis(args[0], dims[0], 0)), [0, 0]

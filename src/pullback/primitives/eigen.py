@@ -13,9 +13,10 @@ from pullback.core.errors import ShapeError
 from pullback.core.interrupts import imported
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.decompositions import (
     INT32,
     compiled_decomposition,
@@ -39,12 +40,11 @@ from pullback.primitives.linalg import (
     check_decomposable,
     check_square,
     host_routine,
-    mapped_to_front,
     product,
     rows_minus_columns,
 )
 from pullback.primitives.lu import identity, linear_solve
-from pullback.primitives.rules import jvp_zero, works_on_last
+from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import iota
 
 # Hermitian matrices ------------------------------------------------------------------------------------------------
@@ -132,11 +132,6 @@ def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
     return [values_tangent, product(v, turn)]
 
 
-@eigh_p.batch
-def _eigh_batch(axis: MappedAxis, args: Any, dims: Any, *, vectors: bool) -> Any:
-    return eigh_p.bind(shapes.moveaxis(args[0], dims[0], 0), vectors=vectors), [0] * (1 + vectors)
-
-
 @eigh_p.lowering
 def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     shape, real = x.shape, dtypes.to_real(x.dtype)
@@ -167,6 +162,7 @@ def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False)
 
 # Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
 eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+works_on_last(eigenbasis_p, 2, 1, 2)
 eigenbasis_p.host(lambda x, w, v, turned: [w, v])
 eigenbasis_p.lowering(lambda hlo, x, w, v, turned: [w, v])
 
@@ -218,12 +214,6 @@ def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
     return [w, v], [_real(diagonal(inner)), product(v, turn)]
 
 
-@eigenbasis_p.batch
-def _eigenbasis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
-    x, *known = mapped_to_front(axis, args, dims)
-    return eigenbasis(x, known, turned), [0, 0]
-
-
 def adapted(values: Any, inner: Any, size: int) -> Any:
     """How to turn the vectors of equal values so that they are those of values which come apart in a direction.
 
@@ -245,6 +235,7 @@ def adapted(values: Any, inner: Any, size: int) -> Any:
 
 
 adapted_p = Primitive("adapted", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(adapted_p, 2)
 adapted_p.jvp_rule = jvp_zero(adapted_p)
 
 
@@ -292,11 +283,6 @@ def _adapted_shape(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
     if same.shape != inner.shape:
         raise ShapeError(f"adapted takes a condition of the shape of the matrices, {inner.shape}, got {same.shape}")
     return ShapedArray(inner.shape, inner.dtype)
-
-
-@adapted_p.batch
-def _adapted_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return adapted_p.bind(*mapped_to_front(axis, args, dims)), 0
 
 
 # Other matrices ----------------------------------------------------------------------------------------------------
@@ -393,11 +379,6 @@ def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any
     turned = reductions.reduce_sum(ops.where(chosen, ops.imag(t), 0), (rows,))
     phase = ops.convert_element_type(ops.div(turned, pivot), v.dtype)
     return [values_tangent, ops.add_any_p.bind(t, ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,))))]
-
-
-@eig_p.batch
-def _eig_batch(axis: MappedAxis, args: Any, dims: Any, *, left: bool, right: bool) -> Any:
-    return eig(shapes.moveaxis(args[0], dims[0], 0), left, right), [0] * (1 + left + right)
 
 
 @eig_p.lowering

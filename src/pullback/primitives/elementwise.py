@@ -94,7 +94,7 @@ _int32 = np.dtype(np.int32)
 neg_p = elementwise(
     "neg", doc=("``-x``.", "2.0", "-2.0"),
     of=NUMBER, host=operator.neg, hlo="negate",
-    cost=Cost.LIGHT, passes_nan=True,
+    cost=Cost.LIGHT, signs=(-1,), passes_nan=True,
 )  # fmt: skip
 neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
@@ -108,12 +108,12 @@ def _add_xla(hlo: Any, x: Any, y: Any) -> Any:
 add_p = elementwise(
     "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
     of=VALUE, arity=2, host=operator.add, hlo=_add_xla,
-    cost=Cost.LIGHT, additive=True,
+    cost=Cost.LIGHT, signs=(1, 1),
 )  # fmt: skip
 sub_p = elementwise(
     "sub", doc=("The difference ``x - y``.", "1.0, 2.5", "-1.5"),
     of=NUMBER, arity=2, host=operator.sub, hlo="subtract",
-    cost=Cost.LIGHT, additive=True,
+    cost=Cost.LIGHT, signs=(1, -1),
 )  # fmt: skip
 mul_p = elementwise(
     "mul", doc=("The product ``x * y``; of booleans their conjunction.", "2.0, 2.5", "5.0"),

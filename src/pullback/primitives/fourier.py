@@ -23,8 +23,9 @@ from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.large import compiled_from
-from pullback.primitives.rules import jvp_linear, works_on_last
+from pullback.primitives.rules import jvp_linear
 
 
 class FftType(enum.IntEnum):

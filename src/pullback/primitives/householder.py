@@ -17,17 +17,17 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.decompositions import check_matrices, on_diagonal, one_by_one, part
 from pullback.primitives.linalg import (
     adjoint,
     compiled_routine,
     host_routine,
-    mapped_to_front,
     product,
     rows_minus_columns,
     triangular_solve,
@@ -93,6 +93,7 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 householder_product_p = Primitive("householder_product", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(householder_product_p, 2, 1)
 
 
 @householder_product_p.host
@@ -123,11 +124,6 @@ def _householder_jvp(primals: Any, tangents: Any) -> Any:
     return out, _change(block, shapes.broadcast_to(first, a.shape), False)
 
 
-@householder_product_p.batch
-def _householder_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return householder_product(*mapped_to_front(axis, args, dims)), 0
-
-
 @householder_product_p.lowering
 def _householder_xla(hlo: Any, a: Any, taus: Any) -> Any:
     if 0 in a.shape:
@@ -145,6 +141,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
 
 
 ormqr_p = Primitive("ormqr", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(ormqr_p, 2, 1, 2)
 
 
 @ormqr_p.host
@@ -190,11 +187,6 @@ def _ormqr_jvp(primals: Any, tangents: Any, *, transpose: bool) -> Any:
 def _ormqr_transpose(ct: Any, a: Any, taus: Any, c: LinearVar, *, transpose: bool) -> Any:
     # The pairing is bilinear: the transpose is the adjoint, conjugated.
     return None, None, ops.conj(ormqr(a, taus, ops.conj(ct), transpose=not transpose))
-
-
-@ormqr_p.batch
-def _ormqr_batch(axis: MappedAxis, args: Any, dims: Any, *, transpose: bool) -> Any:
-    return ormqr(*mapped_to_front(axis, args, dims), transpose=transpose), 0
 
 
 @ormqr_p.lowering

@@ -21,6 +21,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import gather as gathers
 from pullback.primitives import scatter, shapes, slicing
+from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.gather import as_weak_as
@@ -196,7 +197,7 @@ def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) 
 def _dynamic_update_slice_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     (x, update, *starts), (dx, du, *ds) = args, dims
     if all(d is None for d in ds):
-        x, update = slicing.front(x, dx, axis), slicing.front(update, du, axis)
+        x, update = front(x, dx, axis), front(update, du, axis)
         return dynamic_update_slice(x, update, [0, *starts]), 0
     rank = len(starts)
     numbers = ScatterDimensionNumbers(tuple(range(rank)), (), tuple(range(rank)))

@@ -26,12 +26,12 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.checks import INEXACT, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.operands import bind
 from pullback.primitives.power_series import convolution
-from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import iota
 
 # Matrices ----------------------------------------------------------------------------------------------------------
@@ -210,11 +210,6 @@ def half_of_hermitian(x: Any, distance: Any) -> Any:
         return ops.mul(x, weights)
     below = ops.clamp_p.bind(0, distance, 1)
     return ops.complex_p.bind(ops.mul(ops.real(x), weights), ops.mul(ops.imag(x), below))
-
-
-@cholesky_p.batch
-def _cholesky_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return cholesky(shapes.moveaxis(args[0], dims[0], 0)), 0
 
 
 @cholesky_p.lowering
@@ -437,16 +432,6 @@ def _triangular_solve_batch(axis: MappedAxis, args: Any, dims: Any, *, left_side
 
 
 masked_triangular_solve_p = masked_solution(triangular_solve_p, lambda left_side, **params: left_side)
-
-
-def mapped_to_front(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Operands with their mapped axes in front; those that have none are repeated along one."""
-    return [
-        shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-        if dim is None
-        else shapes.moveaxis(x, dim, 0)
-        for x, dim in zip(args, dims, strict=True)
-    ]
 
 
 def solve_for_many(solve: Callable[[Any], Any], b: Any, dim: int, *, columns: bool) -> tuple[Any, int]:

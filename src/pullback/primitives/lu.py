@@ -22,6 +22,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.checks import INTEGER, check_dtype, same_dtype
 from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.linalg import (
@@ -30,7 +31,6 @@ from pullback.primitives.linalg import (
     check_square,
     compiled_routine,
     host_routine,
-    mapped_to_front,
     product,
     rows_minus_columns,
     solve_for_many,
@@ -39,7 +39,7 @@ from pullback.primitives.linalg import (
 )
 from pullback.primitives.masked import masked_solution
 from pullback.primitives.power_series import convolution
-from pullback.primitives.rules import jvp_zero, works_on_last
+from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.sorting import add_along_axis, take_along_axis
 
@@ -90,6 +90,7 @@ def pivots_to_permutation(pivots: Any, size: int) -> Any:
 
 
 lu_pivots_to_permutation_p = Primitive("lu_pivots_to_permutation", keeps_weak_type=False, cost=Cost.SPECIAL)
+works_on_last(lu_pivots_to_permutation_p, 1)
 lu_pivots_to_permutation_p.jvp_rule = jvp_zero(lu_pivots_to_permutation_p)
 
 
@@ -124,11 +125,6 @@ def _permutation_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedA
             f"last axis, got shape {pivots.shape}"
         )
     return ShapedArray((*pivots.shape[:-1], permutation_size), _INT32)
-
-
-@lu_pivots_to_permutation_p.batch
-def _permutation_batch(axis: MappedAxis, args: Any, dims: Any, *, permutation_size: int) -> Any:
-    return pivots_to_permutation(shapes.moveaxis(args[0], dims[0], 0), permutation_size), 0
 
 
 @lu_pivots_to_permutation_p.lowering
@@ -267,11 +263,6 @@ def last_diagonal(n: int) -> Any:
     return ops.eq_p.bind(ops.add(iota(_INT32, (n, 1), 0), iota(_INT32, (1, n), 1)), 2 * n - 2)
 
 
-@lu_p.batch
-def _lu_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return lu(shapes.moveaxis(args[0], dims[0], 0)), [0, 0, 0]
-
-
 @lu_p.lowering
 def _lu_xla(hlo: Any, x: Any) -> list[Any]:
     *batch, m, n = x.shape
@@ -381,7 +372,7 @@ def identity(n: int, dtype: np.dtype[Any]) -> Any:
 # Operands: the matrices A, their factors and the permutation of their rows, and the matrices B. It is differentiated
 # with respect to A and to B: that the factors change with A is in the derivative with respect to A.
 linear_solve_p = Primitive("linear_solve", keeps_weak_type=False, cost=Cost.MATRIX)
-works_on_last(linear_solve_p, 2)
+works_on_last(linear_solve_p, 2, 2, 1, 2)
 
 
 @linear_solve_p.host

@@ -19,9 +19,10 @@ from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.decompositions import diagonal, on_diagonal, one_by_one
 from pullback.primitives.linalg import (
@@ -29,7 +30,6 @@ from pullback.primitives.linalg import (
     check_decomposable,
     check_square,
     host_routine,
-    mapped_to_front,
     not_a_number,
     product,
     triangular_solve,
@@ -72,6 +72,7 @@ def stein(a: Any, b: Any, c: Any) -> Any:
 # factors change with the matrices is in the derivatives with respect to these. With `conjugated` the adjoints of A and
 # B stand in their place.
 matrix_equation_p = Primitive("matrix_equation", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(matrix_equation_p, 2)
 _equation = matrix_equation_p.bind
 
 
@@ -204,11 +205,6 @@ def _equation_transpose(
         a, b, u, r, v, s, ops.conj(ct), stein=stein, conjugated=not conjugated, tolerance=tolerance
     )  # fmt: skip
     return *[None] * 6, ops.conj(solved)
-
-
-@matrix_equation_p.batch
-def _equation_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    return _equation(*mapped_to_front(axis, args, dims), **params), 0
 
 
 @matrix_equation_p.lowering

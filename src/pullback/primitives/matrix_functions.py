@@ -20,9 +20,10 @@ from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.decompositions import decomposed, diagonal, on_diagonal, one_by_one, part
 from pullback.primitives.linalg import (
@@ -30,7 +31,6 @@ from pullback.primitives.linalg import (
     check_decomposable,
     check_square,
     host_routine,
-    mapped_to_front,
     matrix_transpose,
     not_a_number,
     product,
@@ -39,7 +39,6 @@ from pullback.primitives.linalg import (
 )
 from pullback.primitives.lu import element, identity, linear_solve, repeat
 from pullback.primitives.matrix_equations import schur_factors, sylvester
-from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import concatenate, iota, slice_in_dim
 
 _INT32 = np.dtype(np.int32)
@@ -86,14 +85,8 @@ def _with_derivative(name: str, function: Primitive) -> Primitive:
         return None, derivative.bind(matrix_transpose(a), ct)
 
     for p in (function, derivative):
-        _batched(p)
+        works_on_last(p, 2)
     return derivative
-
-
-def _batched(p: Primitive) -> None:
-    @p.batch
-    def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-        return p.bind(*mapped_to_front(axis, args, dims), **params), 0
 
 
 def _blocks(a: Any, e: Any) -> Any:
@@ -134,7 +127,6 @@ def _while(hlo: Any, goes_on: Callable[..., Any], body: Callable[..., Any], valu
 # The exponential ---------------------------------------------------------------------------------------------------
 
 expm_p = Primitive("expm", keeps_weak_type=False, cost=Cost.MATRIX)
-works_on_last(expm_p, 2)
 expm_frechet_p = _with_derivative("expm", expm_p)
 
 
@@ -373,7 +365,6 @@ expm_frechet_p.lowering(_expm_xla)
 # Of complex matrices; the results are complex.
 sqrtm_p = Primitive("sqrtm", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(sqrtm_p, 2)
-_batched(sqrtm_p)
 
 
 def _check_complex(name: str, x: ShapedArray) -> None:
@@ -466,7 +457,6 @@ def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
 
 # Of complex matrices; the results are complex.
 logm_p = Primitive("logm", keeps_weak_type=False, cost=Cost.MATRIX)
-works_on_last(logm_p, 2)
 logm_frechet_p = _with_derivative("logm", logm_p)
 _NEAR_ONE = 0.264  # how far from the identity Padé's approximant of degree 7 may be: Higham 2008, table 11.1
 _MOST_ROOTS = 100

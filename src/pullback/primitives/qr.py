@@ -9,9 +9,10 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.decompositions import (
     INT32,
     Results,
@@ -31,7 +32,6 @@ from pullback.primitives.linalg import (
     triangular_solve,
 )
 from pullback.primitives.lu import last_diagonal
-from pullback.primitives.rules import works_on_last
 from pullback.primitives.slicing import pad
 from pullback.primitives.sorting import take_along_axis
 from pullback.primitives.svd import completed
@@ -133,12 +133,6 @@ def _padded(x: Any, rows: int) -> Any:
     return pad(x, 0, [(0, rows if i == len(x.shape) - 2 else 0, 0) for i in range(len(x.shape))])
 
 
-@qr_p.batch
-def _qr_batch(axis: MappedAxis, args: Any, dims: Any, *, full_matrices: bool, pivoting: bool) -> Any:
-    out = qr(shapes.moveaxis(args[0], dims[0], 0), full_matrices=full_matrices, pivoting=pivoting)
-    return out, [0] * len(out)
-
-
 @qr_p.lowering
 def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
     *batch, m, n = x.shape
@@ -174,6 +168,7 @@ def _widened(hlo: Any, x: Any, columns: int) -> Any:
 
 # Results: R, and below it the vectors of Householder's reflections of which Q is the product; and their factors.
 geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(geqrf_p, 2)
 
 
 def _reflections(shape: Shape, dtype: np.dtype[Any]) -> Results:
@@ -192,11 +187,6 @@ def _geqrf_host(x: Any) -> list[Any]:
 def _geqrf_shape(x: ShapedArray) -> list[ShapedArray]:
     check_matrices("geqrf", x)
     return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
-
-
-@geqrf_p.batch
-def _geqrf_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return geqrf_p.bind(shapes.moveaxis(args[0], dims[0], 0)), [0, 0]
 
 
 @geqrf_p.lowering

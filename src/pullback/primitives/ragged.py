@@ -17,6 +17,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
+from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import INTEGER
 from pullback.primitives.linalg import matrix_transpose
 from pullback.primitives.masked import masked_sum_of_products
@@ -126,12 +127,7 @@ def _jvp(p: Primitive, primals: Any, tangents: Any) -> Any:
 
 def _batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any) -> Any:
     """The mapped axis joins the batch."""
-    moved = [
-        shapes.broadcast_in_dim(a, (axis.size, *a.shape), range(1, len(a.shape) + 1))
-        if d is None
-        else shapes.moveaxis(a, d, 0)
-        for a, d in zip(args, dims, strict=True)
-    ]
+    moved = mapped_to_front(axis, args, dims)
     out = p.bind(*[shapes.reshape(a, (axis.size * a.shape[1], *a.shape[2:])) for a in moved])
     return shapes.reshape(out, (axis.size, out.shape[0] // axis.size, *out.shape[1:])), 0
 

@@ -30,6 +30,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.bit_generator import RandomAlgorithm, rng_bit_generator_p
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import batch_broadcasting
@@ -225,6 +226,7 @@ def random_unwrap(keys: Any) -> Any:
 
 
 random_wrap_p = Primitive("random_wrap", keeps_weak_type=False, cost=Cost.SIMPLE)
+works_on_last(random_wrap_p, 1)
 random_wrap_p.host_rule = lambda x, dtype: np.ascontiguousarray(x).view(np.dtype(dtype)).reshape(x.shape[:-1])
 random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
 random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False, cost=Cost.SIMPLE)
@@ -266,11 +268,6 @@ def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
     if not dtypes.is_key(keys.dtype):
         raise DtypeError(f"expected typed random keys, got {keys}")
     return ShapedArray((*keys.shape, dtypes.key_words(keys.dtype)), _word)
-
-
-@random_wrap_p.batch
-def _wrap_batch(axis: MappedAxis, args: Any, dims: Any, *, dtype: np.dtype[Any]) -> Any:
-    return random_wrap(shapes.moveaxis(args[0], dims[0], 0), dtype), 0
 
 
 @random_unwrap_p.batch

@@ -28,6 +28,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
+from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.elementwise import add, div, gt, log, lt, mul, neg, sub, where
@@ -389,11 +390,7 @@ def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
 
     @p.batch
     def batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-        mapped = [
-            shapes.broadcast_to(x, (axis.size, *x.shape)) if d is None else shapes.moveaxis(x, d, 0)
-            for x, d in zip(args, dims, strict=True)
-        ]
-        return p.bind(*mapped, **params), 0
+        return p.bind(*mapped_to_front(axis, args, dims), **params), 0
 
     def by_key(*operands: Any, loop: Any, generator: Generator) -> Any:
         words, parameters = operands[: generator.width], operands[generator.width :]

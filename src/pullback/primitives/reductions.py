@@ -16,9 +16,10 @@ from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import reduces, works_along
 from pullback.primitives.checks import (
     ANY,
     BITS,
@@ -34,14 +35,12 @@ from pullback.primitives.checks import (
 )
 from pullback.primitives.large import compiled_from
 from pullback.primitives.masked import masked_as_a_whole
-from pullback.primitives.rules import axis_kept, jvp_linear, jvp_zero, works_along
+from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.slicing import pad
 from pullback.primitives.sums import (
     Element,
     Start,
-    batch_over_axes,
     combined,
-    keeps_other_axes,
     reduce_sum,
     reduce_sum_p,
     reduced_shape,
@@ -203,8 +202,7 @@ def norm(x: Any, axes: Sequence[int]) -> Any:
 
 norm_p = Primitive("norm", cost=Cost.SIMPLE)
 norm_p.host_rule = host.norm
-norm_p.batch_rule = batch_over_axes(norm_p)
-axis_kept(norm_p)(keeps_other_axes)
+reduces(norm_p)
 
 
 @norm_p.abstract_eval
@@ -259,7 +257,7 @@ def argmin(x: Any, axis: int, index_dtype: Any) -> Any:
 def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) -> Primitive:
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, passes_nan=True)
     p.jvp_rule = jvp_zero(p)
-    p.batch_rule = batch_over_axes(p)
+    reduces(p)
 
     @p.host
     def host_rule(x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
@@ -340,7 +338,7 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], *
     p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
     p.lowering_rule = xla
-    works_along(p, lambda params: (params["axis"],))
+    works_along(p, "axis")
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
@@ -348,11 +346,6 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], *
         if not 0 <= axis < x.ndim:
             raise AxisError(f"{name}: axis {axis} is out of bounds for an array of shape {x.shape}")
         return ShapedArray(x.shape, x.dtype)
-
-    @p.batch
-    def batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
-        (d,) = dims
-        return p.bind(args[0], axis=axis + (axis >= d), reverse=reverse), d
 
     return p
 
@@ -488,7 +481,7 @@ def linear_recurrence(a: Any, b: Any, axis: int, reverse: bool = False) -> Any:
 
 linear_recurrence_p = Primitive("linear_recurrence", cost=Cost.SPECIAL)
 linear_recurrence_p.host_rule = host.linear_recurrence
-works_along(linear_recurrence_p, lambda params: (params["axis"],))
+works_along(linear_recurrence_p, "axis", broadcasts=True)
 
 
 @linear_recurrence_p.abstract_eval
@@ -526,12 +519,6 @@ def _without_masked_states(
 masked_linear_recurrence_p = masked_as_a_whole(linear_recurrence_p, _without_masked_states)
 
 
-@linear_recurrence_p.batch
-def _recurrence_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
-    a, b = mapped_first(args, dims)
-    return linear_recurrence(a, b, axis + 1, reverse), 0
-
-
 @linear_recurrence_p.lowering
 def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends import hlo_recurrences
@@ -539,10 +526,3 @@ def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> An
     shape = hlo.result.shape
     a, b = hlo.spread(a, shape), hlo.spread(b, shape)
     return hlo_recurrences.linear_recurrence(hlo, a, b, axis=axis, reverse=reverse)
-
-
-def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Operands with their mapped axis first; an axis of size one for those that are not mapped."""
-    return [
-        shapes.expand_dims(x, (0,)) if d is None else shapes.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
-    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pullback.core.trace import Primitive, RuleKind
@@ -14,31 +14,6 @@ axis_kept = RuleKind(
 """``rule(axis, operand, *shapes, **params) -> axis``, for an operation that may treat each index along an axis of
 operand number ``operand`` by itself: which axis of the result that is, of each result if there are several, and None
 where it does not. Operations on elements need none."""
-
-
-def works_along(p: Primitive, axes: Callable[[dict[str, Any]], Sequence[int]]) -> None:
-    """Have an operation that keeps the shape treat each index along an axis by itself, but along some axes.
-
-    Args:
-      p: the operation.
-      axes: the axes along which it works, by its parameters.
-    """
-
-    @axis_kept(p)
-    def kept(place: int, operand: int, /, *shapes: tuple[int, ...], **params: Any) -> int | None:
-        sizes = {shape[place] for shape in shapes if place < len(shape)}
-        return None if place in axes(params) or len(sizes) > 1 else place
-
-
-def works_on_last(p: Primitive, count: int | Callable[[dict[str, Any]], int]) -> None:
-    """The same for an operation that works along the last axes, of so many; its operands have as many others."""
-    number = count if callable(count) else lambda params: count
-
-    @axis_kept(p)
-    def kept(axis: int, operand: int, /, *shapes: tuple[int, ...], **params: Any) -> int | None:
-        others = len(shapes[operand]) - number(params)
-        same = all(shape[:others] == shapes[operand][:others] for shape in shapes)
-        return axis if same and axis < others else None
 
 
 unsummed = RuleKind("unsummed", "the sum is computed for each direction")

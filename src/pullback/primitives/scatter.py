@@ -20,7 +20,8 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives import shapes
+from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.gather import gather_p
 from pullback.primitives.masked import masked_as_a_whole
@@ -157,7 +158,7 @@ def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbe
 def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
     """The batching rule of every scatter: the mapped axis is a window's if the indices are not mapped, else its own."""
     (x, indices, updates), (dx, di, du) = args, dims
-    x, updates = slicing.front(x, dx, axis), slicing.front(updates, du, axis)
+    x, updates = front(x, dx, axis), front(updates, du, axis)
     if di is not None:
         indices = shapes.moveaxis(indices, di, 0)
         params["indices_are_sorted"] = False

@@ -13,11 +13,10 @@ from pullback.core import dtypes
 from pullback.core.interrupts import imported
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import MappedAxis, Shape, ShapedArray
-from pullback.primitives import shapes
+from pullback.core.types import Shape, ShapedArray
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.decompositions import Results, compiled_decomposition, decomposed, one_by_one
 from pullback.primitives.linalg import check_decomposable, check_square, host_routine
-from pullback.primitives.rules import works_on_last
 
 
 def _check(name: str, x: ShapedArray) -> None:
@@ -29,23 +28,12 @@ def _empty(results: Results) -> list[Any]:
     return [np.zeros(shape, dtype) for shape, dtype in results]
 
 
-def _batched(p: Primitive) -> None:
-    """The batch rule of a decomposition of matrices."""
-
-    def rule(axis: MappedAxis, args: Any, dims: Any, **params: bool) -> Any:
-        out = p.bind(shapes.moveaxis(args[0], dims[0], 0), **params)
-        return out, [0] * len(out)
-
-    p.batch_rule = rule
-
-
 # Schur's decomposition ---------------------------------------------------------------------------------------------
 
 # Results: upper triangular T, which for real matrices with complex eigenvalues has blocks of two on the diagonal; and
 # if wanted unitary Z, for which Z T Z* is the matrix.
 schur_p = Primitive("schur", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(schur_p, 2)
-_batched(schur_p)
 
 
 @schur_p.host
@@ -80,7 +68,6 @@ def _schur_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 # Results: a matrix that holds Hessenberg's form and, below its subdiagonal, Householder's vectors; and their factors.
 hessenberg_p = Primitive("hessenberg", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(hessenberg_p, 2)
-_batched(hessenberg_p)
 
 
 def _hessenberg_results(shape: Shape, dtype: Any) -> Results:
@@ -114,7 +101,7 @@ def _hessenberg_xla(hlo: Any, x: Any) -> list[Any]:
 # Of a Hermitian matrix, of which a triangle is read. Results: a matrix that holds Householder's vectors in that
 # triangle; the diagonal and the one beside it, which are real; and the factors of the vectors.
 tridiagonal_p = Primitive("tridiagonal", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
-_batched(tridiagonal_p)
+works_on_last(tridiagonal_p, 2)
 
 
 def _tridiagonal_results(shape: Shape, dtype: Any) -> Results:

@@ -15,9 +15,10 @@ from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import front, mapped_to_front, works_along
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import sub, where
-from pullback.primitives.rules import axis_kept, jvp_linear, works_along
+from pullback.primitives.rules import axis_kept, jvp_linear
 from pullback.primitives.sums import reduce_sum
 
 _slice = builtins.slice
@@ -96,13 +97,6 @@ def _slice_keeps(
 ) -> int | None:
     whole = (start_indices[axis], limit_indices[axis], strides[axis]) == (0, x[axis], 1)
     return axis if whole else None
-
-
-def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    """An operand with its mapped axis in front; one that is not mapped is repeated."""
-    if dim is None:
-        return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-    return shapes.moveaxis(x, dim, 0)
 
 
 # Padding -----------------------------------------------------------------------------------------------------------
@@ -234,7 +228,7 @@ def _concatenate_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
     return ShapedArray((*first[:dimension], sum(x.shape[dimension] for x in xs), *first[dimension + 1 :]), dtype)
 
 
-axis_kept(concatenate_p)(lambda axis, operand, *xs, dimension: None if axis == dimension else axis)
+works_along(concatenate_p, "dimension")
 
 
 @concatenate_p.jvp
@@ -253,12 +247,6 @@ def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
         cts.append(slice_in_dim(ct, start, stop, dimension) if type(x) is LinearVar else None)
         start = stop
     return cts
-
-
-@concatenate_p.batch
-def _concatenate_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> Any:
-    moved = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
-    return concatenate(moved, dimension + 1), 0
 
 
 # Stacks ------------------------------------------------------------------------------------------------------------
@@ -312,8 +300,7 @@ def _stack_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
 
 @stack_p.batch
 def _stack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> Any:
-    moved = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
-    return stack(moved, dimension + 1), 0
+    return stack(mapped_to_front(axis, args, dims), dimension + 1), 0
 
 
 @stack_p.lowering
@@ -377,7 +364,7 @@ def rev(x: Any, axes: Sequence[int]) -> Any:
 
 
 rev_p = Primitive("rev", cost=Cost.SIMPLE, moves=True)
-works_along(rev_p, lambda params: params["dimensions"])
+works_along(rev_p, "dimensions", several=True)
 rev_p.jvp_rule = jvp_linear(rev_p)
 rev_p.transpose(lambda ct, x, *, dimensions: (rev(ct, dimensions),))
 rev_p.lowering(
@@ -397,12 +384,6 @@ def _rev_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"rev: {dimensions} are not distinct axes of an array of shape {x.shape}")
     return ShapedArray(x.shape, x.dtype)
-
-
-@rev_p.batch
-def _rev_batch(axis: MappedAxis, args: Any, dims: Any, *, dimensions: Shape) -> Any:
-    (d,) = dims
-    return rev(args[0], [a + (a >= d) for a in dimensions]), d
 
 
 # Counting ----------------------------------------------------------------------------------------------------------

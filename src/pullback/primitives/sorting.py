@@ -17,9 +17,9 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import mapped_first, works_along
 from pullback.primitives.checks import INTEGER, ORDERED, broadcast_shape, check_dtype, check_positions, same_dtype
-from pullback.primitives.reductions import mapped_first
-from pullback.primitives.rules import jvp_zero, works_along
+from pullback.primitives.rules import jvp_zero
 from pullback.primitives.slicing import iota
 from pullback.primitives.sums import sum_to
 
@@ -40,7 +40,7 @@ def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
 
 
 sort_p = Primitive("sort", multiple_results=True, cost=Cost.SPECIAL, passes_nan=True)
-works_along(sort_p, lambda params: (params["dimension"],))
+works_along(sort_p, "dimension")
 sort_p.host_rule = host.sort
 
 
@@ -68,16 +68,6 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
     return outs, [t if t is ZERO else take_along_axis(t, order, dimension, unique=True) for t in tangents]
 
 
-@sort_p.batch
-def _sort_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    rank = max(len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True))
-    moved = [
-        shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, rank + 1)) if d is None else shapes.moveaxis(x, d, 0)
-        for x, d in zip(args, dims, strict=True)
-    ]
-    return sort(moved, dimension + 1, is_stable, num_keys), [0] * len(moved)
-
-
 @sort_p.lowering
 def _sort_xla(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     from pullback.backends import hlo_sorting
@@ -99,7 +89,7 @@ def top_k(x: Any, k: int, axis: int) -> list[Any]:
 
 _INT32 = np.dtype(np.int32)
 top_k_p = Primitive("top_k", multiple_results=True, keeps_weak_type=False, cost=Cost.SPECIAL, passes_nan=True)
-works_along(top_k_p, lambda params: (params["axis"],))
+works_along(top_k_p, "axis")
 
 
 @top_k_p.host
@@ -125,12 +115,6 @@ def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
     (x,), (t,) = primals, tangents
     values, indices = top_k(x, k, axis)
     return [values, indices], [take_along_axis(t, indices, axis, unique=True), ZERO]
-
-
-@top_k_p.batch
-def _top_k_batch(mapped: MappedAxis, args: Any, dims: Any, *, k: int, axis: int) -> Any:
-    (d,) = dims
-    return top_k(args[0], k, axis + (axis >= d)), [d, d]
 
 
 @top_k_p.lowering
@@ -224,7 +208,7 @@ def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int
 
 
 take_along_axis_p = Primitive("take_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
-works_along(take_along_axis_p, lambda params: (params["axis"],))
+works_along(take_along_axis_p, "axis", broadcasts=True)
 
 
 @take_along_axis_p.host
@@ -249,12 +233,6 @@ def _take_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, unique: b
     return sum_to(add_along_axis(ct, indices, axis, x.shape[axis], unique), x), None
 
 
-@take_along_axis_p.batch
-def _take_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, unique: bool) -> Any:
-    x, indices = mapped_first(args, dims)
-    return take_along_axis(x, indices, axis + 1, unique), 0
-
-
 @take_along_axis_p.lowering
 def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
     from pullback.backends import hlo_sorting
@@ -263,7 +241,7 @@ def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any
 
 
 add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE)
-works_along(add_along_axis_p, lambda params: (params["axis"],))
+works_along(add_along_axis_p, "axis", broadcasts=True)
 add_along_axis_p.host_rule = host.add_along_axis
 
 
@@ -288,12 +266,6 @@ def _add_jvp(primals: Any, tangents: Any, *, axis: int, size: int, unique: bool)
 @partial(add_along_axis_p.transpose, linear_in=(0,))
 def _add_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
     return sum_to(take_along_axis(ct, indices, axis, unique), x), None
-
-
-@add_along_axis_p.batch
-def _add_batch(mapped: MappedAxis, args: Any, dims: Any, *, axis: int, size: int, unique: bool) -> Any:
-    x, indices = mapped_first(args, dims)
-    return add_along_axis(x, indices, axis + 1, size, unique), 0
 
 
 @add_along_axis_p.lowering

@@ -29,6 +29,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import contraction, shapes, slicing
 from pullback.primitives import elementwise as ops
+from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import INTEGER, NUMBER
 from pullback.primitives.gather import gather
 from pullback.primitives.masked import masked_sum_of_products
@@ -279,7 +280,7 @@ def _all_in_one(
     axis: MappedAxis, indices: Any, dim: int | None, limits: tuple[int, int], moved: tuple[bool, bool]
 ) -> Any:
     """The indices of all examples in one matrix, with the examples' rows, or columns, one after the other if moved."""
-    indices = slicing.front(indices, dim, axis)
+    indices = front(indices, dim, axis)
     extents = [n * (axis.size if m else 1) for n, m in zip(limits, moved, strict=True)]
     indices = ops.convert_element_type(indices, index_dtype(max(extents, default=0)))
     n = np.asarray(limits, indices.dtype)
@@ -303,7 +304,7 @@ def index_dtype(extent: int) -> np.dtype[Any]:
 
 
 def _examples(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    return _into(slicing.front(x, dim, axis), 0, 0)
+    return _into(front(x, dim, axis), 0, 0)
 
 
 @blocks_times_dense_p.batch

@@ -18,6 +18,7 @@ from pullback.core.trace import Primitive, Rule
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import mapped_to_front, reduces
 from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 
@@ -25,7 +26,7 @@ from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 
 
 # The terms have one shape: nothing broadcasts, so nothing needs to be summed.
-add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, additive=True)
+add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, signs=(1, 1))
 add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
 add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
@@ -44,12 +45,7 @@ axis_kept(add_any_p)(lambda axis, operand, x, y: axis)
 
 @add_any_p.batch
 def _add_any_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    x, y = (shapes.moveaxis(x, d, 0) if d is not None else _repeated(x, axis) for x, d in zip(args, dims, strict=True))
-    return add_any(x, y), 0
-
-
-def _repeated(x: Any, axis: MappedAxis) -> Any:
-    return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
+    return add_any(*mapped_to_front(axis, args, dims)), 0
 
 
 @add_any_p.tangent
@@ -89,9 +85,8 @@ def reduction(
     """
     p = Primitive(name, cost=Cost.SIMPLE, passes_nan=passes_nan)
     p.host_rule = host
-    p.batch_rule = batch_over_axes(p)
+    reduces(p)
     p.lowering_rule = _xla_reduction(hlo, start)
-    axis_kept(p)(keeps_other_axes)
 
     @p.abstract_eval
     def shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
@@ -99,22 +94,6 @@ def reduction(
         return ShapedArray(reduced_shape(name, x.shape, axes), x.dtype)
 
     return p
-
-
-def keeps_other_axes(axis: int, operand: int, x: Shape, /, *, axes: Shape, **params: Any) -> int | None:
-    """Where an axis is in the result of a reduction; None if it is summed over."""
-    return None if axis in axes else axis - sum(a < axis for a in axes)
-
-
-def batch_over_axes(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation over ``axes`` of one operand."""
-
-    def rule(axis: MappedAxis, args: Any, dims: Any, *, axes: Shape, **params: Any) -> Any:
-        (d,) = dims
-        shifted = tuple(a + (a >= d) for a in axes)
-        return p.bind(args[0], axes=shifted, **params), d - sum(a < d for a in shifted)
-
-    return rule
 
 
 def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:

@@ -19,9 +19,10 @@ from pullback.core.interrupts import imported
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions, shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.decompositions import (
     Results,
     check_matrices,
@@ -55,13 +56,11 @@ from pullback.primitives.linalg import (
     check_decomposable,
     check_square,
     host_routine,
-    mapped_to_front,
     product,
     rows_minus_columns,
 )
 from pullback.primitives.lu import identity, linear_solve
 from pullback.primitives.reductions import norm
-from pullback.primitives.rules import works_on_last
 
 # The decomposition -------------------------------------------------------------------------------------------------
 
@@ -254,11 +253,6 @@ def completed(q: Any, t: Any, rest: Any) -> Any:
     return join_columns([t, ops.neg(product(q, product(adjoint(t), rest)))])
 
 
-@svd_p.batch
-def _svd_batch(axis: MappedAxis, args: Any, dims: Any, *, vectors: bool, **params: bool) -> Any:
-    return svd_p.bind(shapes.moveaxis(args[0], dims[0], 0), vectors=vectors, **params), [0] * (3 if vectors else 1)
-
-
 @svd_p.lowering
 def _svd_xla(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
     results = _results(x.shape, x.dtype, full_matrices)
@@ -293,6 +287,7 @@ def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = Fa
 
 # Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
 singular_basis_p = Primitive("singular_basis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+works_on_last(singular_basis_p, 2, 2, 1, 2)
 singular_basis_p.host(lambda x, s, u, vh, turned: [s, u, vh])
 singular_basis_p.lowering(lambda hlo, x, s, u, vh, turned: [s, u, vh])
 
@@ -352,12 +347,6 @@ def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
     return [s, u, adjoint(v)], [values_tangent, left_tangent, adjoint(right_tangent)]
 
 
-@singular_basis_p.batch
-def _singular_basis_batch(axis: MappedAxis, args: Any, dims: Any, *, turned: bool) -> Any:
-    x, *known = mapped_to_front(axis, args, dims)
-    return singular_basis(x, known, turned), [0, 0, 0]
-
-
 def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
     """The vectors of singular values that are zero, as a direction chooses them.
 
@@ -377,6 +366,7 @@ def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
 
 
 vectors_of_zeros_p = Primitive("vectors_of_zeros", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(vectors_of_zeros_p, 1, 2, 2)
 
 
 @vectors_of_zeros_p.jvp
@@ -422,11 +412,6 @@ def _vectors_of_zeros_shape(zero: ShapedArray, left: ShapedArray, beyond: Shaped
     return [ShapedArray(left.shape, left.dtype), ShapedArray((*batch, n, n), left.dtype)]
 
 
-@vectors_of_zeros_p.batch
-def _vectors_of_zeros_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return vectors_of_zeros(*mapped_to_front(axis, args, dims)), [0, 0]
-
-
 # The pseudo-inverse ------------------------------------------------------------------------------------------------
 
 
@@ -442,6 +427,7 @@ def pinv(x: Any, tolerance: Any, hermitian: bool) -> Any:
 
 
 pinv_p = Primitive("pinv", keeps_weak_type=False)
+works_on_last(pinv_p, 2, 0)
 
 
 @pinv_p.decomposition
@@ -516,11 +502,6 @@ def _pinv_jvp(primals: Any, tangents: Any, *, hermitian: bool) -> Any:
     return p, ops.add_any_p.bind(moved, ops.add_any_p.bind(by_left, by_right))
 
 
-@pinv_p.batch
-def _pinv_batch(axis: MappedAxis, args: Any, dims: Any, *, hermitian: bool) -> Any:
-    return pinv_p.bind(*mapped_to_front(axis, args, dims), hermitian=hermitian), 0
-
-
 # Polar decomposition -----------------------------------------------------------------------------------------------
 
 
@@ -534,6 +515,7 @@ def polar(x: Any) -> Any:
 
 
 polar_p = Primitive("polar", keeps_weak_type=False)
+works_on_last(polar_p, 2)
 
 
 @polar_p.decomposition
@@ -569,17 +551,13 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
     return w, tangent
 
 
-@polar_p.batch
-def _polar_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return polar(shapes.moveaxis(args[0], dims[0], 0)), 0
-
-
 def lyapunov(h: Any, c: Any) -> Any:
     """The solutions X of H X + X H = C, for Hermitian positive definite H; zero where H is zero, in its eigenbasis."""
     return lyapunov_p.bind(h, c)
 
 
 lyapunov_p = Primitive("lyapunov", keeps_weak_type=False)
+works_on_last(lyapunov_p, 2)
 
 
 @lyapunov_p.decomposition
@@ -624,11 +602,6 @@ def _lyapunov_transpose(ct: Any, h: Any, c: LinearVar) -> Any:
     return None, lyapunov(ops.conj(h), ct)
 
 
-@lyapunov_p.batch
-def _lyapunov_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return lyapunov(*mapped_to_front(axis, args, dims)), 0
-
-
 # The nuclear norm --------------------------------------------------------------------------------------------------
 
 
@@ -638,6 +611,7 @@ def nuclear_norm(x: Any) -> Any:
 
 
 nuclear_norm_p = Primitive("nuclear_norm", keeps_weak_type=False)
+works_on_last(nuclear_norm_p, 2)
 
 
 @nuclear_norm_p.decomposition
@@ -666,8 +640,3 @@ def _nuclear_norm_jvp(primals: Any, tangents: Any) -> Any:
     rank = len(x.shape)
     change = reductions.reduce_sum(ops.mul(ops.conj(w), t), (rank - 2, rank - 1))
     return out, ops.real(change) if dtypes.is_complex(x.dtype) else change
-
-
-@nuclear_norm_p.batch
-def _nuclear_norm_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return nuclear_norm(shapes.moveaxis(args[0], dims[0], 0)), 0

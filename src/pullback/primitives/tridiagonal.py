@@ -13,10 +13,11 @@ from pullback.core.linear import LinearVar
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.decompositions import INT32, hermitian_part_twice, one_by_one
 from pullback.primitives.linalg import (
@@ -26,7 +27,6 @@ from pullback.primitives.linalg import (
     compiled_routine,
     half_of_hermitian,
     host_routine,
-    mapped_to_front,
     not_a_number,
     product,
     rows_minus_columns,
@@ -53,6 +53,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 tridiagonal_solve_p = Primitive("tridiagonal_solve", keeps_weak_type=False, cost=Cost.SPECIAL)
+works_on_last(tridiagonal_solve_p, 1, 1, 1, 2)
 
 
 @tridiagonal_solve_p.host
@@ -131,11 +132,6 @@ def _tridiagonal_solve_transpose(ct: Any, dl: Any, d: Any, du: Any, b: LinearVar
 masked_tridiagonal_solve_p = masked_solution(tridiagonal_solve_p, lambda **params: True)
 
 
-@tridiagonal_solve_p.batch
-def _tridiagonal_solve_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return tridiagonal_solve(*mapped_to_front(axis, args, dims)), 0
-
-
 @tridiagonal_solve_p.lowering
 def _tridiagonal_solve_xla(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
     if 0 in b.shape:
@@ -162,6 +158,7 @@ def cholesky_update(r: Any, w: Any) -> Any:
 
 
 cholesky_update_p = Primitive("cholesky_update", keeps_weak_type=False, cost=Cost.SPECIAL)
+works_on_last(cholesky_update_p, 2, 1)
 
 
 @cholesky_update_p.host
@@ -207,11 +204,6 @@ def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
     inner = triangular_solve(lower, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=conjugate)
     distance = rows_minus_columns(n, n, dtypes.to_real(r.dtype))
     return out, product(adjoint(half_of_hermitian(inner, distance)), out)
-
-
-@cholesky_update_p.batch
-def _cholesky_update_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    return cholesky_update(*mapped_to_front(axis, args, dims)), 0
 
 
 @cholesky_update_p.lowering

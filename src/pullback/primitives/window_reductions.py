@@ -21,6 +21,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
+from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
 from pullback.primitives.convolution import (
     Pairs,
@@ -33,9 +34,9 @@ from pullback.primitives.convolution import (
 )
 from pullback.primitives.gather import gather_p
 from pullback.primitives.reductions import extreme
-from pullback.primitives.rules import jvp_linear, jvp_zero
+from pullback.primitives.rules import axis_kept, jvp_linear, jvp_zero
 from pullback.primitives.scatter import scatter_add_p
-from pullback.primitives.slicing import concatenate, front, iota_p, pad, slice, slice_in_dim
+from pullback.primitives.slicing import concatenate, iota_p, pad, slice, slice_in_dim
 from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, zeros
 
 
@@ -126,11 +127,24 @@ def _declare(name: str, of: Of, **traits: Any) -> Primitive:
         windows.check(name, x.shape)
         return ShapedArray(windows.counts(x.shape), x.dtype)
 
-    @p.batch
-    def batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows) -> Any:
-        return p.bind(args[0], windows=windows.with_axis(dims[0])), dims[0]
-
+    _in_windows(p)
     return p
+
+
+def _in_windows(p: Primitive) -> None:
+    """Declare that an operation treats each index by itself along the axes whose windows have one element."""
+
+    @axis_kept(p)
+    def kept(axis: int, operand: int, /, *shapes: Shape, windows: Windows, **params: Any) -> int | None:
+        own = Windows(*[(v[axis],) for v in windows])  # type: ignore[arg-type]
+        return axis if own == Windows((), (), (), (), ()).with_axis(0) else None
+
+    @p.batch
+    def rule(axis: MappedAxis, args: Any, dims: Any, /, *, windows: Windows, **params: Any) -> Any:
+        d, *others = dims
+        if others:
+            args, d = mapped_to_front(axis, args, dims), 0
+        return p.bind(*args, windows=windows.with_axis(d), **params), d
 
 
 def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> Any:
@@ -214,6 +228,7 @@ reduce_window_min_p = _extreme("reduce_window_min", largest=False)
 # of padding alone, how many elements a window has.
 window_positions_p = Primitive("window_positions", keeps_weak_type=False)
 window_positions_p.jvp_rule = jvp_zero(window_positions_p)
+_in_windows(window_positions_p)
 
 
 def _position_dtype(windows: Windows) -> np.dtype[Any]:
@@ -225,11 +240,6 @@ def _positions_shape(x: ShapedArray, *, windows: Windows, largest: bool) -> Shap
     check_dtype("window_positions", ORDERED, x.dtype)
     windows.check("window_positions", x.shape)
     return ShapedArray(windows.counts(x.shape), _position_dtype(windows))
-
-
-@window_positions_p.batch
-def _positions_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, largest: bool) -> Any:
-    return window_positions_p.bind(args[0], windows=windows.with_axis(dims[0]), largest=largest), dims[0]
 
 
 @window_positions_p.lowering
@@ -311,6 +321,8 @@ UNROLLED = 32
 
 take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
 put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
+_in_windows(take_chosen_p)
+_in_windows(put_chosen_p)
 
 
 @take_chosen_p.abstract_eval
@@ -328,12 +340,6 @@ def _take_jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
 @partial(take_chosen_p.transpose, linear_in=(0,))
 def _take_transpose(ct: Any, t: LinearVar, positions: Any, *, windows: Windows) -> Any:
     return put_chosen_p.bind(ct, positions, windows=windows, shape=t.shape), None
-
-
-@take_chosen_p.batch
-def _take_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows) -> Any:
-    t, positions = (front(x, d, axis) for x, d in zip(args, dims, strict=True))
-    return take_chosen_p.bind(t, positions, windows=windows.with_axis(0)), 0
 
 
 @take_chosen_p.lowering
@@ -402,7 +408,7 @@ def _put_transpose(t: Any, ct: LinearVar, positions: Any, *, windows: Windows, s
 
 @put_chosen_p.batch
 def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shape: Shape) -> Any:
-    ct, positions = (front(x, d, axis) for x, d in zip(args, dims, strict=True))
+    ct, positions = mapped_to_front(axis, args, dims)
     return put_chosen_p.bind(ct, positions, windows=windows.with_axis(0), shape=(axis.size, *shape)), 0
 
 

@@ -31,6 +31,7 @@ from pullback.core.lists import split_list
 from pullback.core.trace import EvalTrace, Primitive, RuleKind, state, watch_by
 from pullback.primitives import elementwise
 from pullback.primitives.random_bits import random_clone_p, random_use_p
+from pullback.transforms.interpreters.inlining import programs_in_step
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -297,7 +298,7 @@ class KeyTrace(EvalTrace):
         return self.inner.looks
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        loop = primitive in (cond_p, while_p, scan_p)
+        loop = programs_in_step.of(primitive) is not None
         if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
             return self.inner.process(primitive, args, params)
         where = state.source_loc or source.here()

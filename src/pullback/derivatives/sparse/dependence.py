@@ -23,9 +23,12 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, subjaxprs
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import state
 from pullback.derivatives.sparse import boolean
+from pullback.primitives.rules import axis_kept
 from pullback.transforms.interpreters.stage import stage_flat
 
-sparsity = RuleKind("sparsity", "by the traits, or every element of the results depends on every one of the operands")
+sparsity = RuleKind(
+    "sparsity", "by the traits and the kept axes, or every element of the results depends on every one of the operands"
+)
 """``rule(walk, eqn, operands) -> results``: what is known of the results of an operation, from what is known of its
 operands, of which at least one is a tangent. Each is one of three things: the dependence of a tangent (a ``csr_array``
 of booleans, with a row for each element), a value (a NumPy array), or ``UNKNOWN``, a value that is not known."""
@@ -142,6 +145,8 @@ def otherwise(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     program = program_of(eqn)
     if program is not None:
         return walk.run(program, operands)
+    if axis_kept.of(eqn.primitive) is not None:
+        return by_kept_axes(eqn, operands)
     return conservative(eqn, operands)
 
 
@@ -231,6 +236,27 @@ def conservative(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """Each element of a result may depend on all that any operand depends on."""
     tangents = [x for x in operands if is_tangent(x)]
     return [boolean.everything(tangents, math.prod(v.aval.shape)) for v in eqn.outvars]
+
+
+def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """Each element depends on all that have the same indices along the axes that the operation keeps."""
+    rule: Any = axis_kept.of(eqn.primitive)
+    given = [v.aval.shape for v in eqn.invars]
+    parts: list[list[Any]] = [[] for _ in eqn.outvars]
+    for i, (rows, shape) in enumerate(zip(operands, given, strict=True)):
+        if not is_tangent(rows):
+            continue
+        to_result = [rule(axis, i, *given, **eqn.params) for axis in range(len(shape))]
+        once = [1 if to is None else n for n, to in zip(shape, to_result, strict=True)]
+        merged = boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
+        axes = [axis for axis, to in enumerate(to_result) if to is not None]
+        order = sorted(axes, key=to_result.__getitem__)
+        for v, found in zip(eqn.outvars, parts, strict=True):
+            kept = {to_result[axis] for axis in axes}
+            aligned = [n if k in kept else 1 for k, n in enumerate(v.aval.shape)]
+            at = numbers(once).reshape([shape[a] for a in axes]).transpose([axes.index(a) for a in order])
+            found.append(boolean.select(merged, np.broadcast_to(at.reshape(aligned), v.aval.shape)))
+    return [boolean.union(found) for found in parts]
 
 
 def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list[Any]:

@@ -283,7 +283,7 @@ def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
         alone = np.flatnonzero(first & ~second if which == 0 else second & ~first)
         if len(alone):
             of_it = reader.parts(atom, places[alone], depth)
-            if which and eqn.primitive is elementwise.sub_p:
+            if traits.signs.of(eqn.primitive)[which] < 0:
                 of_it = [Part(p.at, elementwise.neg_p.bind(p.elements)) for p in of_it]
             found += [Part(alone[p.at], p.elements) for p in of_it]
     both = np.flatnonzero(first & second)

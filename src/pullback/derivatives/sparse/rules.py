@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.jaxpr import Eqn
+from pullback.core.types import Shape
 from pullback.derivatives.sparse import boolean
 from pullback.derivatives.sparse.dependence import (
     UNKNOWN,
@@ -27,12 +28,12 @@ from pullback.primitives import (
     collectives,
     contraction,
     convolution,
-    cosine_transforms,
     decompositions,
     elementwise,
-    fourier,
+    householder,
     linalg,
     lu,
+    ragged,
     recursive_filter,
     reductions,
     shapes,
@@ -67,7 +68,7 @@ for _p in (device_put_p, sharding_constraint_p):
     sparsity(_p)(union)
 for _p in (shapes.reshape_p, shapes.squeeze_p):
     sparsity(_p)(_each)
-for _p in (optimization_barrier_p, collectives.pvary_p):
+for _p in (optimization_barrier_p, collectives.pvary_p, collectives.psum_p, collectives.ppermute_p):
     sparsity(_p)(_each)
 sparsity(elementwise.mul_p)(_product)
 sparsity(elementwise.stop_gradient_p)(_nothing)
@@ -96,9 +97,13 @@ def _undetermined(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any
 
 @sparsity(reductions.reduce_sum_p)
 def _sum(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    shape = eqn.invars[0].aval.shape
-    kept = [1 if i in eqn.params["axes"] else n for i, n in enumerate(shape)]
-    return [boolean.merge(operands[0], np.broadcast_to(numbers(kept), shape), math.prod(kept))]
+    return [merged(operands[0], eqn.invars[0].aval.shape, eqn.params["axes"])]
+
+
+def merged(rows: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
+    """The dependence of sums over some axes."""
+    once = [1 if a in axes else n for a, n in enumerate(shape)]
+    return boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
 
 
 def _running(count: int, reverse: bool) -> Any:
@@ -164,6 +169,52 @@ def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
     each = np.arange(m)[:, None]
     out, into = (at_b * m + each) * n + at_n, (at_b * m + each) * k + at_k
     return boolean.times(boolean.from_pairs(out.ravel(), into.ravel(), (b * m * n, b * m * k)), rows)
+
+
+def _groups_of_rows(sizes: Any, count: int) -> Any:
+    """The group of each of so many rows, for each batch of sizes; one more than the last for a row in no group."""
+    ends = np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64)
+    return (ends[:, None, :] <= np.arange(count)[:, None]).sum(-1)
+
+
+@sparsity(ragged.grouped_rows_p)
+def _grouped_rows(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``, and zero for rows in no group."""
+    x, y, sizes = operands
+    (b, m, _), (_, g, _, n) = (v.aval.shape for v in eqn.invars[:2])
+    parts = [blend(x, eqn.invars[0].aval.shape, (2,), (b, m, n))] if is_tangent(x) else []
+    if not isinstance(sizes, np.ndarray):
+        if is_tangent(y):
+            summed = merged(y, eqn.invars[1].aval.shape, (1, 2))
+            parts.append(boolean.select(summed, np.broadcast_to(numbers((b, 1, n)), (b, m, n))))
+        return [boolean.union(parts)]
+    group = _groups_of_rows(sizes, m)
+    if is_tangent(y):
+        summed = merged(y, eqn.invars[1].aval.shape, (2,))
+        places = numbers((b, g, n))[np.arange(b)[:, None], np.minimum(group, g - 1)] if g else np.zeros((b, m, n), int)
+        parts.append(boolean.select(summed, places))
+    return [boolean.keep(boolean.union(parts), np.broadcast_to((group < g)[..., None], (b, m, n)))]
+
+
+@sparsity(ragged.grouped_products_p)
+def _grouped_products(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``."""
+    *factors, sizes = operands
+    to = eqn.outvars[0].aval.shape
+    parts = []
+    for which, rows in enumerate(factors):
+        if not is_tangent(rows):
+            continue
+        b, m, k = eqn.invars[which].aval.shape
+        own = (b, to[1], k)
+        if isinstance(sizes, np.ndarray):
+            group = _groups_of_rows(sizes, m)
+            place = numbers((b, to[1] + 1, k))[np.arange(b)[:, None], group]
+            summed = boolean.select(boolean.merge(rows, place, b * (to[1] + 1) * k), numbers((b, to[1] + 1, k))[:, :-1])
+        else:
+            summed = boolean.select(merged(rows, (b, m, k), (1,)), np.broadcast_to(numbers((b, 1, k)), own))
+        parts.append(boolean.select(summed, np.broadcast_to(np.expand_dims(numbers(own), 3 - which), to)))
+    return [boolean.union(parts)]
 
 
 @sparsity(convolution.conv_general_dilated_p)
@@ -274,21 +325,7 @@ def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int
     """The dependence where each element depends on all along some axes, which become those of the shape ``to``."""
     to = shape if to is None else to
     once = [1 if a in axes else n for a, n in enumerate(shape)]
-    merged = boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
-    return boolean.select(merged, np.broadcast_to(numbers(once), to))
-
-
-@sparsity(fourier.fft_p)
-def _fft(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    shape = eqn.invars[0].aval.shape
-    axes = range(len(shape) - len(eqn.params["fft_lengths"]), len(shape))
-    return [blend(operands[0], shape, axes, eqn.outvars[0].aval.shape)]
-
-
-@sparsity(cosine_transforms.cosine_transform_p)
-def _cosine(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    shape = eqn.invars[0].aval.shape
-    return [blend(operands[0], shape, (len(shape) - 1,), eqn.outvars[0].aval.shape)]
+    return boolean.select(merged(rows, shape, axes), np.broadcast_to(numbers(once), to))
 
 
 @sparsity(recursive_filter.recursive_filter_p)
@@ -307,15 +344,52 @@ def _solved(axis: Callable[[dict[str, Any]], int], walk: Walk, eqn: Eqn, operand
     return [blend(rows, shape, (len(shape) + axis(eqn.params),))]
 
 
-for _p in (lu.linear_solve_p, tridiagonal.tridiagonal_solve_p):
+for _p in (lu.linear_solve_p, tridiagonal.tridiagonal_solve_p, householder.ormqr_p):
     sparsity(_p)(partial(_solved, lambda params: -2))
 sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params["left_side"] else -1))
+
+# Along named axes -----------------------------------------------------------------------------------------------------
+
+# The derivative has the same direction at each index of an axis: what comes from another index depends on the inputs as
+# the same element does here. So a sum over an axis and a permutation keep the pattern, as those of one operand do.
+
+
+def _scattered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> tuple[Any, Shape]:
+    """The dependence of one of so many slices along a dimension, and its shape: which slice depends on the index."""
+    divided = (*shape[:dimension], size, *([shape[dimension] // size] if tiled else []), *shape[dimension + 1 :])
+    return merged(rows, divided, (dimension,)), (*divided[:dimension], *divided[dimension + 1 :])
+
+
+def _gathered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> Any:
+    """The dependence of the slices of all indices, next to one another along a dimension."""
+    own = numbers(shape)
+    return boolean.select(rows, np.concatenate([own] * size, dimension) if tiled else np.stack([own] * size, dimension))
+
+
+@sparsity(collectives.reduce_scatter_p)
+def _reduce_scatter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))
+    return [_scattered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)[0]]
+
+
+@sparsity(collectives.all_gather_p)
+def _all_gather(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))
+    return [_gathered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)]
+
+
+@sparsity(collectives.all_to_all_p)
+def _all_to_all(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    size, tiled = eqn.params["axis_size"], eqn.params["tiled"]
+    rows, shape = _scattered(operands[0], eqn.invars[0].aval.shape, eqn.params["split_axis"], size, tiled)
+    return [_gathered(rows, shape, eqn.params["concat_axis"], size, tiled)]
+
 
 # With masked zeros these stand in the places of products and solutions.
 for _p in (
     elementwise.mul_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
     lu.linear_solve_p, linalg.triangular_solve_p, tridiagonal.tridiagonal_solve_p, reductions.linear_recurrence_p,
-    recursive_filter.recursive_filter_p,
+    recursive_filter.recursive_filter_p, ragged.grouped_rows_p, ragged.grouped_products_p,
 ):  # fmt: skip
     _masked, _rule = _p.masked, sparsity.of(_p)
     assert _masked is not None

@@ -14,9 +14,9 @@ from pullback.core import tree
 from pullback.core.array import Array, as_array
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
-from pullback.core.traits import Cost
+from pullback.core.traits import Cost, cost
 from pullback.core.types import ShapedArray
-from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.contraction import dot_general_p  # noqa: F401  # the examples ask about it
 from pullback.transforms.functions.api_boundary import api_boundary
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
     >>> dots_saveable(dot_general_p), dots_saveable(name_p)
     (True, False)
     """
-    return primitive is dot_general_p
+    return cost.of(primitive) is Cost.PRODUCT
 
 
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
@@ -105,10 +105,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
     >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
     True
     """
-    if primitive is not dot_general_p:
-        return False
-    _, (batch, _) = params["dimension_numbers"]
-    return not batch
+    return dots_saveable(primitive) and not params["dimension_numbers"][1][0]
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -251,6 +248,7 @@ def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> P
     listed = frozenset(names)
 
     def policy(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+        # A name that the user gave: others have the parameter too, as a random key's use has.
         return (params["name"] in listed) is saved if primitive is name_p else unnamed
 
     return _described(f"{who}{names}", policy)

@@ -112,7 +112,7 @@ class _Replay:
     def _evaluated(self, eqn: Eqn, operands: list[Any]) -> Any:
         params = eqn.params
         if (
-            eqn.primitive is checkpoint_p
+            eqn.primitive is checkpoint_p  # the transformation's own operation
             and params["policy"] in (None, nothing_saveable)
             and not params["differentiated"]
             and keeps(state.trace)

@@ -9,11 +9,11 @@ from typing import Any
 from pullback.core import dtypes, source, tree
 from pullback.core.array import ArrayImpl
 from pullback.core.errors import ConcretizationTypeError
+from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, positions, subjaxprs
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
-from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, argument_name, check_callable, to_arrays
@@ -21,7 +21,6 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import StageTrace, StageTracer, stage_flat
-from pullback.transforms.programs.jit_primitive import jit_p
 
 
 @api_boundary
@@ -179,9 +178,10 @@ def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
     inner = list(subjaxprs(eqn))
     if len(inner) == 1 and len(inner[0].outvars) == len(eqn.outvars):
         found = _origin(binders, inner[0], inner[0].outvars[place])
-        if eqn.primitive is jit_p or eqn.primitive is checkpoint_p:
+        if runs_once.of(eqn.primitive) is not None:
             return _origin(binders, jaxpr, eqn.invars[found]) if isinstance(found, int) else found
         if isinstance(found, str):
             return f"{found}, within {eqn.primitive}"
+    # The one operation whose parameter is what the user calls a value.
     what = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"
     return f"{what}, at {source.describe(eqn.made_at)}"

@@ -86,7 +86,7 @@ class CheckTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         outer, state.trace = state.trace, self.parent
         try:
-            if primitive is check_p:
+            if primitive is check_p:  # no checked_program rule: that would also apply where indices alone are checked
                 self._take(args, params)
                 return []
             rule = checked_program.of(primitive)

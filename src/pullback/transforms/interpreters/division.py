@@ -76,6 +76,7 @@ def _divide(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], l
     own: set[Any] = {v for v, n in zip(invars, linear, strict=True) if n}
     steps = []
     for eqn in eqns:
+        # The rule returns the operation itself, smaller, for its linear part.
         recorded = eqn.primitive is primitive and not own.isdisjoint(eqn.invars)
         operands = [place[a] if type(a) is Var else a for a in eqn.invars]
         steps.append(Step(eqn.primitive, eqn.params, operands, recorded))

@@ -35,6 +35,7 @@ class RuleTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         scope, primals = state.scope, self.primals
         if primals is not None:
+            # The rule's own application of its operation is the primal one.
             same = primitive is self.primitive and len(args) == len(primals)
             if same and all(x is y for x, y in zip(args, primals, strict=True)):
                 return self.parent.process(primitive, args, params)

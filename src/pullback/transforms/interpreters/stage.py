@@ -120,6 +120,7 @@ class StageTrace(Trace):
         if scalars:
             settle_literals(invars, args)
             avals = [a.aval for a in invars]
+        # The one operation that is often applied to Python numbers: those of a program have their dtypes.
         if primitive is convert_element_type_p and type(invars[0]) is Literal:
             return self.adopt(_converted(invars[0], **params))
         aval = infer(primitive, avals, params)

@@ -131,6 +131,7 @@ class CheckedLinearTrace(LinearTrace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         before = len(self.nodes)
         out = super().process(primitive, args, params)
+        # The node is this operation's own, not one of an operation that it was recorded by.
         if len(self.nodes) > before and self.nodes[-1].primitive in (primitive, primitive.masked):
             if self.parent.eager and is_affine(self.nodes[-1], self.parent):
                 raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")

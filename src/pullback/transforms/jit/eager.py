@@ -16,17 +16,8 @@ from pullback.core.config import override
 from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from pullback.core.trace import Primitive, state
-from pullback.primitives.contraction import dot_general_p
 from pullback.transforms.interpreters.inlining import flattened, programs_in_step
-from pullback.transforms.programs.callbacks import (
-    as_compiled,
-    debug_callback_p,
-    io_callback_p,
-    kept_callback_p,
-    pure_callback_p,
-)
-
-CALLBACKS = (debug_callback_p, io_callback_p, pure_callback_p, kept_callback_p)
+from pullback.transforms.programs.callbacks import as_compiled
 
 
 class Step(NamedTuple):
@@ -187,7 +178,8 @@ def _seconds(eqn: Eqn) -> float:
         each = [expected_seconds(program) for program in inner]
         total = max(each) if "branches" in eqn.params else sum(each)
         return CALL + total * float(eqn.params.get("length", 1))
-    if primitive in CALLBACKS:
+    price = traits.cost.of(primitive)
+    if price is traits.Cost.CALL:
         return CALL
     if primitive.host_rule is None:
         return UNKNOWN
@@ -195,12 +187,11 @@ def _seconds(eqn: Eqn) -> float:
     largest = max([a.size for a in avals] + [v.aval.size for v in eqn.outvars], default=0)
     if largest > MOST_ELEMENTS:
         return UNKNOWN
-    if primitive is dot_general_p:
+    if price is traits.Cost.PRODUCT:
         x, y = avals
         (contracted, _), (batch, _) = eqn.params["dimension_numbers"]
         shared: int = math.prod(x.shape[i] for i in (*contracted, *batch))
         return CALL + ELEMENT * largest + PRODUCT * x.size * y.size / max(shared, 1)
-    price = traits.cost.of(primitive)
     if price is traits.Cost.MATRIX:
         return CALL + MATRIX_ELEMENT * sum(a.size * max(a.shape, default=1) for a in avals)
     return CALL + (SLOW_ELEMENT if price is traits.Cost.SPECIAL else ELEMENT) * largest

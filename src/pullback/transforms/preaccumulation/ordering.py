@@ -59,10 +59,10 @@ def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
     kept: list[Eqn] = []
     for eqn in eqns:
         v, primitive = eqn.outvars[0], eqn.primitive
-        if primitive is neg_p and v in taken:
+        if traits.signs.of(primitive) == (-1,) and v in taken:
             minus[v] = eqn.invars[0]
             continue
-        if traits.additive.of(primitive) and minus.keys() >= set(eqn.invars):  # of which only one becomes a difference
+        if traits.signs.of(primitive) and minus.keys() >= set(eqn.invars):  # of which only one becomes a difference
             first: Any = eqn.invars[0]
             kept.append(Eqn(neg_p, [minus.pop(first)], {}, [first], eqn.made_at, eqn.scope))
         signs = [a in minus for a in eqn.invars]
@@ -72,7 +72,7 @@ def without_signs(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[Eqn]:
         atoms = [minus.get(a, a) for a in eqn.invars]
         if traits.multiplicative.of(primitive) and signs[0] != signs[1]:
             minus[v] = v = Var(v.aval)
-        elif primitive is sub_p:
+        elif traits.signs.of(primitive) == (1, -1):
             primitive = add_p
         elif not traits.multiplicative.of(primitive):
             primitive, atoms = sub_p, atoms if signs[1] else atoms[::-1]
@@ -88,9 +88,10 @@ def _taken_over(eqns: Sequence[Eqn], outs: Sequence[Any]) -> set[Var]:
         v = eqn.outvars[0]
         if v not in refused and dtypes.is_float(v.aval.dtype):
             taken.add(v)
-        if eqn.primitive is sub_p:
+        signs = traits.signs.of(eqn.primitive)
+        if signs == (1, -1):
             refused.add(eqn.invars[0])
-        elif not traits.additive.of(eqn.primitive) and not (traits.multiplicative.of(eqn.primitive) and v in taken):
+        elif signs != (1, 1) and not (traits.multiplicative.of(eqn.primitive) and v in taken):
             refused.update(eqn.invars)
     return taken
 

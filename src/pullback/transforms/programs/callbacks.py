@@ -32,6 +32,7 @@ from pullback.core.errors import (
 )
 from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive, Tracer, state
+from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.shapes import expand_dims, moveaxis
 from pullback.primitives.slicing import front
@@ -157,10 +158,11 @@ def _given(value: np.ndarray[Any, Any]) -> Any:
 
 # The primitives ------------------------------------------------------------------------------------------------------
 
-debug_callback_p = Primitive("debug_callback", multiple_results=True, keeps_weak_type=False, effect=True)
-pure_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False, passes_nan=True)
-io_callback_p = Primitive("io_callback", multiple_results=True, keeps_weak_type=False, effect=True, passes_nan=True)
-kept_callback_p = Primitive("pure_callback", multiple_results=True, keeps_weak_type=False, effect=True, passes_nan=True)
+_CALL: Any = {"multiple_results": True, "keeps_weak_type": False, "cost": Cost.CALL}
+debug_callback_p = Primitive("debug_callback", **_CALL, effect=True)
+pure_callback_p = Primitive("pure_callback", **_CALL, passes_nan=True)
+io_callback_p = Primitive("io_callback", **_CALL, effect=True, passes_nan=True)
+kept_callback_p = Primitive("pure_callback", **_CALL, effect=True, passes_nan=True)
 """A pure callback of a function that closes over a traced value, which a program may not leave out.
 
 If the function asks for the value, that is an error when the program runs. A derivative that does not need the result
