@@ -21,7 +21,7 @@ import numpy as np
 from pullback.backends.hlo_module import Function, Module, Partition
 from pullback.backends.hlo_sizes import shape_value
 from pullback.backends.meshes import AbstractMesh, Mesh
-from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
+from pullback.backends.shardings import NamedSharding, PartitionSpec
 from pullback.backends.storage import stored_dtype
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, PlacedArray
@@ -573,24 +573,6 @@ class Builder:
         shown = self.module.sharding(sharding, x.ndim)
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
-
-    def divides_evenly(self, sizes: Sequence[int]) -> bool:
-        """Whether axes of these sizes have as many elements on each device, however they are divided."""
-        several = self.module.size
-        return several > 1 and not any_symbolic(sizes) and all(n % several == 0 for n in sizes)
-
-    def undivided(self, x: Value, axes: Sequence[int]) -> Value:
-        """A value whose axes of these numbers are whole on each device, where the program runs on several."""
-        module = self.module
-        if module.manual is not None or not axes:
-            return x
-        if module.size == 1:
-            module.whole |= not module.portable
-            return x
-        known: list[Any] = [*module.meshes, *module.logical_meshes]
-        mesh = known[0] if known else Mesh(module.devices.devices, ("devices",))  # type: ignore[union-attr]
-        entries = [None if d in axes else UNCONSTRAINED for d in range(x.ndim)]
-        return self.constrained(x, NamedSharding(mesh, PartitionSpec(*entries)))
 
     def inspected(self, x: Value, callback: Callable[[Any], None]) -> None:
         """A call of a function of Python when the compiler has decided how a value is spread over devices.

@@ -190,15 +190,9 @@ def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: Paddin
 
 @pad_p.lowering
 def _pad_xla(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
-    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    inner = [d for d, (_, _, interior) in enumerate(padding_config) if interior]
-    shape = hlo.result.shape
-    attributes = ", ".join(f"{name} = {hlo.integers([c[i] for c in padding_config])}" for i, name in enumerate(names))
-    # The compiler divides what is padded between elements wrong where devices get different numbers of them, and ends
-    # the process where elements are cut off before them.
-    whole = [d for d in inner if min(padding_config[d]) < 0 or not hlo.divides_evenly((x.shape[d], shape[d]))]
-    out = hlo.op("stablehlo.pad", [hlo.undivided(x, whole), value], shape, x.dtype, attributes)
-    return hlo.undivided(out, whole)
+    from pullback.backends import hlo_padding
+
+    return hlo_padding.pad(hlo, x, value, padding_config, hlo.result.shape)
 
 
 # Concatenation -----------------------------------------------------------------------------------------------------
