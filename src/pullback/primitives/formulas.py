@@ -12,17 +12,18 @@ that are evaluated eagerly, an operation at a time, are written with the functio
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
+from pullback.core.array import SCALARS
 from pullback.core.trace import Primitive, state
 from pullback.primitives import elementwise as ops
 
 _new = object.__new__
 
 
-def _binary(p: Primitive) -> Any:
+def binary(p: Primitive) -> Any:
     """A method, or function, that binds an operation with two operands."""
 
     def apply(x: Any, y: Any) -> Formula:
@@ -45,7 +46,7 @@ def _reflected(p: Primitive) -> Any:
     return apply
 
 
-def _unary(p: Primitive) -> Any:
+def unary(p: Primitive) -> Any:
     """A method, or function, that binds an operation with one operand."""
 
     def apply(x: Any) -> Formula:
@@ -69,15 +70,15 @@ class Formula:
     def __init__(self, array: Any) -> None:
         self.array = array
 
-    __neg__, __abs__, __invert__ = _unary(ops.neg_p), _unary(ops.abs_p), _unary(ops.not_p)
-    __add__, __radd__ = _binary(ops.add_p), _reflected(ops.add_p)
-    __sub__, __rsub__ = _binary(ops.sub_p), _reflected(ops.sub_p)
-    __mul__, __rmul__ = _binary(ops.mul_p), _reflected(ops.mul_p)
-    __truediv__, __rtruediv__ = _binary(ops.div_p), _reflected(ops.div_p)
-    __pow__, __rpow__ = _binary(ops.pow_p), _reflected(ops.pow_p)
-    __and__, __or__ = _binary(ops.and_p), _binary(ops.or_p)
-    __lt__, __le__, __gt__, __ge__ = map(_binary, (ops.lt_p, ops.le_p, ops.gt_p, ops.ge_p))
-    __eq__, __ne__ = _binary(ops.eq_p), _binary(ops.ne_p)
+    __neg__, __abs__, __invert__ = unary(ops.neg_p), unary(ops.abs_p), unary(ops.not_p)
+    __add__, __radd__ = binary(ops.add_p), _reflected(ops.add_p)
+    __sub__, __rsub__ = binary(ops.sub_p), _reflected(ops.sub_p)
+    __mul__, __rmul__ = binary(ops.mul_p), _reflected(ops.mul_p)
+    __truediv__, __rtruediv__ = binary(ops.div_p), _reflected(ops.div_p)
+    __pow__, __rpow__ = binary(ops.pow_p), _reflected(ops.pow_p)
+    __and__, __or__ = binary(ops.and_p), binary(ops.or_p)
+    __lt__, __le__, __gt__, __ge__ = map(binary, (ops.lt_p, ops.le_p, ops.gt_p, ops.ge_p))
+    __eq__, __ne__ = binary(ops.eq_p), binary(ops.ne_p)
 
     def __bool__(self) -> bool:
         return bool(self.array)
@@ -94,11 +95,14 @@ class Formula:
         return self.array.dtype
 
 
+_AS_IT_IS = {Formula, NoneType, *SCALARS}
+
+
 def wrapped(x: Any) -> Any:
     """An array, or those of a tuple or list, as formulas; anything else as it is."""
     if type(x) in (tuple, list):
         return type(x)(map(wrapped, x))
-    return Formula(x) if hasattr(x, "dtype") and type(x) is not Formula else x
+    return x if type(x) in _AS_IT_IS else Formula(x)
 
 
 def unwrapped(x: Any) -> Any:
@@ -111,37 +115,51 @@ def unwrapped(x: Any) -> Any:
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of arrays from one in infix. Called within a formula, it returns formulas."""
 
-    @functools.wraps(function)
     def of_arrays(*xs: Any, **params: Any) -> Any:
         out = function(*map(wrapped, xs), **params)
-        return out if Formula in map(type, xs) else unwrapped(out)
+        if Formula in map(type, xs):
+            return out
+        return out.array if type(out) is Formula else unwrapped(out)
 
+    of_arrays.__name__, of_arrays.__doc__ = function.__name__, function.__doc__
     return of_arrays
 
 
 def lifted(function: Any) -> Callable[..., Any]:
     """A function of formulas from one of arrays."""
 
-    @functools.wraps(function)
     def of_formulas(*xs: Any, **params: Any) -> Any:
-        return wrapped(function(*map(unwrapped, xs), **params))
+        return wrapped(function(*[x.array if type(x) is Formula else unwrapped(x) for x in xs], **params))
 
     return of_formulas
 
 
 # The operations that have no operator ------------------------------------------------------------------------------
 
-exp, log, sqrt, square, sin, cos = map(_unary, (ops.exp_p, ops.log_p, ops.sqrt_p, ops.square_p, ops.sin_p, ops.cos_p))
-expm1, log1p, cbrt, lgamma = map(_unary, (ops.expm1_p, ops.log1p_p, ops.cbrt_p, ops.lgamma_p))
-sinh, cosh, asin, asinh = map(_unary, (ops.sinh_p, ops.cosh_p, ops.asin_p, ops.asinh_p))
-floor, round, is_finite = map(_unary, (ops.floor_p, ops.round_p, ops.is_finite_p))
-real, imag, stop_gradient = map(_unary, (ops.real_p, ops.imag_p, ops.stop_gradient_p))
-maximum, minimum, complex = map(_binary, (ops.max_p, ops.min_p, ops.complex_p))
-hypot, atan2, remainder = map(_binary, (ops.hypot_p, ops.atan2_p, ops.rem_p))
-polynomial = lifted(ops.polynomial)
+exp, log, sqrt, square, sin, cos = map(unary, (ops.exp_p, ops.log_p, ops.sqrt_p, ops.square_p, ops.sin_p, ops.cos_p))
+expm1, log1p, cbrt, lgamma = map(unary, (ops.expm1_p, ops.log1p_p, ops.cbrt_p, ops.lgamma_p))
+sinh, cosh, asin, asinh = map(unary, (ops.sinh_p, ops.cosh_p, ops.asin_p, ops.asinh_p))
+digamma, floor, round, is_finite = map(unary, (ops.digamma_p, ops.floor_p, ops.round_p, ops.is_finite_p))
+real, imag, stop_gradient = map(unary, (ops.real_p, ops.imag_p, ops.stop_gradient_p))
+maximum, minimum, complex = map(binary, (ops.max_p, ops.min_p, ops.complex_p))
+hypot, atan2, remainder, polygamma = map(binary, (ops.hypot_p, ops.atan2_p, ops.rem_p, ops.polygamma_p))
+
+
+def polynomial(x: Formula, coefficients: Sequence[float]) -> Any:
+    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+    return Formula(ops.polynomial(x.array, coefficients))
 
 
 def where(which: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``which`` is true, else ``y``."""
-    xs = [z.array if type(z) is Formula else z for z in (which, x, y)]
-    return Formula(ops.where(*xs))
+    """``x`` where ``which``, which is boolean, is true, else ``y``."""
+    out = _new(Formula)
+    out.array = state.trace.process(
+        ops.select_n_p,
+        (
+            which.array if type(which) is Formula else which,
+            y.array if type(y) is Formula else y,
+            x.array if type(x) is Formula else x,
+        ),
+        {},
+    )
+    return out
