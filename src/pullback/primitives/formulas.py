@@ -138,7 +138,7 @@ def lifted(function: Any) -> Callable[..., Any]:
 
 exp, log, sqrt, square, sin, cos = map(unary, (ops.exp_p, ops.log_p, ops.sqrt_p, ops.square_p, ops.sin_p, ops.cos_p))
 expm1, log1p, cbrt, lgamma = map(unary, (ops.expm1_p, ops.log1p_p, ops.cbrt_p, ops.lgamma_p))
-sinh, cosh, asin, asinh = map(unary, (ops.sinh_p, ops.cosh_p, ops.asin_p, ops.asinh_p))
+sinh, cosh, asin, asinh, sign = map(unary, (ops.sinh_p, ops.cosh_p, ops.asin_p, ops.asinh_p, ops.sign_p))
 digamma, floor, round, is_finite = map(unary, (ops.digamma_p, ops.floor_p, ops.round_p, ops.is_finite_p))
 real, imag, stop_gradient = map(unary, (ops.real_p, ops.imag_p, ops.stop_gradient_p))
 maximum, minimum, complex = map(binary, (ops.max_p, ops.min_p, ops.complex_p))

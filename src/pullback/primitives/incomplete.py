@@ -25,12 +25,13 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.primitives import quadrature, shapes
+from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import by_formula, elementwise
 from pullback.primitives.elementwise import mul, neg
 from pullback.primitives.precision import doubled, log_of_positive_p
 from pullback.primitives.quadrature import by_integrals, cut_off, in_blocks, in_full, in_series
+from pullback.primitives.quadrature import formula_integral as integral
 from pullback.primitives.special import xlog1py_p, xlogy_p
 
 from pullback.primitives.formulas import (  # isort: skip
@@ -41,7 +42,6 @@ from pullback.primitives.formulas import stop_gradient as fixed
 
 _double = np.dtype(np.float64)
 log, xlogy, xlog1py = unary(log_of_positive_p), binary(xlogy_p), binary(xlog1py_p)
-integral = lifted(quadrature.integral)
 
 Formula = Callable[..., Any]
 
@@ -183,7 +183,6 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
     if order:
         constants[0] = log(x) + constants[0]
 
-    @formula
     def integrand(y: Any, x: Any, slope: Any, sign: Any, *constants: Any) -> Any:
         z = y * sign
         value = exp(-(slope * y + _expm1_less_x(z, x)))
@@ -246,7 +245,6 @@ def _with_limits(inside: Formula, nothing: float) -> Formula:
     return of_all
 
 
-@formula
 def _gamma_density_in_double(a: Any, x: Any) -> Any:
     inside = _gamma_domain(a, x)
     at_ends = exp(xlogy(a - 1, x) - x - lgamma(a))
@@ -255,13 +253,13 @@ def _gamma_density_in_double(a: Any, x: Any) -> Any:
 
 # x**(a - 1) exp(-x) / Γ(a).
 gamma_density_p: Primitive = by_formula(
-    "gamma_density", of=FLOAT, formula=doubled(_gamma_density_in_double),
+    "gamma_density", of=FLOAT, formula=doubled(formula(_gamma_density_in_double)),
     jvp=(
         formula(lambda t, a, x: t * (_gamma_density(a, x) * (log(x) - digamma(a)))),
         formula(lambda t, a, x: t * (_gamma_density(a, x) * ((a - 1) / x - 1))),
     ),
 )  # fmt: skip
-_gamma_density = binary(gamma_density_p)
+_gamma_density: Any = binary(gamma_density_p)
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
@@ -289,7 +287,6 @@ igammac_p = elementwise(
 )  # fmt: skip
 
 
-@formula
 def _igamma_derivative(a: Any, x: Any, *, order: int) -> Any:
     def inside(a: Any, x: Any) -> Any:
         above, part = gamma_integral(a, x, order)
@@ -306,7 +303,7 @@ def _outside(valid: Any, x: Any) -> Any:
 
 # The derivative of igamma by a, of an order from 1 on.
 igamma_derivative_p: Primitive = by_integrals(
-    "igamma_derivative", _igamma_derivative,
+    "igamma_derivative", formula(_igamma_derivative),
     (
         lambda t, a, x, order: mul(t, igamma_derivative_p.bind(a, x, order=order + 1)),
         formula(lambda t, a, x, order: t * (_gamma_density(a, x) * _bell((order,), _gamma_exponents(a, x)))),
@@ -342,7 +339,6 @@ def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
             below, bell = (_bell((n,), lambda index: known[index[0] - 1]) for n in (order - 1, order))
             return value * (factor * bell + (more if below is None else more * below))
 
-        @formula
         def integrand(y: Any, level: Any, slope: Any, x: Any, sign: Any, log_x: Any, *others: Any) -> Any:
             z = y * sign
             value = exp(level - (slope * y + x * _expm1_less_x(z)))
@@ -360,7 +356,6 @@ def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
 # The derivative of a sample ----------------------------------------------------------------------------------------
 
 
-@formula
 def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
     def inside(a: Any, x: Any) -> Any:
         above, part = gamma_integral(a, x, order)
@@ -371,7 +366,7 @@ def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
 
 # The same divided by x times the density, which may underflow.
 gamma_slope_p: Primitive = by_integrals(
-    "gamma_slope", _gamma_slope,
+    "gamma_slope", formula(_gamma_slope),
     (
         formula(lambda t, a, x, order: t * (
             gamma_slope(a, x, order=order + 1) - gamma_slope(a, x, order=order) * (log(x) - digamma(a))
@@ -382,7 +377,7 @@ gamma_slope_p: Primitive = by_integrals(
     ),
     smooth=True,
 )  # fmt: skip
-gamma_slope = lifted(gamma_slope_p.bind)
+gamma_slope: Any = lifted(gamma_slope_p.bind)
 
 
 @formula
@@ -475,7 +470,6 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     firsts = [where(swapped, log_rest, log_x), where(swapped, log_x, log_rest)]
     keys = list(inner)
 
-    @formula
     def integrand(y: Any, side: Any, slope: Any, total: Any, swapped: Any, above: Any, *logarithms: Any) -> Any:
         """``side`` is x, or 1 - x above 1/2: h is the same of both, with another sign of y."""
         z = where(above, y, -y)
@@ -537,7 +531,6 @@ def _beta_domain(a: Any, b: Any, x: Any) -> Any:
     return sizes & ((x > 0) & (x < 1))
 
 
-@formula
 def _beta_density_in_double(a: Any, b: Any, x: Any) -> Any:
     powers = xlogy(a - 1, x) + xlog1py(b - 1, -x)
     at_ends = exp(powers + (lgamma(a + b) - (lgamma(a) + lgamma(b))))
@@ -551,14 +544,14 @@ def _beta_density_in_double(a: Any, b: Any, x: Any) -> Any:
 
 # x**(a - 1) (1 - x)**(b - 1) / B(a, b).
 beta_density_p: Primitive = by_formula(
-    "beta_density", of=FLOAT, formula=doubled(_beta_density_in_double),
+    "beta_density", of=FLOAT, formula=doubled(formula(_beta_density_in_double)),
     jvp=(
         formula(lambda t, a, b, x: t * (_beta_density(a, b, x) * _beta_exponents(a, b, x)((1, 0)))),
         formula(lambda t, a, b, x: t * (_beta_density(a, b, x) * _beta_exponents(a, b, x)((0, 1)))),
         formula(lambda t, a, b, x: t * (_beta_density(a, b, x) * ((a - 1) / x - (b - 1) / (1 - x)))),
     ),
 )  # fmt: skip
-_beta_density = lifted(beta_density_p.bind)
+_beta_density: Any = lifted(beta_density_p.bind)
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
@@ -576,12 +569,10 @@ def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
     return of
 
 
-@formula
 def _betainc(a: Any, b: Any, x: Any) -> Any:
     return _beta_with_limits(partial(_beta, by_a=0, by_b=0), a, b, x)
 
 
-@formula
 def _betaincc(a: Any, b: Any, x: Any) -> Any:
     """The tail: where it is known without cancellation as it is."""
     lower = 1 - _beta_with_limits(lambda a, b, x: _all(0.5, x), a, b, x)
@@ -589,7 +580,7 @@ def _betaincc(a: Any, b: Any, x: Any) -> Any:
 
 
 betainc_p = elementwise(
-    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_blocks(_betainc, smooth=True),
+    "betainc", of=FLOAT, arity=3, host=host.special("betainc"), hlo=in_blocks(formula(_betainc), smooth=True),
     jvp=(
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=1, by_b=0)),
         lambda t, a, b, x, ans: mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1)),
@@ -599,7 +590,6 @@ betainc_p = elementwise(
 )  # fmt: skip
 
 
-@formula
 def _betainc_derivative(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
     return _beta_derivative_inside(partial(_beta, by_a=by_a, by_b=by_b), a, b, x)
 
@@ -611,7 +601,7 @@ def _beta_derivative_inside(inside: Formula, a: Any, b: Any, x: Any) -> Any:
 
 # The derivative of betainc by a and b, of orders that are not both zero.
 betainc_derivative_p: Primitive = by_integrals(
-    "betainc_derivative", _betainc_derivative,
+    "betainc_derivative", formula(_betainc_derivative),
     (
         lambda t, a, b, x, by_a, by_b: mul(t, betainc_derivative_p.bind(a, b, x, by_a=by_a + 1, by_b=by_b)),
         lambda t, a, b, x, by_a, by_b: mul(t, betainc_derivative_p.bind(a, b, x, by_a=by_a, by_b=by_b + 1)),
@@ -658,7 +648,6 @@ def _beta_in_series(a: Any, b: Any, x: Any, *, orders: tuple[int, int]) -> Any:
             of[0, 1] = of[0, 1] + where(swapped, of_x, of_rest)
         return value * _bell(orders, of.__getitem__)
 
-    @formula
     def integrand(
         y: Any, level: Any, side: Any, shifted: Any, total: Any, log_x: Any, log_rest: Any, swapped: Any, above: Any,
         *known: Any,
@@ -675,7 +664,7 @@ def _beta_in_series(a: Any, b: Any, x: Any, *, orders: tuple[int, int]) -> Any:
 
 
 betaincc_p = elementwise(
-    "betaincc", of=FLOAT, arity=3, host=host.special("betaincc"), hlo=in_blocks(_betaincc),
+    "betaincc", of=FLOAT, arity=3, host=host.special("betaincc"), hlo=in_blocks(formula(_betaincc)),
     jvp=(
         lambda t, a, b, x, ans: neg(mul(t, betainc_derivative_p.bind(a, b, x, by_a=1, by_b=0))),
         lambda t, a, b, x, ans: neg(mul(t, betainc_derivative_p.bind(a, b, x, by_a=0, by_b=1))),
@@ -685,7 +674,6 @@ betaincc_p = elementwise(
 )  # fmt: skip
 
 
-@formula
 def _beta_slope(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
     def inside(a: Any, b: Any, x: Any) -> Any:
         swapped, part, _ = beta_integral(a, b, x, by_a, by_b)
@@ -703,7 +691,7 @@ def _beta_slope_of(a: Any, b: Any, x: Any, orders: dict[str, int], more: tuple[i
 
 # A derivative of betainc by a and b, divided by x (1 - x) times the density, which may underflow.
 beta_slope_p: Primitive = by_integrals(
-    "beta_slope", _beta_slope,
+    "beta_slope", formula(_beta_slope),
     (
         formula(lambda t, a, b, x, **orders: t * _beta_slope_of(a, b, x, orders, (1, 0))),
         formula(lambda t, a, b, x, **orders: t * _beta_slope_of(a, b, x, orders, (0, 1))),
@@ -713,4 +701,4 @@ beta_slope_p: Primitive = by_integrals(
         )),
     ),
 )  # fmt: skip
-beta_slope = lifted(beta_slope_p.bind)
+beta_slope: Any = lifted(beta_slope_p.bind)

@@ -20,10 +20,11 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
-from pullback.primitives import error_functions, shapes
+from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import by_formula, elementwise, in_double
 from pullback.primitives.elementwise import add, div, lt, mul, neg, sub
+from pullback.primitives.error_functions import erfcx_of_positive, erfcx_p
 from pullback.primitives.gamma_functions import digamma_gap_p
 from pullback.primitives.incomplete import (
     beta_integral,
@@ -44,7 +45,7 @@ from pullback.primitives.formulas import (  # isort: skip
 
 log_of_positive, ndtr = unary(log_of_positive_p), unary(ops.ndtr_p)
 xlogy, xlog1py, digamma_gap = binary(xlogy_p), binary(xlog1py_p), binary(digamma_gap_p)
-erfcx_of_positive, quotient = lifted(error_functions.erfcx_of_positive), lifted(quotient_p.bind)
+quotient = lifted(quotient_p.bind)
 
 
 def _log_of_rest(logarithm: Any) -> Any:
@@ -59,7 +60,6 @@ def _log_of_rest(logarithm: Any) -> Any:
 _ROOT_HALF = math.sqrt(0.5)
 
 
-@formula
 def _log_ndtr(x: Any, single: bool) -> Any:
     """exp(-x²/2) erfcx(-x / √2) / 2 is ndtr: below zero by the one factor and the other (DLMF 7.2.7).
 
@@ -77,7 +77,7 @@ def _log_ndtr(x: Any, single: bool) -> Any:
 
 def normal_hazard(x: Any) -> Any:
     """The normal density divided by ndtr, which is the derivative of log_ndtr."""
-    below = div(math.sqrt(2 / math.pi), error_functions.erfcx_p.bind(mul(ops.where(lt(x, 0), x, -1), -_ROOT_HALF)))
+    below = div(math.sqrt(2 / math.pi), erfcx_p.bind(mul(ops.where(lt(x, 0), x, -1), -_ROOT_HALF)))
     positive = ops.where(lt(x, 0), 0, x)
     above = div(mul(ops.gaussian(positive, 0.5), 1 / math.sqrt(2 * math.pi)), ops.ndtr_p.bind(positive))
     return ops.where(lt(x, 0), below, above)
@@ -95,7 +95,7 @@ def _host_log_ndtr(x: Any) -> Any:
 _scipy_log_ndtr = host.special("log_ndtr")
 log_ndtr_p: Primitive = elementwise(
     "log_ndtr", of=FLOAT, host=_host_log_ndtr,
-    hlo=lambda hlo, x: in_double(partial(_log_ndtr, single=hlo.result.dtype.itemsize < 8))(hlo, x),
+    hlo=lambda hlo, x: in_double(partial(formula(_log_ndtr), single=hlo.result.dtype.itemsize < 8))(hlo, x),
     jvp=lambda t, x, ans: mul(t, normal_hazard(x)),
 )  # fmt: skip
 
@@ -106,7 +106,6 @@ _LARGE = 20.0
 """From this parameter on a density is by its distance from the mean, for its terms cancel."""
 
 
-@formula
 def _log_gamma_density(a: Any, x: Any) -> Any:
     large = (a >= _LARGE) & (x > 0)
     direct = xlogy(a - 1, x) - x - lgamma(a)
@@ -116,7 +115,7 @@ def _log_gamma_density(a: Any, x: Any) -> Any:
 
 # The logarithm of x**(a - 1) exp(-x) / Γ(a).
 log_gamma_density_p: Primitive = by_formula(
-    "log_gamma_density", of=FLOAT, formula=doubled(_log_gamma_density),
+    "log_gamma_density", of=FLOAT, formula=doubled(formula(_log_gamma_density)),
     jvp=(
         formula(lambda t, a, x: t * (log(x) - digamma(a))),
         formula(lambda t, a, x: t * (quotient(a - 1, x, power=1) - 1)),
@@ -124,7 +123,6 @@ log_gamma_density_p: Primitive = by_formula(
 )  # fmt: skip
 
 
-@formula
 def _log_beta_density(a: Any, b: Any, x: Any) -> Any:
     inside = (x > 0) & (x < 1)
     large = (a + b >= _LARGE) & inside
@@ -139,7 +137,7 @@ def _log_beta_density(a: Any, b: Any, x: Any) -> Any:
 
 # The logarithm of x**(a - 1) (1 - x)**(b - 1) / B(a, b).
 log_beta_density_p: Primitive = by_formula(
-    "log_beta_density", of=FLOAT, formula=doubled(_log_beta_density),
+    "log_beta_density", of=FLOAT, formula=doubled(formula(_log_beta_density)),
     jvp=(
         formula(lambda t, a, b, x: t * (log(x) + digamma_gap(a, b))),
         formula(lambda t, a, b, x: t * (log1p(-x) + digamma_gap(b, a))),
@@ -167,7 +165,6 @@ def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
     return where(above == upper, own, rest), weight
 
 
-@formula
 def _log_gamma(a: Any, x: Any, *, upper: bool) -> Any:
     finite = (a > 0) & (a < math.inf)
     inside = finite & ((x > 0) & (x < math.inf))
@@ -199,7 +196,7 @@ def _declare_log_gamma(name: str, upper: bool) -> Primitive:
     def by_x(t: Any, a: Any, x: Any) -> Any:
         return sign(mul(t, ops.exp(sub(log_gamma_density_p.bind(a, x), p.bind(a, x)))))
 
-    p: Primitive = by_integrals(name, partial(_log_gamma, upper=upper), (by_a, by_x))
+    p: Primitive = by_integrals(name, partial(formula(_log_gamma), upper=upper), (by_a, by_x))
     return p
 
 
@@ -220,7 +217,6 @@ def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tupl
     return where(swapped == upper, own, _log_of_rest(own)), weight
 
 
-@formula
 def _log_beta(a: Any, b: Any, x: Any, *, upper: bool) -> Any:
     finite = (a > 0) & (a < math.inf) & ((b > 0) & (b < math.inf))
     inside = finite & ((x > 0) & (x < 1))
@@ -246,7 +242,7 @@ def _declare_log_beta(name: str, upper: bool) -> Primitive:
         return sign(mul(t, ops.exp(sub(log_beta_density_p.bind(a, b, x), p.bind(a, b, x)))))
 
     rules = (partial(by_parameter, by_a=1, by_b=0), partial(by_parameter, by_a=0, by_b=1), by_x)
-    p: Primitive = by_integrals(name, partial(_log_beta, upper=upper), rules)
+    p: Primitive = by_integrals(name, partial(formula(_log_beta), upper=upper), rules)
     return p
 
 
