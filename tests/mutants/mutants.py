@@ -354,8 +354,8 @@ MUTANTS = (
     Mutant(
         "a product's derivative of any order counts once",
         "primitives/incomplete.py",
-        "factor, more = _where(above, a, 1), _where(above, _all(order, x), 0)",
-        "factor, more = _where(above, a, 1), _where(above, _all(1, x), 0)",
+        "factor, more = where(above, a, 1), where(above, _all(order, x), 0)",
+        "factor, more = where(above, a, 1), where(above, _all(1, x), 0)",
         ["tests/derivatives/test_jet.py::test_derivatives_by_parameters_have_coefficients"],
     ),
     # Derivatives of an integrand fall more slowly than it does.

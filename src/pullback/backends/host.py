@@ -302,9 +302,11 @@ def _share(first: Any, second: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    dtype = next((c.dtype for c in cases if hasattr(c, "dtype")), None)
-    if dtype is not None and dtype.kind == "V":
-        cases = tuple(np.asarray(c, dtype) for c in cases)
+    for c in cases:  # a generator would take a fifth of the time of a choice between small arrays
+        if hasattr(c, "dtype"):
+            if c.dtype.kind == "V":
+                cases = tuple(np.asarray(x, c.dtype) for x in cases)
+            break
     if which.dtype.kind == "b" and len(cases) == 2:
         return np.where(which, cases[1], cases[0])
     return np.choose(np.asarray(which, np.intp), cases, mode="clip")

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.elementwise import add, mul, sub
+from pullback.primitives.declare import at_once
+from pullback.primitives.formulas import formula
 
 
 @lru_cache
@@ -25,8 +26,15 @@ def power_coefficients(function: Callable[[Any], Any], low: float, high: float, 
 
 def chebyshev_sum(terms: Sequence[float], t: Any) -> Any:
     """The sum of Chebyshev polynomials at ``t`` in -1 to 1, by Clenshaw's recurrence (DLMF 3.11.29)."""
-    twice = mul(t, 2)
-    last, before = add(mul(twice, terms[-1]), terms[-2]), terms[-1]
+    return _sum(t, terms=terms)
+
+
+def _clenshaw(t: Any, terms: Sequence[float]) -> Any:
+    twice = t * 2
+    last, before = twice * terms[-1] + terms[-2], terms[-1]
     for term in terms[-3:0:-1]:
-        last, before = add(sub(mul(twice, last), before), term), last
-    return add(sub(mul(t, last), before), terms[0])
+        last, before = twice * last - before + term, last
+    return t * last - before + terms[0]
+
+
+_sum = at_once("chebyshev_sum", host=_clenshaw, otherwise=formula(_clenshaw))

@@ -43,6 +43,7 @@ from pullback.primitives.checks import (
 )
 from pullback.primitives.declare import (
     COMPOSED,
+    at_once,
     batch_broadcasting,
     by_formula,
     complex_lowering,
@@ -1177,12 +1178,27 @@ stop_gradient_p = elementwise("stop_gradient", passes_nan=True, of=ANY, host=lam
 stop_gradient_p.jvp_rule = jvp_zero(stop_gradient_p)
 
 
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+def _horner(x: Any, coefficients: Sequence[float]) -> Any:
+    value: Any = coefficients[0]
+    for c in coefficients[1:]:
+        value = x * value + c
+    return value
+
+
+def _horner_by_operations(x: Any, coefficients: Sequence[float]) -> Any:
     value: Any = coefficients[0]
     for c in coefficients[1:]:
         value = add(mul(x, value), c)
     return value
+
+
+_horner_at_once = at_once("polynomial", host=_horner, otherwise=_horner_by_operations)
+
+
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+    evaluate = _horner_at_once if x.dtype.isbuiltin == 1 and len(coefficients) > 1 else _horner_by_operations
+    return evaluate(x, coefficients=coefficients)
 
 
 # The vocabulary of rules --------------------------------------------------------------------------------------------

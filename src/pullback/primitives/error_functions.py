@@ -17,23 +17,30 @@ import numpy as np
 from pullback.backends import host
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
+from pullback.primitives import chebyshev, reductions, shapes
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.chebyshev import chebyshev_sum, power_coefficients
+from pullback.primitives.chebyshev import power_coefficients
 from pullback.primitives.checks import COMPLEX, FLOAT
 from pullback.primitives.declare import at_once, by_formula, elementwise, in_double, in_single
-from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, lt, mul, neg, sqrt, square, sub
+from pullback.primitives.elementwise import mul
 from pullback.primitives.power_series import derivative, of_product
 from pullback.primitives.power_series import integral as coefficients_of_integral
-from pullback.primitives.precision import doubled, log_of_positive
-from pullback.primitives.quadrature import SERIES_BELOW, by_integrals, in_blocks, in_series, integral
-from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.precision import doubled, log_of_positive_p
+from pullback.primitives.quadrature import SERIES_BELOW, by_integrals, in_blocks, in_series
+from pullback.primitives.quadrature import formula_integral as integral
 from pullback.primitives.slicing import iota
 
-_or, _and = ops.or_p.bind, ops.and_p.bind
-_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
-_where, _polynomial = ops.where, ops.polynomial
-_fixed = ops.stop_gradient_p.bind
+from pullback.primitives.formulas import (  # isort: skip
+    complex, cos, exp, expm1, floor, formula, imag, lifted, log, maximum, minimum, polynomial, real, remainder, round,
+    sign, sin, sqrt, square, unary, where,
+)  # fmt: skip
+from pullback.primitives.formulas import stop_gradient as fixed
+
+conj, log_of_positive, erf = lifted(ops.conj), unary(log_of_positive_p), unary(ops.erf_p)
+integer_pow, bitcast_convert_type = lifted(ops.integer_pow), lifted(ops.bitcast_convert_type)
+chebyshev_sum, expand_dims, reduce_sum = map(
+    lifted, (chebyshev.chebyshev_sum, shapes.expand_dims, reductions.reduce_sum)
+)
 
 _BELOW = 38.0
 """Integrands are cut off where they are exp(-38) of their maximum, less than a rounding error."""
@@ -43,16 +50,16 @@ _ROOT_PI = math.sqrt(math.pi)
 def halves(x: Any) -> tuple[Any, Any]:
     """A number of double precision as a sum of two, of which the first has 26 bits: its square is exact."""
     bits = np.dtype(np.uint64)
-    word = ops.and_p.bind(ops.bitcast_convert_type(x, bits), shapes.full((), ~np.uint64(0x7FFFFFF), bits))
-    high = ops.bitcast_convert_type(word, x.dtype)
-    return high, sub(x, high)
+    word = bitcast_convert_type(x, bits) & shapes.full((), ~np.uint64(0x7FFFFFF), bits)
+    high = bitcast_convert_type(word, x.dtype)
+    return high, x - high
 
 
 def exp_of_square(x: Any, factor: float) -> Any:
     """exp(factor x²) without the rounding of x², where factor is a power of two, or minus one."""
-    high, low = halves(_maximum(_minimum(x, 1e100), -1e100))
-    rest = ops.expm1_p.bind(mul(mul(low, add(add(high, high), low)), factor))
-    return mul(exp(mul(square(high), factor)), add(1, rest))  # the compiler makes a product of exponentials one
+    high, low = halves(maximum(minimum(x, 1e100), -1e100))
+    rest = expm1(low * (high + high + low) * factor)
+    return exp(square(high) * factor) * (1 + rest)  # the compiler makes a product of exponentials one
 
 
 # erfcx -------------------------------------------------------------------------------------------------------------
@@ -72,39 +79,41 @@ Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc x*,
 
 def erfcx_of_positive(x: Any, single: bool) -> Any:
     """The function of positive numbers in double precision; ``single`` says that results of single precision do."""
-    x = _minimum(x, 1e300)
-    value = chebyshev_sum(_SCALED[:18] if single else _SCALED, div(sub(x, 2), add(x, 2)))
-    return div(value, add(mul(x, 2), 1))
+    x = minimum(x, 1e300)
+    value = chebyshev_sum(_SCALED[:18] if single else _SCALED, (x - 2) / (x + 2))
+    return value / (x * 2 + 1)
 
 
+@formula
 def _erfcx_value(x: Any, single: bool) -> Any:
     value = erfcx_of_positive(abs(x), single)
-    negative = _where(lt(x, 0), x, 0)
-    out = _where(lt(x, 0), sub(mul(2, exp_of_square(negative, 1.0)), value), value)
-    return _where(eq(x, math.inf), 0, _where(eq(x, -math.inf), math.inf, out))
+    negative = where(x < 0, x, 0)
+    out = where(x < 0, 2 * exp_of_square(negative, 1.0) - value, value)
+    return where(x == math.inf, 0, where(x == -math.inf, math.inf, out))
 
 
 def _erfcx_derivative(x: Any, *, order: int) -> Any:
     """For positive x the integral of (-2 t)**n exp(-t² - 2 x t), 7.7.1; below zero by w' = 2 x w - 2 / √π."""
     size, far = abs(x), _BELOW + 6 * order
-    end = _minimum(math.sqrt(far), div(far / 2, size))
+    end = minimum(math.sqrt(far), far / 2 / size)
 
     def integrand(t: Any, size: Any) -> Any:
-        return mul(exp(neg(mul(t, add(t, mul(2, size))))), integer_pow(mul(t, -2), order))
+        return exp(-(t * (t + 2 * size))) * integer_pow(t * -2, order)
 
-    positive = mul(integral(integrand, end, size), 2 / _ROOT_PI)
-    negative = _where(lt(x, 0), x, 0)
-    before, below = None, _erfcx_value(negative, single=False)
+    positive = integral(integrand, end, size) * (2 / _ROOT_PI)
+    negative = where(x < 0, x, 0)
+    before: Any = None
+    below = _erfcx_value(negative, single=False)
     for n in range(order):
-        rest = 2 / _ROOT_PI if n == 0 else mul(before, -2 * n)
-        before, below = below, sub(mul(mul(2, negative), below), rest)
-    out = _where(lt(x, 0), below, positive)
-    out = _where(eq(x, math.inf), 0, _where(eq(x, -math.inf), (-1) ** order * math.inf, out))
-    return _where(ops.ne_p.bind(x, x), x, out)
+        rest = 2 / _ROOT_PI if n == 0 else before * (-2 * n)
+        before, below = below, 2 * negative * below - rest
+    out = where(x < 0, below, positive)
+    out = where(x == math.inf, 0, where(x == -math.inf, (-1) ** order * math.inf, out))
+    return where(x != x, x, out)
 
 
 erfcx_derivative_p: Primitive = by_integrals(
-    "erfcx_derivative", _erfcx_derivative,
+    "erfcx_derivative", formula(_erfcx_derivative),
     (lambda t, x, order: mul(t, erfcx_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
 
@@ -129,14 +138,15 @@ erfcx_p: Primitive = elementwise(
 
 
 @in_series(erfcx_p)
+@formula
 def _erfcx_in_series(x: Any) -> Any:
     """As its derivatives: an integral of the size, and where x is negative 2 exp(x²) less that."""
-    negative = lt(x, 0)
-    size = _where(negative, neg(x), x)
-    end = _minimum(math.sqrt(SERIES_BELOW), div(SERIES_BELOW / 2, _fixed(size)))
-    positive = integral(lambda t, size: exp(neg(mul(t, add(t, mul(2, size))))), end, size)
-    positive = mul(positive, 2 / _ROOT_PI)
-    return _where(negative, sub(mul(2, exp(square(_where(negative, x, 0)))), positive), positive)
+    negative = x < 0
+    size = where(negative, -x, x)
+    end = minimum(math.sqrt(SERIES_BELOW), SERIES_BELOW / 2 / fixed(size))
+    positive = integral(lambda t, size: exp(-(t * (t + 2 * size))), end, size)
+    positive = positive * (2 / _ROOT_PI)
+    return where(negative, 2 * exp(square(where(negative, x, 0))) - positive, positive)
 
 
 # Dawson's integral -------------------------------------------------------------------------------------------------
@@ -151,10 +161,11 @@ def _far_series(z: Any, order: int) -> Any:
     for k in range(26):
         double_factorial = math.prod(range(1, 2 * k, 2))
         coefficients.append(double_factorial / 2**k * math.prod(range(2 * k + 1, 2 * k + 1 + order)))
-    inverse = div(1, z)  # whose powers do not overflow
-    return mul(mul(integer_pow(inverse, order + 1), (-1.0) ** order), _polynomial(square(inverse), coefficients[::-1]))
+    inverse = 1 / z  # whose powers do not overflow
+    return integer_pow(inverse, order + 1) * (-1.0) ** order * polynomial(square(inverse), coefficients[::-1])
 
 
+@formula
 def _dawsn(x: Any, *, order: int = 0) -> Any:
     """A derivative of the integral of exp(-u (2x - u)) over u from 0 to x, in which nothing cancels.
 
@@ -162,20 +173,20 @@ def _dawsn(x: Any, *, order: int = 0) -> Any:
     ones are by recurrence, and far from zero all by the asymptotic series.
     """
     size = abs(x)
-    near = _minimum(size, _FAR)
-    end = _minimum(near, div(_BELOW, add(near, sqrt(_maximum(sub(square(near), _BELOW), 0)))))
-    value = integral(lambda u, near: exp(neg(mul(u, sub(mul(2, near), u)))), end, near)
+    near = minimum(size, _FAR)
+    end = minimum(near, _BELOW / (near + sqrt(maximum(square(near) - _BELOW, 0))))
+    value = integral(lambda u, near: exp(-(u * (2 * near - u))), end, near)
     if order:
-        direct = sub(1, mul(mul(2, near), value))
-        small = integral(lambda u, near: mul(exp(mul(mul(u, near), -2)), ops.expm1_p.bind(square(u))), near, near)
-        other = sub(exp(mul(square(near), -2)), mul(mul(2, near), small))
-        before, value = value, _where(lt(near, 2), direct, other)
+        direct = 1 - 2 * near * value
+        small = integral(lambda u, near: exp(u * near * -2) * expm1(square(u)), near, near)
+        other = exp(square(near) * -2) - 2 * near * small
+        before, value = value, where(near < 2, direct, other)
         for n in range(1, order):
-            before, value = value, sub(mul(mul(near, -2), value), mul(2 * n, before))
-    far = mul(_far_series(_maximum(size, _FAR), order), 0.5)
-    out = _where(lt(size, _FAR), value, far)
-    out = _where(lt(x, 0), neg(out), out) if order % 2 == 0 else out
-    return _where(eq(x, 0), x, out) if order == 0 else out
+            before, value = value, near * -2 * value - 2 * n * before
+    far = _far_series(maximum(size, _FAR), order) * 0.5
+    out = where(size < _FAR, value, far)
+    out = where(x < 0, -out, out) if order % 2 == 0 else out
+    return where(x == 0, x, out) if order == 0 else out
 
 
 dawsn_derivative_p: Primitive = by_integrals(
@@ -201,12 +212,13 @@ dawsn_p: Primitive = elementwise(
 
 
 @in_series(dawsn_p)
+@formula
 def _dawsn_in_series(x: Any) -> Any:
     """x times the integral of exp(-x² v (2 - v)) over v from 0 to 1, whose derivatives by x² do not cancel."""
     square_part = square(x)
-    most = _minimum(div(60, _fixed(square_part)), 1)  # 48 nodes are too few for more
-    end = div(most, add(sqrt(sub(1, most)), 1))
-    return mul(x, integral(lambda v, z: exp(neg(mul(z, mul(v, sub(2, v))))), end, square_part))
+    most = minimum(60 / fixed(square_part), 1)  # 48 nodes are too few for more
+    end = most / (sqrt(1 - most) + 1)
+    return x * integral(lambda v, z: exp(-(z * (v * (2 - v)))), end, square_part)
 
 
 # Faddeeva's function -----------------------------------------------------------------------------------------------
@@ -221,60 +233,61 @@ def _faddeeva_near(z: Any) -> Any:
     M. Al Azah and S. N. Chandler-Wilde, *Computation of the complex error function using modified trapezoidal rules*,
     SIAM Journal on Numerical Analysis 59 (2021): the relative error is below 1e-14 with 12 points.
     """
-    x, y = ops.real(z), ops.imag(z)
-    place = div(x, _STEP)
-    place = sub(place, ops.floor_p.bind(place))
-    trapezoid = _and(lt(y, x), _and(ops.ge_p.bind(place, 0.25), ops.le_p.bind(place, 0.75)))
-    plain = ops.ge_p.bind(y, _maximum(x, math.pi / _STEP))
-    shift = _where(trapezoid, shapes.full((), 0.0, x.dtype), 0.5)
+    x, y = real(z), imag(z)
+    place = x / _STEP
+    place = place - floor(place)
+    trapezoid = (y < x) & ((place >= 0.25) & (place <= 0.75))
+    plain = y >= maximum(x, math.pi / _STEP)
+    shift = where(trapezoid, shapes.full((), 0.0, x.dtype), 0.5)
     k = iota(x.dtype, (_COUNT,), 0)
-    nodes = mul(add(shapes.expand_dims(shift, (len(x.shape),)), k), _STEP)
-    weights = exp(neg(square(nodes)))
-    weights = _where(eq(nodes, 0), mul(weights, 0.5), weights)  # the two sides share the node at zero
-    wide = shapes.expand_dims(z, (len(x.shape),))
+    nodes = (expand_dims(shift, (len(x.shape),)) + k) * _STEP
+    weights = exp(-square(nodes))
+    weights = where(nodes == 0, weights * 0.5, weights)  # the two sides share the node at zero
+    wide = expand_dims(z, (len(x.shape),))
     zero = shapes.full((), 0.0, x.dtype)
     # A product of differences: the difference of squares would cancel near a node.
-    parts = mul(sub(wide, ops.complex(nodes, zero)), add(wide, ops.complex(nodes, zero)))
-    terms = div(ops.complex(weights, zero), parts)
+    parts = (wide - complex(nodes, zero)) * (wide + complex(nodes, zero))
+    terms = complex(weights, zero) / parts
     total = reduce_sum(terms, (len(x.shape),))
-    value = mul(mul(z, total), 2j * _STEP / math.pi)
-    capped = ops.complex(x, _minimum(y, math.pi / _STEP))
-    turned = exp(mul(capped, -2j * math.pi / _STEP))
-    sign = _where(trapezoid, shapes.full((), -1.0, x.dtype), 1)
-    square_part = exp(ops.complex(mul(sub(y, x), add(x, y)), mul(mul(x, y), -2)))
-    correction = div(mul(2, square_part), add(1, mul(turned, ops.complex(sign, zero))))
-    return _where(plain, value, add(value, correction))
+    value = z * total * (2j * _STEP / math.pi)
+    capped = complex(x, minimum(y, math.pi / _STEP))
+    turned = exp(capped * (-2j * math.pi / _STEP))
+    sign = where(trapezoid, shapes.full((), -1.0, x.dtype), 1)
+    square_part = exp(complex((y - x) * (x + y), x * y * -2))
+    correction = 2 * square_part / (1 + turned * complex(sign, zero))
+    return where(plain, value, value + correction)
 
 
+@formula
 def _wofz(z: Any, *, order: int = 0) -> Any:
     """A derivative of w(z): w' = 2i / sqrt(pi) - 2 z w (7.10.2), of the first quadrant and by reflection (7.4.3)."""
-    x, y = ops.real(z), ops.imag(z)
-    low = lt(y, 0)
-    upper = _where(low, neg(z), z)
-    left = lt(ops.real(upper), 0)
+    x, y = real(z), imag(z)
+    low = y < 0
+    upper = where(low, -z, z)
+    left = real(upper) < 0
     size_x, size_y = abs(x), abs(y)
-    far = gt(_maximum(size_x, size_y), _FAR)
-    near = ops.complex(_where(far, 1, size_x), _where(far, 1, size_y))
-    distant = ops.complex(_where(far, size_x, _FAR), _where(far, size_y, 1))
+    far = maximum(size_x, size_y) > _FAR
+    near = complex(where(far, 1, size_x), where(far, 1, size_y))
+    distant = complex(where(far, size_x, _FAR), where(far, size_y, 1))
     value = _hermite_recurrence(near, _faddeeva_near(near), 2j / _ROOT_PI, order)
-    outside = mul(_far_series(distant, order), 1j / _ROOT_PI)
+    outside = _far_series(distant, order) * (1j / _ROOT_PI)
     if order == 0:
-        on_axis = _where(eq(size_y, 0), exp_of_square(_where(far, size_x, _FAR), -1.0), 0)
-        outside = add(outside, ops.complex(on_axis, mul(on_axis, 0)))
-    out = _where(far, outside, value)
+        on_axis = where(size_y == 0, exp_of_square(where(far, size_x, _FAR), -1.0), 0)
+        outside = outside + complex(on_axis, on_axis * 0)
+    out = where(far, outside, value)
     sign = (-1.0) ** order
-    out = _where(left, mul(ops.conj(out), sign), out)
-    size = _maximum(mul(sub(y, x), add(x, y)), -1000)
-    gauss = exp(ops.complex(size, _where(eq(size, -1000), 0, mul(mul(x, y), -2))))
-    return _where(low, sub(mul(_hermite_recurrence(z, gauss, 0, order), 2), mul(out, sign)), out)
+    out = where(left, conj(out) * sign, out)
+    size = maximum((y - x) * (x + y), -1000)
+    gauss = exp(complex(size, where(size == -1000, 0, x * y * -2)))
+    return where(low, _hermite_recurrence(z, gauss, 0, order) * 2 - out * sign, out)
 
 
 def _hermite_recurrence(z: Any, value: Any, rest: Any, order: int) -> Any:
     """A derivative of a solution of w' = rest - 2 z w."""
-    before = None
+    before: Any = None
     for n in range(order):
-        other = rest if n == 0 else mul(before, -2 * n)
-        before, value = value, add(mul(mul(z, value), -2), other)
+        other = rest if n == 0 else before * (-2 * n)
+        before, value = value, z * value * -2 + other
     return value
 
 
@@ -315,36 +328,37 @@ def _ndtri(p: Any) -> Any:
 
     Applied Statistics 37 (1988); its relative error is below 1e-16.
     """
-    centre = sub(p, 0.5)
-    inner = ops.le_p.bind(abs(centre), 0.425)
-    square_part = sub(0.180625, square(_where(inner, centre, 0)))
-    tail = _where(gt(centre, 0), sub(1, p), p)
-    tail = _where(_or(inner, ops.le_p.bind(tail, 0)), 0.05, tail)
-    r = sqrt(neg(log_of_positive(tail)))
-    close = ops.le_p.bind(r, 5)
-    inside, outside = sub(_minimum(r, 5), 1.6), sub(_maximum(r, 5), 5)
+    centre = p - 0.5
+    inner = abs(centre) <= 0.425
+    square_part = 0.180625 - square(where(inner, centre, 0))
+    tail = where(centre > 0, 1 - p, p)
+    tail = where(inner | (tail <= 0), 0.05, tail)
+    r = sqrt(-log_of_positive(tail))
+    close = r <= 5
+    inside, outside = minimum(r, 5) - 1.6, maximum(r, 5) - 5
     ratios = [
-        div(_polynomial(x, above), _polynomial(x, below))
+        polynomial(x, above) / polynomial(x, below)
         for x, (above, below) in ((square_part, _CENTRE), (inside, _MIDDLE), (outside, _TAILS))
     ]
-    size = _where(close, ratios[1], ratios[2])
-    out = _where(inner, mul(centre, ratios[0]), _where(gt(centre, 0), size, neg(size)))
+    size = where(close, ratios[1], ratios[2])
+    out = where(inner, centre * ratios[0], where(centre > 0, size, -size))
     return _ndtri_at_ends(p, out)
 
 
 _NEAR_CENTRE = 0.375
 
 
+@formula
 def _ndtri_of_singles(p: Any) -> Any:
     """By polynomials of the square of p - 1/2, and beyond 3/8 of that of 1 / r, where r is the root of -log(p)."""
-    centre = sub(p, 0.5)
-    inner = ops.le_p.bind(abs(centre), _NEAR_CENTRE)
-    tail = _minimum(p, sub(1, p))
-    r = sqrt(neg(ops.log(_where(_or(inner, ops.le_p.bind(tail, 0)), 0.05, tail))))
-    close = _polynomial(square(_where(inner, centre, 0)), power_coefficients(_near_centre, 0.0, _NEAR_CENTRE**2, 10))
-    t = mul(sub(div(1, r), _MIDDLE_INVERSE), 1 / _HALF_WIDTH)
-    beyond = mul(r, _polynomial(t, power_coefficients(_in_tail, -1.0, 1.0, 12)))
-    out = _where(inner, mul(centre, close), _where(gt(centre, 0), beyond, neg(beyond)))
+    centre = p - 0.5
+    inner = abs(centre) <= _NEAR_CENTRE
+    tail = minimum(p, 1 - p)
+    r = sqrt(-log(where(inner | (tail <= 0), 0.05, tail)))
+    close = polynomial(square(where(inner, centre, 0)), power_coefficients(_near_centre, 0.0, _NEAR_CENTRE**2, 10))
+    t = (1 / r - _MIDDLE_INVERSE) * (1 / _HALF_WIDTH)
+    beyond = r * polynomial(t, power_coefficients(_in_tail, -1.0, 1.0, 12))
+    out = where(inner, centre * close, where(centre > 0, beyond, -beyond))
     return _ndtri_at_ends(p, out)
 
 
@@ -362,22 +376,23 @@ def _in_tail(t: Any) -> Any:
 
 
 def _ndtri_at_ends(p: Any, inside: Any) -> Any:
-    out = _where(eq(p, 0), -math.inf, _where(eq(p, 1), math.inf, inside))
-    return _where(_and(ops.ge_p.bind(p, 0), ops.le_p.bind(p, 1)), out, math.nan)
+    out = where(p == 0, -math.inf, where(p == 1, math.inf, inside))
+    return where((p >= 0) & (p <= 1), out, math.nan)
 
 
+@formula
 def _ndtri_slope(p: Any, q: Any) -> Any:
     """One divided by the density of q, from p and not from q**2, by which the rounding of q would grow."""
-    below = lt(p, 0.5)
-    tail, distance = _where(below, p, sub(1, p)), _where(below, neg(q), q)
-    end = eq(tail, 0)
-    slope = div(mul(erfcx_p.bind(mul(distance, math.sqrt(0.5))), math.sqrt(math.pi / 2)), _where(end, 1, tail))
-    return _where(end, math.inf, slope)
+    below = p < 0.5
+    tail, distance = where(below, p, 1 - p), where(below, -q, q)
+    end = tail == 0
+    slope = unary(erfcx_p)(distance * math.sqrt(0.5)) * math.sqrt(math.pi / 2) / where(end, 1, tail)
+    return where(end, math.inf, slope)
 
 
 ndtri_p: Primitive = elementwise(
     "ndtri", of=FLOAT, host=host.special("ndtri"),
-    hlo=lambda hlo, p: (in_double(_ndtri) if p.dtype == np.float64 else in_single(_ndtri_of_singles))(hlo, p),
+    hlo=lambda hlo, p: (in_double(formula(_ndtri)) if p.dtype == np.float64 else in_single(_ndtri_of_singles))(hlo, p),
     jvp=lambda t, p, ans: mul(t, _ndtri_slope(p, ans)),
 )  # fmt: skip
 
@@ -400,53 +415,56 @@ def _ndtri_taylor(ans: Series, p: Series) -> Coefficient:
 # Fresnel's integrals -------------------------------------------------------------------------------------------------
 
 
+@formula
 def _turn(x: Any, *, quarters: int) -> Any:
     """sin(pi / 2 (x² + quarters)), of which x² is known modulo 4 to the last place."""
     high, low = halves(x)
-    parts = [square(high), mul(mul(high, low), 2), square(low)]
-    reduced = [ops.rem_p.bind(part, 4.0) for part in parts]
-    rest = add(add(reduced[0], reduced[1]), add(reduced[2], quarters % 4))
-    quarter = ops.round_p.bind(rest)
-    angle = mul(sub(rest, quarter), math.pi / 2)
-    turn = ops.rem_p.bind(quarter, 4.0)
-    turn = _where(lt(turn, 0), add(turn, 4), turn)
-    odd = _or(eq(turn, 1), eq(turn, 3))
-    value = _where(odd, ops.cos(angle), ops.sin(angle))
-    return _where(ops.ge_p.bind(turn, 2), neg(value), value)
+    parts = [square(high), high * low * 2, square(low)]
+    reduced = [remainder(part, 4.0) for part in parts]
+    rest = reduced[0] + reduced[1] + (reduced[2] + quarters % 4)
+    quarter = round(rest)
+    angle = (rest - quarter) * (math.pi / 2)
+    turn = remainder(quarter, 4.0)
+    turn = where(turn < 0, turn + 4, turn)
+    odd = (turn == 1) | (turn == 3)
+    value = where(odd, cos(angle), sin(angle))
+    return where(turn >= 2, -value, value)
 
 
 fresnel_turn_p: Primitive = by_formula(
     "fresnel_turn", of=FLOAT, formula=doubled(_turn),
-    jvp=(lambda t, x, quarters: mul(t, mul(mul(x, math.pi), _next_turn(x, quarters))),),
+    jvp=(formula(lambda t, x, quarters: t * (x * math.pi * _next_turn(x, quarters))),),
 )  # fmt: skip
 
 
 def _next_turn(x: Any, quarters: int) -> Any:
     """The turn by one quarter more; after two it is the first with the other sign, so that two series are all."""
-    return neg(fresnel_turn_p.bind(x, quarters=0)) if quarters == 1 else fresnel_turn_p.bind(x, quarters=quarters + 1)
+    turn = lifted(fresnel_turn_p.bind)
+    return -turn(x, quarters=0) if quarters == 1 else turn(x, quarters=quarters + 1)
 
 
 _AUXILIARY = math.sqrt(2) / math.pi
 
 
+@formula
 def _fresnel(x: Any, *, cosine: bool) -> Any:
     """Near zero the integral itself; from 1.6 on by the auxiliary functions, 7.5.3, 7.5.4, 7.7.10 and 7.7.11."""
     size = abs(x)
-    near = _minimum(size, 1.6)
-    within = integral(lambda t: (ops.cos if cosine else ops.sin)(mul(square(t), math.pi / 2)), near)
-    far = _minimum(_maximum(size, 1.6), 1e150)
-    end = div(math.sqrt(2 * _BELOW / math.pi), far)
+    near = minimum(size, 1.6)
+    within = integral(lambda t: (cos if cosine else sin)(square(t) * (math.pi / 2)), near)
+    far = minimum(maximum(size, 1.6), 1e150)
+    end = math.sqrt(2 * _BELOW / math.pi) / far
 
     def fall(u: Any, far: Any) -> Any:
-        return div(exp(mul(square(mul(u, far)), -math.pi / 2)), add(1, square(square(u))))
+        return exp(square(u * far) * (-math.pi / 2)) / (1 + square(square(u)))
 
-    f = mul(integral(fall, end, far), _AUXILIARY)
-    g = mul(integral(lambda u, far: mul(square(u), fall(u, far)), end, far), _AUXILIARY)
+    f = integral(fall, end, far) * _AUXILIARY
+    g = integral(lambda u, far: square(u) * fall(u, far), end, far) * _AUXILIARY
     sine, other = _turn(far, quarters=0), _turn(far, quarters=1)
-    swing = sub(mul(f, sine), mul(g, other)) if cosine else neg(add(mul(f, other), mul(g, sine)))
-    out = _where(lt(size, 1.6), within, add(0.5, swing))
-    out = _where(eq(size, math.inf), 0.5, out)
-    return mul(ops.sign(x), out)
+    swing = f * sine - g * other if cosine else -(f * other + g * sine)
+    out = where(size < 1.6, within, 0.5 + swing)
+    out = where(size == math.inf, 0.5, out)
+    return sign(x) * out
 
 
 fresnel_s_p: Primitive = elementwise(
@@ -499,31 +517,32 @@ fresnel = at_once(
 def _owens_t(h: Any, a: Any) -> Any:
     """Owen's integral, of a up to 1; beyond, by its relation to that of 1 / a (D. B. Owen, 1956)."""
     h, size = abs(h), abs(a)
-    beyond = gt(size, 1)
-    product = _where(_or(eq(h, 0), eq(size, 0)), 0, mul(h, size))
-    slope = _where(beyond, div(1, size), size)
-    height = _minimum(_where(beyond, product, h), 1e100)
-    end = _minimum(slope, div(math.sqrt(2 * _BELOW), height))
-    inner = integral(lambda x, height: div(exp(mul(square(mul(x, height)), -0.5)), add(1, square(x))), end, height)
-    value = mul(mul(inner, exp_of_square(height, -0.5)), 0.5 / math.pi)
-    tails = [mul(mul(exp_of_square(x, -0.5), erfcx_p.bind(mul(x, math.sqrt(0.5)))), 0.5) for x in (h, product)]
-    other = sub(sub(mul(add(*tails), 0.5), mul(*tails)), value)
-    out = mul(ops.sign(a), _where(beyond, other, value))
-    return _where(_or(ops.ne_p.bind(h, h), ops.ne_p.bind(a, a)), math.nan, out)
+    beyond = size > 1
+    product = where((h == 0) | (size == 0), 0, h * size)
+    slope = where(beyond, 1 / size, size)
+    height = minimum(where(beyond, product, h), 1e100)
+    end = minimum(slope, math.sqrt(2 * _BELOW) / height)
+    inner = integral(lambda x, height: exp(square(x * height) * -0.5) / (1 + square(x)), end, height)
+    value = inner * exp_of_square(height, -0.5) * (0.5 / math.pi)
+    tails = [exp_of_square(x, -0.5) * unary(erfcx_p)(x * math.sqrt(0.5)) * 0.5 for x in (h, product)]
+    other = (tails[0] + tails[1]) * 0.5 - tails[0] * tails[1] - value
+    out = sign(a) * where(beyond, other, value)
+    return where((h != h) | (a != a), math.nan, out)
 
 
 def _owens_by_a(h: Any, a: Any) -> Any:
-    return div(exp(mul(mul(square(h), add(1, square(a))), -0.5)), mul(add(1, square(a)), 2 * math.pi))
+    return exp(square(h) * (1 + square(a)) * -0.5) / ((1 + square(a)) * (2 * math.pi))
 
 
 # SciPy's function is off by hundreds of roundings, and by a factor of 400 at (20, 1e-38), so that the host computes the
 # formula too.
 owens_t_p: Primitive = by_integrals(
-    "owens_t", _owens_t,
-    (lambda t, h, a: mul(t, _owens_by_h(h, a)), lambda t, h, a: mul(t, doubled(_owens_by_a)(h, a))),
+    "owens_t", formula(_owens_t),
+    (lambda t, h, a: mul(t, _owens_by_h(h, a)), lambda t, h, a: mul(t, doubled(formula(_owens_by_a))(h, a))),
 )  # fmt: skip
 
 
+@formula
 def _owens_by_h(h: Any, a: Any) -> Any:
-    density = mul(exp(mul(square(h), -0.5)), -0.5 / math.sqrt(2 * math.pi))
-    return mul(density, ops.erf_p.bind(mul(mul(h, a), math.sqrt(0.5))))
+    density = exp(square(h) * -0.5) * (-0.5 / math.sqrt(2 * math.pi))
+    return density * erf(h * a * math.sqrt(0.5))

@@ -23,16 +23,18 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import at_once, by_formula, elementwise, in_double
-from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, integer_pow, log, lt, mul, neg, square, sub
+from pullback.primitives.elementwise import div, mul, neg, sub
 from pullback.primitives.precision import doubled
-from pullback.primitives.quadrature import SERIES_BELOW, in_blocks, in_series, integral
+from pullback.primitives.quadrature import SERIES_BELOW, in_blocks, in_series
+from pullback.primitives.quadrature import formula_integral as integral
 
-_expm1, _log1p = ops.expm1_p.bind, ops.log1p_p.bind
-_or, _and = ops.or_p.bind, ops.and_p.bind
-_ge, _le, _ne = ops.ge_p.bind, ops.le_p.bind, ops.ne_p.bind
-_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
-_where, _polynomial = ops.where, ops.polynomial
-_fixed = ops.stop_gradient_p.bind
+from pullback.primitives.formulas import (  # isort: skip
+    cos, digamma, exp, expm1, floor, formula, lgamma, lifted, log, log1p, maximum, minimum, polynomial, remainder,
+    sign, sin, square, where,
+)  # fmt: skip
+from pullback.primitives.formulas import stop_gradient as fixed
+
+integer_pow = lifted(ops.integer_pow)
 
 _BELOW = 38.0
 _GAMMA = float(np.euler_gamma)
@@ -51,35 +53,33 @@ def _expn(n: Any, x: Any) -> Any:
     Near zero it is the series 8.19.8. Orders below one, which derivatives ask for, are
     integrals of exp(-y) (1 + y/x)**-n.
     """
-    safe_n = _where(_ge(n, 1), n, 1)
-    far = _maximum(x, _LEAST)
-    end = _minimum(_log1p(div(_BELOW, far)), div(_BELOW, _maximum(sub(safe_n, 1), 1e-300)))
-    whole = integral(lambda u, x, n: exp(neg(add(mul(x, _expm1(u)), mul(n, u)))), end, far, sub(safe_n, 1))
-    near = _minimum(_maximum(x, 1e-320), _LEAST)
+    safe_n = where(n >= 1, n, 1)
+    far = maximum(x, _LEAST)
+    end = minimum(log1p(_BELOW / far), _BELOW / maximum(safe_n - 1, 1e-300))
+    whole = integral(lambda u, x, n: exp(-(x * expm1(u) + n * u)), end, far, safe_n - 1)
+    near = minimum(maximum(x, 1e-320), _LEAST)
     series, term = None, None
     for k in range(_TERMS):  # without the term where k = n - 1, in whose place stands a logarithm
-        term = 1.0 if term is None else mul(term, div(near, -k))
-        below = sub(k + 1, safe_n)
-        part = div(term, _where(eq(below, 0), math.inf, below))
-        series = part if series is None else add(series, part)
-    few = _minimum(safe_n, _TERMS + 1.0)
-    power = mul(
-        ops.pow(near, sub(few, 1)), _where(eq(ops.rem_p.bind(few, 2.0), 0), -1.0, shapes.full((), 1.0, near.dtype))
-    )
-    power = div(power, exp(ops.lgamma_p.bind(few)))
-    series = sub(mul(power, sub(ops.digamma(few), log(near))), series)
-    value = _where(lt(x, _LEAST), series, mul(whole, exp(neg(x))))
-    at_zero = _where(gt(n, 1), div(1, _maximum(sub(n, 1), 0.5)), math.inf)
-    value = _where(eq(x, 0), at_zero, value)
-    power = _maximum(neg(n), 0)
-    size = _maximum(x, 1e-300)
-    ends = add(mul(power, 6), _BELOW)
-    low = integral(lambda y, x, m: mul(exp(neg(y)), ops.pow(add(1, div(y, x)), m)), ends, size, power)
-    low = _where(eq(n, 0), 1, low)
-    value = _where(_le(n, 0), div(mul(exp(neg(x)), low), x), value)
-    value = _where(eq(x, math.inf), 0, value)
-    known = _and(_ge(x, 0), eq(ops.floor_p.bind(n), n))
-    return _where(known, value, math.nan)
+        term = 1.0 if term is None else term * (near / -k)
+        below = k + 1 - safe_n
+        part = term / where(below == 0, math.inf, below)
+        series = part if series is None else series + part
+    few = minimum(safe_n, _TERMS + 1.0)
+    power = near ** (few - 1) * where(remainder(few, 2.0) == 0, -1.0, shapes.full((), 1.0, near.dtype))
+    power = power / exp(lgamma(few))
+    series = power * (digamma(few) - log(near)) - series
+    value = where(x < _LEAST, series, whole * exp(-x))
+    at_zero = where(n > 1, 1 / maximum(n - 1, 0.5), math.inf)
+    value = where(x == 0, at_zero, value)
+    power = maximum(-n, 0)
+    size = maximum(x, 1e-300)
+    ends = power * 6 + _BELOW
+    low = integral(lambda y, x, m: exp(-y) * (1 + y / x) ** m, ends, size, power)
+    low = where(n == 0, 1, low)
+    value = where(n <= 0, exp(-x) * low / x, value)
+    value = where(x == math.inf, 0, value)
+    known = (x >= 0) & (floor(n) == n)
+    return where(known, value, math.nan)
 
 
 def _host_expn(n: Any, x: Any) -> Any:
@@ -94,33 +94,34 @@ def _host_expn(n: Any, x: Any) -> Any:
 
 _scipy_expn, _scipy_gammaincc, _scipy_gamma = host.special("expn"), host.special("gammaincc"), host.special("gamma")
 expn_p: Primitive = elementwise(
-    "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(_expn),
+    "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(formula(_expn)),
     jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
 @in_series(expn_p)
+@formula
 def _expn_in_series(n: Any, x: Any) -> Any:
     """As the value: near zero the series, elsewhere the integral of exp(-x exp(u) - (n - 1) u); n is 0, 1, ...
 
     The series has a logarithm where k = n - 1; if that is beyond its last term, the logarithm does not count.
     """
-    close = lt(x, _LEAST)
-    far, near = _where(close, _LEAST, x), _where(close, x, _LEAST)
-    end = _minimum(_log1p(div(SERIES_BELOW, _fixed(far))), div(SERIES_BELOW, _maximum(sub(n, 1), 1)))
-    whole = integral(lambda u, x, n: exp(neg(add(mul(x, exp(u)), mul(n, u)))), end, far, sub(n, 1))
+    close = x < _LEAST
+    far, near = where(close, _LEAST, x), where(close, x, _LEAST)
+    end = minimum(log1p(SERIES_BELOW / fixed(far)), SERIES_BELOW / maximum(n - 1, 1))
+    whole = integral(lambda u, x, n: exp(-(x * exp(u) + n * u)), end, far, n - 1)
     terms = 20
-    below = [sub(k + 1, n) for k in range(terms)]
-    factors = [div((-1) ** k / math.factorial(k), _where(eq(b, 0), math.inf, b)) for k, b in enumerate(below)]
+    below = [k + 1 - n for k in range(terms)]
+    factors = [(-1) ** k / math.factorial(k) / where(b == 0, math.inf, b) for k, b in enumerate(below)]
     series = factors[-1]
     for factor in factors[-2::-1]:
-        series = add(mul(series, near), factor)
-    few = _minimum(_maximum(n, 1), terms + 1.0)
-    sign = _where(eq(ops.rem_p.bind(few, 2.0), 0), -1.0, shapes.full((), 1.0, near.dtype))
-    power = mul(ops.pow(near, sub(few, 1)), div(sign, exp(ops.lgamma_p.bind(few))))
-    series = sub(mul(power, sub(ops.digamma(few), log(near))), series)
-    return _where(eq(n, 0), div(exp(neg(x)), x), _where(close, series, whole))
+        series = series * near + factor
+    few = minimum(maximum(n, 1), terms + 1.0)
+    sign = where(remainder(few, 2.0) == 0, -1.0, shapes.full((), 1.0, near.dtype))
+    power = near ** (few - 1) * (sign / exp(lgamma(few)))
+    series = power * (digamma(few) - log(near)) - series
+    return where(n == 0, exp(-x) / x, where(close, series, whole))
 
 
 @cache
@@ -150,23 +151,24 @@ def _host_exp1(x: Any) -> Any:
 _scipy_exp1 = host.special("exp1")
 exp1_p: Primitive = elementwise(
     "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)),
-    jvp=lambda t, x, ans: neg(mul(t, div(exp(neg(x)), x))),
+    jvp=lambda t, x, ans: neg(mul(t, div(ops.exp(neg(x)), x))),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
+@formula
 def _exp1(x: Any) -> Any:
-    far = _maximum(x, _LEAST)
-    whole = integral(lambda u, x: exp(neg(mul(x, _expm1(u)))), _log1p(div(_BELOW, far)), far)
-    near = _minimum(x, _LEAST)
-    series = sub(mul(near, _near_zero(neg(near))), add(log(near), _GAMMA))
-    value = _where(lt(x, _LEAST), series, mul(whole, exp(neg(x))))
-    return _where(eq(x, 0), math.inf, _where(eq(x, math.inf), 0, _where(_ge(x, 0), value, math.nan)))
+    far = maximum(x, _LEAST)
+    whole = integral(lambda u, x: exp(-(x * expm1(u))), log1p(_BELOW / far), far)
+    near = minimum(x, _LEAST)
+    series = near * _near_zero(-near) - (log(near) + _GAMMA)
+    value = where(x < _LEAST, series, whole * exp(-x))
+    return where(x == 0, math.inf, where(x == math.inf, 0, where(x >= 0, value, math.nan)))
 
 
 def _near_zero(x: Any) -> Any:
     """The sum of x**(k - 1) / k / k! over k from 1."""
-    return _polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
+    return polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
 
 
 _DIVERGING = [float(math.factorial(k)) for k in range(40, -1, -1)]
@@ -177,19 +179,17 @@ def _expi(x: Any) -> Any:
 
     From 50 on the product is the asymptotic series 6.12.2.
     """
-    size = _minimum(_maximum(x, 1e-320), 1e300)
-    whole = integral(
-        lambda s, x: mul(exp(neg(s)), div(_expm1(sub(s, x)), sub(s, x))), _minimum(size, 45.0), _maximum(size, 1e-30)
-    )
-    inverse = div(1, _maximum(size, 50))
-    whole = _where(gt(size, 50), mul(inverse, _polynomial(inverse, _DIVERGING)), whole)
-    rest = _maximum(sub(size, 700), 0)
-    large = mul(mul(whole, exp(sub(size, rest))), exp(rest))
-    near = _minimum(size, _LEAST)
-    value = add(_where(lt(x, _LEAST), mul(near, _near_zero(near)), large), add(log(size), _GAMMA))
-    value = _where(gt(x, 720), math.inf, value)
-    out = _where(gt(x, 0), value, neg(_exp1(_where(lt(x, 0), neg(x), 1))))
-    return _where(eq(x, 0), -math.inf, _where(_ne(x, x), x, out))
+    size = minimum(maximum(x, 1e-320), 1e300)
+    whole = integral(lambda s, x: exp(-s) * (expm1(s - x) / (s - x)), minimum(size, 45.0), maximum(size, 1e-30))
+    inverse = 1 / maximum(size, 50)
+    whole = where(size > 50, inverse * polynomial(inverse, _DIVERGING), whole)
+    rest = maximum(size - 700, 0)
+    large = whole * exp(size - rest) * exp(rest)
+    near = minimum(size, _LEAST)
+    value = where(x < _LEAST, near * _near_zero(near), large) + (log(size) + _GAMMA)
+    value = where(x > 720, math.inf, value)
+    out = where(x > 0, value, -_exp1(where(x < 0, -x, 1)))
+    return where(x == 0, -math.inf, where(x != x, x, out))
 
 
 _ROOT, _ROOT_REST = 0.3725074107813666, 1.3140183414386028e-17  # of Ei, and what it is more
@@ -227,10 +227,10 @@ def _host_expi(x: Any) -> Any:
     if x.dtype != np.float64:
         return _scipy_expi(x)
     out = np.asarray(_scipy_expi(np.where(x > 0, 1.0, x)))
-    for low, high, formula in _EXPI_BY_SIZE:
+    for low, high, of_size in _EXPI_BY_SIZE:
         there = (x > low) & (x <= high)
         if np.any(there):
-            out[there] = formula(np.asarray(x)[there])
+            out[there] = of_size(np.asarray(x)[there])
     below = (x < -0.45) & (x >= -1)
     if np.any(below):
         out[below] = -_host_exp1(-np.asarray(x)[below])
@@ -260,8 +260,8 @@ _EXPI_BY_SIZE: tuple[tuple[float, float, Callable[[Any], Any]], ...] = (
 )
 _scipy_expi = host.special("expi")
 expi_p: Primitive = elementwise(
-    "expi", of=FLOAT, host=_host_expi, hlo=in_blocks(_expi),
-    jvp=lambda t, x, ans: mul(t, div(exp(x), x)),
+    "expi", of=FLOAT, host=_host_expi, hlo=in_blocks(formula(_expi)),
+    jvp=lambda t, x, ans: mul(t, div(ops.exp(x), x)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
@@ -272,41 +272,42 @@ _SERIES = 3.0
 _scipy_sici = host.special_pair("sici")
 
 
+@formula
 def _sici(x: Any, *, cosine: bool) -> Any:
     """Near zero by series (6.6.5, 6.6.6), elsewhere by the auxiliary functions (6.2.19, 6.7.13); t is exp(u) - 1."""
     size = abs(x)
-    near = _minimum(size, _SERIES)
+    near = minimum(size, _SERIES)
     first = 2 if cosine else 1
     terms = range(17, -1, -1)
     coefficients = [(-1) ** (k + cosine) / ((2 * k + first) * math.factorial(2 * k + first)) for k in terms]
-    within = mul(integer_pow(near, first), _polynomial(square(near), coefficients))
+    within = integer_pow(near, first) * polynomial(square(near), coefficients)
     if cosine:
-        within = add(within, add(log(near), _GAMMA))
-    far = _minimum(_maximum(size, _SERIES), 1e300)
-    end = _log1p(div(_BELOW, far))
+        within = within + (log(near) + _GAMMA)
+    far = minimum(maximum(size, _SERIES), 1e300)
+    end = log1p(_BELOW / far)
 
     def fall(u: Any, x: Any) -> Any:
-        t = _expm1(u)
-        return div(exp(sub(u, mul(x, t))), add(1, square(t)))
+        t = expm1(u)
+        return exp(u - x * t) / (1 + square(t))
 
-    f, g = integral(fall, end, far), integral(lambda u, x: mul(fall(u, x), _expm1(u)), end, far)
-    sine, other = ops.sin(far), ops.cos(far)
+    f, g = integral(fall, end, far), integral(lambda u, x: fall(u, x) * expm1(u), end, far)
+    sine, other = sin(far), cos(far)
     if cosine:
-        outside = sub(mul(f, sine), mul(g, other))
+        outside = f * sine - g * other
     else:
-        outside = sub(sub(math.pi / 2, mul(f, other)), mul(g, sine))
-    value = _where(lt(size, _SERIES), within, outside)
-    value = _where(eq(size, math.inf), 0 if cosine else math.pi / 2, value)
+        outside = math.pi / 2 - f * other - g * sine
+    value = where(size < _SERIES, within, outside)
+    value = where(size == math.inf, 0 if cosine else math.pi / 2, value)
     if cosine:
-        return _where(eq(x, 0), -math.inf, _where(eq(x, -math.inf), math.nan, value))
-    return _where(eq(x, 0), x, mul(ops.sign(x), value))
+        return where(x == 0, -math.inf, where(x == -math.inf, math.nan, value))
+    return where(x == 0, x, sign(x) * value)
 
 
 def _sinc_derivative(x: Any, *, order: int) -> Any:
     """A derivative of sin(x) / x: the integral of t**n sin(x t + (n + 1) π / 2) over t from 0 to 1."""
     size = abs(x)
-    near = lt(size, 2.0 * order + 2)
-    small, large = _where(near, size, 0), _where(near, 2.0 * order + 2, size)
+    near = size < 2.0 * order + 2
+    small, large = where(near, size, 0), where(near, 2.0 * order + 2, size)
     count = 4 * order + 28
     # The derivative of the sum of (-1)**k x**(2k) / (2k + 1)!
     least = (order + 1) // 2
@@ -314,17 +315,17 @@ def _sinc_derivative(x: Any, *, order: int) -> Any:
         (-1) ** k * math.perm(2 * k, order) / math.factorial(2 * k + 1)
         for k in range(least + count // 2, least - 1, -1)
     ]
-    inside = mul(integer_pow(small, 2 * least - order), _polynomial(square(small), coefficients))
-    turns = [ops.sin(large), ops.cos(large), neg(ops.sin(large)), neg(ops.cos(large))]
-    value = div(turns[0], large)
+    inside = integer_pow(small, 2 * least - order) * polynomial(square(small), coefficients)
+    turns = [sin(large), cos(large), -sin(large), -cos(large)]
+    value = turns[0] / large
     for n in range(1, order + 1):
-        value = div(sub(turns[n % 4], mul(n, value)), large)
-    out = _where(near, inside, value)
-    return _where(lt(x, 0), neg(out), out) if order % 2 else out
+        value = (turns[n % 4] - n * value) / large
+    out = where(near, inside, value)
+    return where(x < 0, -out, out) if order % 2 else out
 
 
 sinc_derivative_p: Primitive = by_formula(
-    "sinc_derivative", of=FLOAT, formula=doubled(_sinc_derivative),
+    "sinc_derivative", of=FLOAT, formula=doubled(formula(_sinc_derivative)),
     jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
 _APART = 20.0
@@ -332,18 +333,19 @@ _APART = 20.0
 
 
 @in_series(sinc_derivative_p)
+@formula
 def _sinc_in_series(x: Any, *, order: int) -> Any:
     """The integral, and far from zero by parts."""
-    near = lt(abs(x), _APART)
-    small, large = _where(near, x, 0), _where(near, _APART, x)
-    turns = [ops.sin, ops.cos, lambda x: neg(ops.sin(x)), lambda x: neg(ops.cos(x))]
+    near = abs(x) < _APART
+    small, large = where(near, x, 0), where(near, _APART, x)
+    turns = [sin, cos, lambda x: -sin(x), lambda x: -cos(x)]
     turn = turns[(order + 1) % 4]
     end = shapes.full(x.shape, 1.0, x.dtype)
-    inside = integral(lambda t, x: mul(turn(mul(x, t)), integer_pow(t, order)), end, small)
-    outside = div(ops.sin(large), large)
+    inside = integral(lambda t, x: turn(x * t) * integer_pow(t, order), end, small)
+    outside = sin(large) / large
     for n in range(1, order + 1):
-        outside = div(sub(turns[n % 4](large), mul(n, outside)), large)
-    return _where(near, inside, outside)
+        outside = (turns[n % 4](large) - n * outside) / large
+    return where(near, inside, outside)
 
 
 sine_integral_p: Primitive = elementwise(
@@ -387,35 +389,35 @@ def _spence(x: Any) -> Any:
 
     Below 1/2 by the reflection 25.12.6, above 2 by that and 25.12.4.
     """
-    low, high = lt(x, 0.5), gt(x, 2)
-    inner = _where(low, sub(1, x), _where(high, sub(1, div(1, x)), x))
-    u = neg(_log1p(sub(_where(_and(_ge(inner, 0.4), _le(inner, 2)), inner, 1), 1)))
+    low, high = x < 0.5, x > 2
+    inner = where(low, 1 - x, where(high, 1 - 1 / x, x))
+    u = -log1p(where((inner >= 0.4) & (inner <= 2), inner, 1) - 1)
     square_part = square(u)
-    value = add(mul(mul(u, square_part), _polynomial(square_part, _EVEN_TERMS[::-1])), mul(u, sub(1, mul(u, 0.25))))
-    logarithm = log(_where(_or(low, high), _maximum(x, 1e-320), 1))
-    below = sub(sub(math.pi**2 / 6, mul(logarithm, _log1p(neg(_where(low, x, 0))))), value)
-    rest = mul(logarithm, _log1p(neg(div(1, _where(high, x, 2)))))
-    above = sub(value, add(add(mul(square(logarithm), 0.5), rest), math.pi**2 / 6))
-    out = _where(low, _where(eq(x, 0), math.pi**2 / 6, below), _where(high, above, value))
-    out = _where(eq(x, math.inf), -math.inf, out)
-    return _where(_ge(x, 0), out, math.nan)
+    value = u * square_part * polynomial(square_part, _EVEN_TERMS[::-1]) + u * (1 - u * 0.25)
+    logarithm = log(where(low | high, maximum(x, 1e-320), 1))
+    below = math.pi**2 / 6 - logarithm * log1p(-where(low, x, 0)) - value
+    rest = logarithm * log1p(-(1 / where(high, x, 2)))
+    above = value - (square(logarithm) * 0.5 + rest + math.pi**2 / 6)
+    out = where(low, where(x == 0, math.pi**2 / 6, below), where(high, above, value))
+    out = where(x == math.inf, -math.inf, out)
+    return where(x >= 0, out, math.nan)
 
 
 def _log_ratio(y: Any, *, order: int) -> Any:
     """A derivative of log(1 + y) / y: by its series near zero, and by Leibniz's rule elsewhere."""
-    near = lt(abs(y), 0.25)
-    small, large = _where(near, y, 0), _where(near, 1, y)
+    near = abs(y) < 0.25
+    small, large = where(near, y, 0), where(near, 1, y)
     count = 30 + 2 * order
     coefficients = [(-1) ** k / (k + 1) * math.perm(k, order) for k in range(order + count, order - 1, -1)]
-    value, inverse = div(_log1p(large), large), div(1, add(1, large))
+    value, inverse = log1p(large) / large, 1 / (1 + large)
     for n in range(1, order + 1):
-        power = mul(integer_pow(inverse, n), (-1.0) ** (n - 1) * math.factorial(n - 1))
-        value = div(sub(power, mul(n, value)), large)
-    return _where(near, _polynomial(small, coefficients), value)
+        power = integer_pow(inverse, n) * ((-1.0) ** (n - 1) * math.factorial(n - 1))
+        value = (power - n * value) / large
+    return where(near, polynomial(small, coefficients), value)
 
 
 log_ratio_p: Primitive = by_formula(
-    "log_ratio", of=FLOAT, formula=doubled(_log_ratio),
+    "log_ratio", of=FLOAT, formula=doubled(formula(_log_ratio)),
     jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
 )  # fmt: skip
 
@@ -425,21 +427,22 @@ _ONWARD = 4.0
 
 
 @in_series(log_ratio_p)
+@formula
 def _log_ratio_in_series(y: Any, *, order: int) -> Any:
     """The integral of 1 / (1 + t y) over t from 0 to 1, which y from -1/2 on allows, and the quotient."""
-    near = lt(y, _ONWARD)
-    small, large = _where(near, y, 0), _where(near, _ONWARD, y)
+    near = y < _ONWARD
+    small, large = where(near, y, 0), where(near, _ONWARD, y)
     size = (-1) ** order * math.factorial(order)
 
     def integrand(t: Any, y: Any) -> Any:
-        return mul(integer_pow(div(1, add(mul(t, y), 1)), order + 1), mul(integer_pow(t, order), size))
+        return integer_pow(1 / (t * y + 1), order + 1) * (integer_pow(t, order) * size)
 
     inside = integral(integrand, shapes.full(y.shape, 1.0, y.dtype), small)
-    outside, inverse = div(_log1p(large), large), div(1, add(1, large))
+    outside, inverse = log1p(large) / large, 1 / (1 + large)
     for n in range(1, order + 1):
-        power = mul(integer_pow(inverse, n), (-1.0) ** (n - 1) * math.factorial(n - 1))
-        outside = div(sub(power, mul(n, outside)), large)
-    return _where(near, inside, outside)
+        power = integer_pow(inverse, n) * ((-1.0) ** (n - 1) * math.factorial(n - 1))
+        outside = (power - n * outside) / large
+    return where(near, inside, outside)
 
 
 def _host_spence(x: Any) -> Any:
@@ -460,15 +463,16 @@ def _host_spence(x: Any) -> Any:
     return np.where(close, np.where(low, below, np.where(high, above, value)), out)[()]
 
 
+@formula
 def _spence_slope(x: Any) -> Any:
     """log(x) / (x - 1): near zero as it is, for x - 1 would lose x, and else as a function of x - 1."""
-    near = lt(x, 0.5)
-    small, large = _where(near, x, 0.25), _where(near, 1, x)
-    return _where(near, div(ops.log(small), sub(small, 1)), log_ratio_p.bind(sub(large, 1), order=0))
+    near = x < 0.5
+    small, large = where(near, x, 0.25), where(near, 1, x)
+    return where(near, log(small) / (small - 1), lifted(log_ratio_p.bind)(large - 1, order=0))
 
 
 _scipy_spence = host.special("spence")
 spence_p: Primitive = elementwise(
-    "spence", of=FLOAT, host=_host_spence, hlo=in_double(_spence),
+    "spence", of=FLOAT, host=_host_spence, hlo=in_double(formula(_spence)),
     jvp=lambda t, x, ans: neg(mul(t, _spence_slope(x))),
 )  # fmt: skip

@@ -21,6 +21,7 @@ from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting, in_double
 from pullback.primitives.elementwise import convert_element_type, mul
+from pullback.primitives.formulas import formula, lifted
 from pullback.primitives.precision import doubled
 from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.sums import add_any
@@ -70,6 +71,11 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
     values = integrand(*(convert_element_type(x, dtype) if x.dtype == end.dtype else x for x in given))
     values = convert_element_type(values, end.dtype)
     return mul(end, reduce_sum(mul(values, weights), (0,)))
+
+
+def formula_integral(integrand: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """The same within a formula, of an integrand in infix."""
+    return lifted(integral)(formula(integrand), *operands, **options)
 
 
 _BLOCK = 2048

@@ -1,0 +1,165 @@
+"""Formulas in infix: ``exp(-x * x) / y`` in place of ``div(exp(mul(neg(x), x)), y)``.
+
+A :class:`Formula` holds an array. Its operators, and the functions here, bind the operation of their name with the
+operands in the order in which they are written. They promote and check nothing; a number beside an array stays one.
+
+A function of arrays whose body is in infix has the decorator :func:`formula`, and what it calls that is none has
+:func:`lifted`. Without arrays of their own, functions between formulas need neither.
+
+An operator costs 0.14 µs more than the function that it stands for: a tenth of an operation on a small array. So rules
+that are evaluated eagerly, an operation at a time, are written with the functions of ``primitives.elementwise``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import NoneType
+from typing import Any
+
+from pullback.core.array import SCALARS
+from pullback.core.trace import Primitive, state
+from pullback.primitives import elementwise as ops
+
+_new = object.__new__
+
+
+def binary(p: Primitive) -> Any:
+    """A method, or function, that binds an operation with two operands."""
+
+    def apply(x: Any, y: Any) -> Formula:
+        out = _new(Formula)
+        pair = (x.array if type(x) is Formula else x, y.array if type(y) is Formula else y)
+        out.array = state.trace.process(p, pair, {})
+        return out
+
+    return apply
+
+
+def _reflected(p: Primitive) -> Any:
+    """A method that binds an operation with its two operands in the other order."""
+
+    def apply(self: Formula, other: Any) -> Formula:
+        out = _new(Formula)
+        out.array = state.trace.process(p, (other, self.array), {})
+        return out
+
+    return apply
+
+
+def unary(p: Primitive) -> Any:
+    """A method, or function, that binds an operation with one operand."""
+
+    def apply(x: Any) -> Formula:
+        out = _new(Formula)
+        out.array = state.trace.process(p, (x.array if type(x) is Formula else x,), {})
+        return out
+
+    return apply
+
+
+class Formula:
+    """An array in a formula.
+
+    A comparison with a number on the left is the reverse one with the number on the right: ``1 < x`` is ``gt(x, 1)``.
+    """
+
+    __slots__ = ("array",)
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # NumPy's arrays leave it to the reflected operators
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    __neg__, __abs__, __invert__ = unary(ops.neg_p), unary(ops.abs_p), unary(ops.not_p)
+    __add__, __radd__ = binary(ops.add_p), _reflected(ops.add_p)
+    __sub__, __rsub__ = binary(ops.sub_p), _reflected(ops.sub_p)
+    __mul__, __rmul__ = binary(ops.mul_p), _reflected(ops.mul_p)
+    __truediv__, __rtruediv__ = binary(ops.div_p), _reflected(ops.div_p)
+    __pow__, __rpow__ = binary(ops.pow_p), _reflected(ops.pow_p)
+    __and__, __or__ = binary(ops.and_p), binary(ops.or_p)
+    __lt__, __le__, __gt__, __ge__ = map(binary, (ops.lt_p, ops.le_p, ops.gt_p, ops.ge_p))
+    __eq__, __ne__ = binary(ops.eq_p), binary(ops.ne_p)
+
+    def __bool__(self) -> bool:
+        return bool(self.array)
+
+    def __repr__(self) -> str:
+        return f"Formula({self.array!r})"
+
+    @property
+    def shape(self) -> Any:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+
+_AS_IT_IS = {Formula, NoneType, *SCALARS}
+
+
+def wrapped(x: Any) -> Any:
+    """An array, or those of a tuple or list, as formulas; anything else as it is."""
+    if type(x) in (tuple, list):
+        return type(x)(map(wrapped, x))
+    return x if type(x) in _AS_IT_IS else Formula(x)
+
+
+def unwrapped(x: Any) -> Any:
+    """The arrays that :func:`wrapped` has wrapped."""
+    if type(x) in (tuple, list):
+        return type(x)(map(unwrapped, x))
+    return x.array if type(x) is Formula else x
+
+
+def formula(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays from one in infix. Called within a formula, it returns formulas."""
+
+    def of_arrays(*xs: Any, **params: Any) -> Any:
+        out = function(*map(wrapped, xs), **params)
+        if Formula in map(type, xs):
+            return out
+        return out.array if type(out) is Formula else unwrapped(out)
+
+    of_arrays.__name__, of_arrays.__doc__ = function.__name__, function.__doc__
+    return of_arrays
+
+
+def lifted(function: Any) -> Callable[..., Any]:
+    """A function of formulas from one of arrays."""
+
+    def of_formulas(*xs: Any, **params: Any) -> Any:
+        return wrapped(function(*[x.array if type(x) is Formula else unwrapped(x) for x in xs], **params))
+
+    return of_formulas
+
+
+# The operations that have no operator ------------------------------------------------------------------------------
+
+exp, log, sqrt, square, sin, cos = map(unary, (ops.exp_p, ops.log_p, ops.sqrt_p, ops.square_p, ops.sin_p, ops.cos_p))
+expm1, log1p, cbrt, lgamma = map(unary, (ops.expm1_p, ops.log1p_p, ops.cbrt_p, ops.lgamma_p))
+sinh, cosh, asin, asinh, sign = map(unary, (ops.sinh_p, ops.cosh_p, ops.asin_p, ops.asinh_p, ops.sign_p))
+digamma, floor, round, is_finite = map(unary, (ops.digamma_p, ops.floor_p, ops.round_p, ops.is_finite_p))
+real, imag, stop_gradient = map(unary, (ops.real_p, ops.imag_p, ops.stop_gradient_p))
+maximum, minimum, complex = map(binary, (ops.max_p, ops.min_p, ops.complex_p))
+hypot, atan2, remainder, polygamma = map(binary, (ops.hypot_p, ops.atan2_p, ops.rem_p, ops.polygamma_p))
+
+
+def polynomial(x: Formula, coefficients: Sequence[float]) -> Any:
+    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+    return Formula(ops.polynomial(x.array, coefficients))
+
+
+def where(which: Any, x: Any, y: Any) -> Any:
+    """``x`` where ``which``, which is boolean, is true, else ``y``."""
+    out = _new(Formula)
+    out.array = state.trace.process(
+        ops.select_n_p,
+        (
+            which.array if type(which) is Formula else which,
+            y.array if type(y) is Formula else y,
+            x.array if type(x) is Formula else x,
+        ),
+        {},
+    )
+    return out
