@@ -12,14 +12,21 @@ from pullback.backends import host
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ShapedArray
+from pullback.primitives import chebyshev, shapes
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.chebyshev import chebyshev_sum, power_coefficients
+from pullback.primitives.chebyshev import power_coefficients
 from pullback.primitives.checks import FLOAT, check_dtype
 from pullback.primitives.declare import elementwise, in_single
 from pullback.primitives.elementwise import add, div, mul, sub
-from pullback.primitives.quadrature import SERIES_BELOW, in_blocks, in_series, integral
+from pullback.primitives.quadrature import SERIES_BELOW, in_blocks, in_series
+from pullback.primitives.quadrature import formula_integral as integral
 from pullback.primitives.rules import batch_unary
+
+from pullback.primitives.formulas import (  # isort: skip
+    asin, cos, exp, formula, lifted, maximum, minimum, polynomial, sign, sin, sqrt, square, stop_gradient, where,
+)  # fmt: skip
+
+chebyshev_sum, integer_pow = lifted(chebyshev.chebyshev_sum), lifted(ops.integer_pow)
 
 # Orders 0 and 1 ------------------------------------------------------------------------------------------------------
 
@@ -32,8 +39,8 @@ def _i1e_xla(hlo: Any, x: Any) -> Any:
 
 def _i0e_xla(hlo: Any, x: Any) -> Any:
     if hlo.result.dtype.itemsize == 8:
-        return hlo.inline(_i0e_of_doubles, x)
-    return in_single(_i0e_of_singles)(hlo, x)
+        return hlo.inline(formula(_i0e_of_doubles), x)
+    return in_single(formula(_i0e_of_singles))(hlo, x)
 
 
 _CLOSE_TERMS = (
@@ -60,11 +67,11 @@ _SPLIT_OF_DOUBLES = 8.0
 
 
 def _i0e_of_doubles(x: Any) -> Any:
-    size = ops.abs(x)
-    near, far = ops.min_p.bind(size, _SPLIT_OF_DOUBLES), ops.max_p.bind(size, _SPLIT_OF_DOUBLES)
-    close = div(chebyshev_sum(_CLOSE_TERMS, sub(div(near, 4), 1)), add(near, 1))
-    beyond = div(chebyshev_sum(_BEYOND_TERMS, sub(div(16, far), 1)), ops.sqrt(far))
-    return ops.where(ops.gt(size, _SPLIT_OF_DOUBLES), beyond, close)
+    size = abs(x)
+    near, far = minimum(size, _SPLIT_OF_DOUBLES), maximum(size, _SPLIT_OF_DOUBLES)
+    close = chebyshev_sum(_CLOSE_TERMS, near / 4 - 1) / (near + 1)
+    beyond = chebyshev_sum(_BEYOND_TERMS, 16 / far - 1) / sqrt(far)
+    return where(size > _SPLIT_OF_DOUBLES, beyond, close)
 
 
 _SPLIT = 5.0
@@ -75,12 +82,12 @@ def _i0e_of_singles(x: Any) -> Any:
 
     Their coefficients are positive, so that nothing cancels.
     """
-    size = ops.abs(x)
-    near, far = ops.min_p.bind(size, _SPLIT), ops.max_p.bind(size, _SPLIT)
-    close = mul(ops.polynomial(ops.square(near), power_coefficients(_near, 0.0, _SPLIT**2, 10)), ops.exp(ops.neg(near)))
-    t = div(_SPLIT, far)
-    beyond = mul(ops.polynomial(t, power_coefficients(_far, 0.0, 1.0, 8)), ops.sqrt(t))
-    return ops.where(ops.gt(size, _SPLIT), beyond, close)
+    size = abs(x)
+    near, far = minimum(size, _SPLIT), maximum(size, _SPLIT)
+    close = polynomial(square(near), power_coefficients(_near, 0.0, _SPLIT**2, 10)) * exp(-near)
+    t = _SPLIT / far
+    beyond = polynomial(t, power_coefficients(_far, 0.0, 1.0, 8)) * sqrt(t)
+    return where(size > _SPLIT, beyond, close)
 
 
 def _near(square: Any) -> Any:
@@ -136,30 +143,34 @@ _hyp1f1 = host.special("hyp1f1")
 # numbers, and minus the derivative of the scaled function of order 0.
 bessel_fall_p: Primitive = elementwise(
     "bessel_fall", of=FLOAT, host=_fall_host, hlo=in_blocks(lambda x: _fall(x)),
-    jvp=lambda t, x, ans: mul(t, mul(ops.sign(x), sub(
-        mul(sub(_of_order(x, 0), _of_order(x, 2)), 0.5), mul(ans, 2)
-    ))),
+    jvp=lambda t, x, ans: mul(t, _fall_slope(x, ans)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
+def _fall_slope(x: Any, value: Any) -> Any:
+    turned, mean = ops.sign(x), mul(sub(_of_order(x, 0), _of_order(x, 2)), 0.5)
+    return mul(turned, sub(mean, mul(value, 2)))
+
+
+@formula
 def _fall(x: Any) -> Any:
     """The integral of exp(abs(x) (cos θ - 1)) (1 - cos θ)."""
     size, end = _cut(x, 23.0)
 
     def integrand(theta: Any, size: Any) -> Any:
-        sine = ops.square(ops.sin(mul(theta, 0.5)))
-        return mul(ops.exp(mul(sine, mul(size, -2))), sine)
+        sine = square(sin(theta * 0.5))
+        return exp(sine * (size * -2)) * sine
 
-    out = mul(integral(integrand, end, size), 2 / math.pi)
-    return ops.where(ops.eq(ops.abs(x), math.inf), 0, ops.where(ops.ne_p.bind(x, x), x, out))
+    out = integral(integrand, end, size) * (2 / math.pi)
+    return where(abs(x) == math.inf, 0, where(x != x, x, out))
 
 
 def _cut(x: Any, below: float) -> tuple[Any, Any]:
     """The size of x, and where Poisson's integral ends: exp(-2 below) of the integrand is left out."""
-    size = ops.min_p.bind(ops.abs(x), 1e300)
-    half = ops.sqrt(ops.min_p.bind(div(below, ops.max_p.bind(size, 1e-300)), 1))
-    return size, mul(ops.asin_p.bind(half), 2)
+    size = minimum(abs(x), 1e300)
+    half = sqrt(minimum(below / maximum(size, 1e-300), 1))
+    return size, asin(half) * 2
 
 
 def _at_infinity(function: Any, limit: Any) -> Any:
@@ -176,9 +187,13 @@ i0_p: Primitive = elementwise(
 i1_p: Primitive = elementwise(
     "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive),
     hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
-    jvp=lambda t, x, ans: mul(t, mul(add(i0_p.bind(x), _unscaled(x, 2)), 0.5)),
+    jvp=lambda t, x, ans: mul(t, _mean(i0_p.bind(x), _unscaled(x, 2))),
     cost=Cost.SPECIAL,
 )  # fmt: skip
+
+
+def _mean(x: Any, y: Any) -> Any:
+    return mul(add(x, y), 0.5)
 
 
 def _unscaled(x: Any, order: int) -> Any:
@@ -194,41 +209,44 @@ def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
 
     No exponential is larger than one; what moves of z need not be what moves of the size.
     """
-    sign = ops.where(ops.lt(at, 0), shapes.full((), -1.0, at.dtype), 1)
-    end = ops.min_p.bind(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
+    sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
+    end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
 
     def integrand(theta: Any, size: Any, moved: Any) -> Any:
-        cosine, half = ops.cos(theta), mul(theta, 0.5)
-        along, twice = mul(moved, cosine), mul(size, 2)
-        rising = sub(along, mul(twice, ops.square(ops.sin(half))))
-        falling = add(along, mul(twice, ops.square(ops.cos(half))))
-        return mul(cosine, sub(ops.exp(rising), ops.exp(ops.neg(falling))))
+        cosine, half = cos(theta), theta * 0.5
+        along, twice = moved * cosine, size * 2
+        rising = along - twice * square(sin(half))
+        falling = along + twice * square(cos(half))
+        return cosine * (exp(rising) - exp(-falling))
 
-    return mul(mul(sign, integral(integrand, end, size, mul(sign, moved))), 1 / math.pi)
+    return sign * integral(integrand, end, size, sign * moved) * (1 / math.pi)
 
 
 @in_series(i1_p)
+@formula
 def _i1_in_series(x: Any) -> Any:
-    at = ops.stop_gradient_p.bind(x)
-    growth = ops.exp(mul(ops.abs(at), 0.5))
-    return mul(mul(_odd_integral(at, ops.abs(at), sub(x, at)), growth), growth)
+    at = stop_gradient(x)
+    growth = exp(abs(at) * 0.5)
+    return _odd_integral(at, abs(at), x - at) * growth * growth
 
 
 @in_series(bessel_i1e_p)
+@formula
 def _i1e_in_series(x: Any) -> Any:
     """The size does not move at zero, though x does."""
-    at, size = ops.stop_gradient_p.bind(x), ops.abs(x)
-    return _odd_integral(at, size, sub(x, mul(ops.sign(at), size)))
+    at, size = stop_gradient(x), abs(x)
+    return _odd_integral(at, size, x - sign(at) * size)
 
 
 @in_series(bessel_i0e_p)
+@formula
 def _i0e_in_series(x: Any) -> Any:
-    _, end = _cut(ops.stop_gradient_p.bind(x), SERIES_BELOW / 2)
+    _, end = _cut(stop_gradient(x), SERIES_BELOW / 2)
 
     def integrand(theta: Any, size: Any) -> Any:
-        return ops.exp(mul(size, mul(ops.square(ops.sin(mul(theta, 0.5))), -2)))
+        return exp(size * (square(sin(theta * 0.5)) * -2))
 
-    return mul(integral(integrand, end, ops.abs(x)), 1 / math.pi)
+    return integral(integrand, end, abs(x)) * (1 / math.pi)
 
 
 # Higher orders: derivatives ------------------------------------------------------------------------------------------
@@ -236,7 +254,7 @@ def _i0e_in_series(x: Any) -> Any:
 
 def _slope(x: Any, order: int, value: Any) -> Any:
     """The derivative of the function of an order from 1 on (DLMF 10.29.1)."""
-    return sub(mul(add(_of_order(x, order - 1), _of_order(x, order + 1)), 0.5), mul(ops.sign(x), value))
+    return sub(_mean(_of_order(x, order - 1), _of_order(x, order + 1)), mul(ops.sign(x), value))
 
 
 def _of_order(x: Any, order: int) -> Any:
@@ -275,6 +293,7 @@ def _ie_xla(hlo: Any, x: Any, *, order: int) -> Any:
     return in_blocks(lambda x: _poisson(x, order))(hlo, x)
 
 
+@formula
 def _poisson(x: Any, n: int) -> Any:
     """Poisson's integral (DLMF 10.32.2), of exp(abs(x) (cos θ - 1)) sin(θ)**2n, in which nothing cancels.
 
@@ -283,10 +302,10 @@ def _poisson(x: Any, n: int) -> Any:
     size, end = _cut(x, 19.0 + 4 * n)
 
     def integrand(theta: Any, size: Any) -> Any:
-        fall = mul(ops.square(ops.sin(mul(theta, 0.5))), mul(size, -2))
-        return mul(ops.exp(fall), ops.integer_pow(mul(ops.sin(theta), ops.sqrt(size)), 2 * n))
+        fall = square(sin(theta * 0.5)) * (size * -2)
+        return exp(fall) * integer_pow(sin(theta) * sqrt(size), 2 * n)
 
     total = integral(integrand, end, size)
-    out = mul(total, 0.5**n / (math.sqrt(math.pi) * math.gamma(n + 0.5)))
-    out = ops.where(ops.eq(ops.abs(x), math.inf), 0, ops.where(ops.ne_p.bind(x, x), x, out))
-    return mul(out, ops.sign(x)) if n % 2 else out
+    out = total * (0.5**n / (math.sqrt(math.pi) * math.gamma(n + 0.5)))
+    out = where(abs(x) == math.inf, 0, where(x != x, x, out))
+    return out * sign(x) if n % 2 else out

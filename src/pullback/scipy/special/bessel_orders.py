@@ -22,7 +22,8 @@ from pullback.control import loops
 from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
-from pullback.primitives import gamma_functions, reductions, shapes, slicing
+from pullback.primitives import reductions, shapes, slicing
+from pullback.primitives.gamma_functions import _gamma as gamma
 from pullback.primitives.quadrature import rule
 from pullback.scipy.special.bessel_series import by_equations
 from pullback.scipy.special.differentiated import by_forward_mode
@@ -34,7 +35,7 @@ from pullback.primitives.formulas import (  # isort: skip
 )  # fmt: skip
 
 while_loop, expand_dims, concatenate = map(lifted, (loops.while_loop, shapes.expand_dims, slicing.concatenate))
-gamma, reduce_sum = lifted(gamma_functions._gamma), lifted(reductions.reduce_sum)
+reduce_sum = lifted(reductions.reduce_sum)
 
 _BELOW = 38.0
 _LEAST = 2.3e-308
