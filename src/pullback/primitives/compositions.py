@@ -10,6 +10,7 @@ Analysis*, 1987): it is put back. And a zero times an infinity is zero where the
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +18,14 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives import remainders, shapes
 from pullback.primitives.declare import complex_lowering, real_lowering
-from pullback.primitives.elementwise import (
-    abs,
-    add,
-    complex,
-    cos,
-    cosh,
-    digamma,
-    div,
-    eq,
-    exp,
-    gt,
-    imag,
-    log,
-    lt,
-    mul,
-    neg,
-    polynomial,
-    real,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    sub,
-    where,
-)
-from pullback.primitives.remainders import floor_div_p, floor_rem_p, is_above
+from pullback.primitives.remainders import floor_div_p, floor_rem_p
+
+from pullback.primitives.formulas import (  # isort: skip
+    binary, complex, cos, cosh, digamma, exp, expm1, floor, formula, full, imag, is_finite, lgamma, lifted, log, log1p,
+    maximum, minimum, polynomial, real, remainder, round, sign, sin, sinh, sqrt, square, unary, where,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pullback.backends.hlo import Builder, Value
@@ -56,11 +36,15 @@ XlaRule = Callable[..., Any]
 _double = np.dtype(np.float64)
 _single = np.dtype(np.float32)
 _LOG_2 = math.log(2)
-_log1p, _expm1 = ops.log1p_p.bind, ops.expm1_p.bind
-_floor, _round = ops.floor_p.bind, ops.round_p.bind
-_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
-_and, _or = ops.and_p.bind, ops.or_p.bind
-_ne, _le, _ge = ops.ne_p.bind, ops.le_p.bind, ops.ge_p.bind
+atanh, erfc, exp2 = map(unary, (ops.atanh_p, ops.erfc_p, ops.exp2_p))
+shift_left, shift_right_arithmetic, shift_right_logical = map(
+    binary, (ops.shift_left_p, ops.shift_right_arithmetic_p, ops.shift_right_logical_p)
+)
+clamp, bitcast_convert_type, convert_element_type = map(
+    lifted, (ops.clamp_p.bind, ops.bitcast_convert_type, ops.convert_element_type)
+)
+high_part, without_last_bits, is_above = map(lifted, (ops.high_part, ops.without_last_bits, remainders.is_above))
+zeros_like = lifted(shapes.zeros_like)
 
 
 def _in_single(hlo: Builder, operands: tuple[Value, ...]) -> list[Value]:
@@ -68,22 +52,24 @@ def _in_single(hlo: Builder, operands: tuple[Value, ...]) -> list[Value]:
     return [hlo.convert(x, _single) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x for x in operands]
 
 
-def _composed(formula: Formula) -> XlaRule:
+def _composed(function: Formula) -> XlaRule:
     """The rule of an operation that is a formula."""
+    of_arrays = formula(function)
 
     def rule(hlo: Builder, *operands: Value) -> Value:
-        return hlo.convert(hlo.inline(formula, *_in_single(hlo, operands)), hlo.result.dtype)
+        return hlo.convert(hlo.inline(of_arrays, *_in_single(hlo, operands)), hlo.result.dtype)
 
     return rule
 
 
-def _corrected(operation: str, formula: Formula) -> XlaRule:
+def _corrected(operation: str, function: Formula) -> XlaRule:
     """The rule of an operation that the compiler has, and whose result a formula corrects, knowing the operands."""
+    of_arrays = formula(function)
 
     def rule(hlo: Builder, *operands: Value) -> Value:
         wide = _in_single(hlo, operands)
         out = hlo.op(operation, wide, wide[0].shape, wide[0].dtype)
-        return hlo.convert(hlo.inline(formula, out, *wide), hlo.result.dtype)
+        return hlo.convert(hlo.inline(of_arrays, out, *wide), hlo.result.dtype)
 
     return rule
 
@@ -93,8 +79,8 @@ def _with_sign(size: Any, like: Any) -> Any:
     dtype = size.dtype
     bits = np.dtype(f"u{dtype.itemsize}")
     top = 1 << (8 * dtype.itemsize - 1)
-    rest = _and(ops.bitcast_convert_type(size, bits), top - 1)
-    return ops.bitcast_convert_type(_or(rest, _and(ops.bitcast_convert_type(like, bits), top)), dtype)
+    rest = bitcast_convert_type(size, bits) & (top - 1)
+    return bitcast_convert_type(rest | (bitcast_convert_type(like, bits) & top), dtype)
 
 
 # Exponentials and logarithms -----------------------------------------------------------------------------------------
@@ -103,43 +89,43 @@ def _with_sign(size: Any, like: Any) -> Any:
 def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
     """2 to an integer power, by the bits of the float."""
     info = dtypes.finfo(dtype)
-    return ops.bitcast_convert_type(ops.shift_left_p.bind(add(n, info.maxexp - 1), info.nmant), dtype)
+    return bitcast_convert_type(shift_left(n + (info.maxexp - 1), info.nmant), dtype)
 
 
 def _exp2(x: Any) -> Any:
     """The exponential of the fraction, times a power of two in two steps, as the largest one would overflow."""
     dtype = x.dtype
     limit = 2 * (dtypes.finfo(dtype).maxexp - 2)
-    x = ops.clamp_p.bind(-limit, x, limit)
-    whole = _round(x)
-    n = ops.convert_element_type(whole, np.dtype(f"int{8 * dtype.itemsize}"))
-    half = ops.shift_right_arithmetic_p.bind(n, 1)
-    part = mul(exp(mul(sub(x, whole), _LOG_2)), _power_of_two(half, dtype))
-    return mul(part, _power_of_two(sub(n, half), dtype))
+    x = clamp(-limit, x, limit)
+    whole = round(x)
+    n = convert_element_type(whole, np.dtype(f"int{8 * dtype.itemsize}"))
+    half = shift_right_arithmetic(n, 1)
+    part = exp((x - whole) * _LOG_2) * _power_of_two(half, dtype)
+    return part * _power_of_two(n - half, dtype)
 
 
 def _complex_exp2(z: Any) -> Any:
     """In two factors, so that a part is infinite only where it must be; of the angle's parts the first is exact."""
-    root, y = ops.exp2_p.bind(mul(real(z), 0.5)), imag(z)
-    high, bits = ops.high_part(y), 12 if y.dtype == _single else 26
+    root, y = exp2(real(z) * 0.5), imag(z)
+    high, bits = high_part(y), 12 if y.dtype == _single else 26
     high_log = math.floor(_LOG_2 * 2**bits) / 2**bits
     low_log = (_LOG_2 - high_log) + 2.3190468138462996e-17
-    angle, rest = mul(high, high_log), add(mul(high, low_log), mul(sub(y, high), _LOG_2))
-    turn = sub(mul(cos(angle), cos(rest)), mul(sin(angle), sin(rest)))
-    rise = add(mul(sin(angle), cos(rest)), mul(cos(angle), sin(rest)))
-    return complex(mul(mul(turn, root), root), where(eq(y, 0), y, mul(mul(rise, root), root)))
+    angle, rest = high * high_log, high * low_log + (y - high) * _LOG_2
+    turn = cos(angle) * cos(rest) - sin(angle) * sin(rest)
+    rise = sin(angle) * cos(rest) + cos(angle) * sin(rest)
+    return complex(turn * root * root, where(y == 0, y, rise * root * root))
 
 
 def _log_near_one(out: Any, x: Any, y: Any) -> Any:
     """Of the logarithm of 1 + x + iy, whose real part is small next to 1, that by the square of the modulus less 1."""
-    excess = add(mul(x, add(x, 2)), square(y))
-    near = _and(gt(excess, -0.75), lt(excess, 1.5))
-    return complex(where(near, mul(_log1p(where(near, excess, 0)), 0.5), real(out)), imag(out))
+    excess = x * (x + 2) + square(y)
+    near = (excess > -0.75) & (excess < 1.5)
+    return complex(where(near, log1p(where(near, excess, 0)) * 0.5, real(out)), imag(out))
 
 
 def _complex_log1p(z: Any) -> Any:
     x, y = real(z), imag(z)
-    return _log_near_one(log(complex(add(x, 1), y)), x, y)
+    return _log_near_one(log(complex(x + 1, y)), x, y)
 
 
 def _log1p_in_double(x: Any) -> Any:
@@ -148,26 +134,26 @@ def _log1p_in_double(x: Any) -> Any:
     With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther off no place is lost by
     adding 1. (The usual ways to make good what rounding 1 + x loses fail: the compiler takes (1 + x) - 1 for x.)
     """
-    twice = div(mul(x, 2), add(x, 2))  # s itself may be below the smallest normal number
-    t = square(mul(twice, 0.5))
-    series = mul(t, polynomial(t, [1 / n for n in range(19, 2, -2)]))
-    near = _and(gt(x, math.sqrt(0.5) - 1), lt(x, math.sqrt(2) - 1))
-    return where(near, add(twice, mul(twice, series)), log(add(x, 1)))
+    twice = x * 2 / (x + 2)  # s itself may be below the smallest normal number
+    t = square(twice * 0.5)
+    series = t * polynomial(t, [1 / n for n in range(19, 2, -2)])
+    near = (x > math.sqrt(0.5) - 1) & (x < math.sqrt(2) - 1)
+    return where(near, twice + twice * series, log(x + 1))
 
 
 def _asin_near_zero(out: Any, x: Any) -> Any:
     """The compiler halves its operand, and the half of the smallest normal numbers is zero to it."""
-    return where(lt(abs(x), 1e-4 if x.dtype == _single else 1e-9), x, out)
+    return where(abs(x) < (1e-4 if x.dtype == _single else 1e-9), x, out)
 
 
 def _atanh_in_double(x: Any) -> Any:
     size = abs(x)
-    return _with_sign(mul(0.5, _log1p(div(mul(2, size), sub(1, size)))), x)
+    return _with_sign(0.5 * log1p(2 * size / (1 - size)), x)
 
 
-def _in_double(operation: str, formula: Formula) -> XlaRule:
+def _in_double(operation: str, function: Formula) -> XlaRule:
     """The rule of an operation that the compiler has, which a formula takes the place of in double precision."""
-    composed = _composed(formula)
+    composed = _composed(function)
 
     def rule(hlo: Builder, x: Value) -> Value:
         return composed(hlo, x) if x.dtype == _double else hlo.op(operation, [x], x.shape, x.dtype)
@@ -179,23 +165,23 @@ def _cbrt(out: Any, x: Any) -> Any:
     """A step of Newton's in double precision, as the compiler's own is hundreds of units in the last place off."""
     if x.dtype != _double:
         return out
-    step = div(sub(out, div(div(x, out), out)), 3)
-    return where(_and(ops.is_finite_p.bind(x), _ne(x, 0)), sub(out, step), out)
+    step = (out - x / out / out) / 3
+    return where(is_finite(x) & (x != 0), out - step, out)
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
     """By NumPy's formula; the difference of equal infinities would be no number."""
-    larger = add(_maximum(x, y), _log1p(exp(neg(abs(sub(x, y))))))
-    return where(eq(x, y), add(x, _LOG_2), larger)
+    larger = maximum(x, y) + log1p(exp(-abs(x - y)))
+    return where(x == y, x + _LOG_2, larger)
 
 
 def _hypot(x: Any, y: Any) -> Any:
     """Without overflow or underflow of the squares; infinite where one operand is, even if the other is no number."""
     x, y = abs(x), abs(y)
-    large = _maximum(x, y)
-    ratio = div(_minimum(x, y), where(eq(large, 0), 1, large))
-    infinite = _or(eq(x, math.inf), eq(y, math.inf))
-    return where(infinite, math.inf, mul(large, sqrt(add(square(ratio), 1))))
+    large = maximum(x, y)
+    ratio = minimum(x, y) / where(large == 0, 1, large)
+    infinite = (x == math.inf) | (y == math.inf)
+    return where(infinite, math.inf, large * sqrt(square(ratio) + 1))
 
 
 # Hyperbolic functions, and sines of complex numbers ------------------------------------------------------------------
@@ -203,58 +189,58 @@ def _hypot(x: Any, y: Any) -> Any:
 
 def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
     """Half of exp(x) and of exp(-x) for positive x; the first is infinite only where it must be."""
-    root = exp(mul(x, 0.5))
-    return mul(mul(root, 0.5), root), div(0.5, square(root))
+    root = exp(x * 0.5)
+    return root * 0.5 * root, 0.5 / square(root)
 
 
 def _cosh(x: Any) -> Any:
-    return add(*_halves_of_exponentials(abs(x)))
+    return operator.add(*_halves_of_exponentials(abs(x)))
 
 
 def _sinh(x: Any) -> Any:
     size = abs(x)
-    u = _expm1(size)
-    near = mul(add(u, div(u, add(u, 1))), 0.5)
-    return _with_sign(where(lt(size, 1), near, sub(*_halves_of_exponentials(size))), x)
+    u = expm1(size)
+    near = (u + u / (u + 1)) * 0.5
+    return _with_sign(where(size < 1, near, operator.sub(*_halves_of_exponentials(size))), x)
 
 
 def _product(x: Any, y: Any, finite: Any) -> Any:
     """``x y``, but where ``x`` is zero it is so even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
-    return mul(x, where(eq(x, 0), finite, y))
+    return x * where(x == 0, finite, y)
 
 
 def _complex_sin(z: Any) -> Any:
     x, y = real(z), imag(z)
-    return complex(_product(sin(x), cosh(y), 1), mul(cos(x), sinh(y)))
+    return complex(_product(sin(x), cosh(y), 1), cos(x) * sinh(y))
 
 
 def _complex_cos(z: Any) -> Any:
     x, y = real(z), imag(z)
-    return complex(mul(cos(x), cosh(y)), neg(_product(sin(x), sinh(y), sign(y))))
+    return complex(cos(x) * cosh(y), -_product(sin(x), sinh(y), sign(y)))
 
 
 def _complex_sinh(z: Any) -> Any:
     x, y = real(z), imag(z)
-    return complex(mul(sinh(x), cos(y)), _product(sin(y), cosh(x), 1))
+    return complex(sinh(x) * cos(y), _product(sin(y), cosh(x), 1))
 
 
 def _complex_cosh(z: Any) -> Any:
     x, y = real(z), imag(z)
-    return complex(mul(cosh(x), cos(y)), _product(sin(y), sinh(x), sign(x)))
+    return complex(cosh(x) * cos(y), _product(sin(y), sinh(x), sign(x)))
 
 
 def _complex_atanh(out: Any, z: Any) -> Any:
     """The compiler's own is infinite where the imaginary part is all the distance from a branch point."""
     height = abs(imag(z))
-    lost = _and(_infinite(real(out)), gt(height, 0))
-    near = mul(sub(_LOG_2, log(where(lost, height, 1))), 0.5)
+    lost = _infinite(real(out)) & (height > 0)
+    near = (_LOG_2 - log(where(lost, height, 1))) * 0.5
     return _same_quadrant(complex(where(lost, near, real(out)), imag(out)), z)
 
 
 def _complex_atan(z: Any) -> Any:
     """-i artanh(i z), as the compiler's artanh is."""
-    turned = ops.atanh_p.bind(complex(neg(imag(z)), real(z)))
-    return complex(imag(turned), neg(real(turned)))
+    turned = atanh(complex(-imag(z), real(z)))
+    return complex(imag(turned), -real(turned))
 
 
 # Signs of zeros in complex numbers: corrections of what the compiler returns ----------------------------------------
@@ -269,36 +255,36 @@ def _same_half_plane(out: Any, z: Any) -> Any:
 
 
 def _other_half_plane(out: Any, z: Any) -> Any:
-    return complex(real(out), _with_sign(imag(out), neg(imag(z))))
+    return complex(real(out), _with_sign(imag(out), -imag(z)))
 
 
 def _real_on_axis(out: Any, z: Any) -> Any:
-    return complex(real(out), where(eq(imag(z), 0), imag(z), imag(out)))
+    return complex(real(out), where(imag(z) == 0, imag(z), imag(out)))
 
 
 def _imaginary_on_axis(out: Any, z: Any) -> Any:
-    return complex(where(eq(real(z), 0), real(z), real(out)), imag(out))
+    return complex(where(real(z) == 0, real(z), real(out)), imag(out))
 
 
 def _expm1_at_ends(out: Any, z: Any) -> Any:
     """At zero, and at infinities of which the angle is none, what the array API standard says."""
     a, b = real(z), imag(z)
-    positive = gt(a, 0)
-    at_infinity = complex(where(positive, a, -1), where(positive, math.nan, shapes.zeros_like(a)))
-    turning = _and(_infinite(a), ops.not_p.bind(ops.is_finite_p.bind(b)))
-    return where(turning, at_infinity, where(eq(z, 0), complex(abs(a), b), _real_on_axis(out, z)))
+    positive = a > 0
+    at_infinity = complex(where(positive, a, -1), where(positive, math.nan, zeros_like(a)))
+    turning = _infinite(a) & ~is_finite(b)
+    return where(turning, at_infinity, where(z == 0, complex(abs(a), b), _real_on_axis(out, z)))
 
 
 def _tanh_at_ends(out: Any, z: Any) -> Any:
     """At the infinities of the real axis a zero imaginary part has the sign of that of ``z``."""
     b = imag(z)
-    there = _and(_infinite(real(z)), eq(b, b))
-    out = complex(real(out), where(there, _with_sign(shapes.zeros_like(b), b), imag(out)))
+    there = _infinite(real(z)) & (b == b)
+    out = complex(real(out), where(there, _with_sign(zeros_like(b), b), imag(out)))
     return _imaginary_on_axis(_real_on_axis(out, z), z)
 
 
 def _infinite(x: Any) -> Any:
-    return eq(abs(x), math.inf)
+    return abs(x) == math.inf
 
 
 # Powers and divisors -------------------------------------------------------------------------------------------------
@@ -306,11 +292,11 @@ def _infinite(x: Any) -> Any:
 
 def _complex_power(out: Any, x: Any, y: Any) -> Any:
     """The compiler takes the square of the modulus, and two factors, which may overflow where the power does not."""
-    finite = ops.is_finite_p.bind
-    lost = _or(eq(out, 0), ops.not_p.bind(finite(out)))
-    usual = _and(_and(finite(x), finite(y)), _ne(x, 0))
-    out = where(_and(lost, usual), exp(mul(y, log(x))), out)
-    return where(_and(eq(x, 0), gt(real(y), 0)), 0, out)
+    finite = is_finite
+    lost = (out == 0) | ~finite(out)
+    usual = finite(x) & finite(y) & (x != 0)
+    out = where(lost & usual, exp(y * log(x)), out)
+    return where((x == 0) & (real(y) > 0), 0, out)
 
 
 def _complex_div(x: Any, y: Any) -> Any:
@@ -321,50 +307,50 @@ def _complex_div(x: Any, y: Any) -> Any:
     operand and for a divisor of zero, large numbers for infinite parts of the divisor: the last factor makes up for it.
     """
     a, b, c, d = real(x), imag(x), real(y), imag(y)
-    size_x, size_y = _maximum(abs(a), abs(b)), _maximum(abs(c), abs(d))
+    size_x, size_y = maximum(abs(a), abs(b)), maximum(abs(c), abs(d))
     dtype, info = c.dtype, dtypes.finfo(c.dtype)
-    one, most = shapes.full((), 1, dtype), 2.0 ** (info.maxexp - 2)
+    one, most = full((), 1, dtype), 2.0 ** (info.maxexp - 2)
 
     digits = info.nmant + 8
-    small, large = lt(size_x, 2.0 ** (digits - info.maxexp)), gt(size_x, most / 2)
+    small, large = size_x < 2.0 ** (digits - info.maxexp), size_x > most / 2
     before = where(small, 2.0**digits, where(large, 0.0625, one))
     infinite = _infinite(size_x)
     after = where(small, 0.5**digits, where(infinite, math.inf, where(large, 16, one)))
-    a, b = (where(infinite, where(_infinite(part), _with_sign(one, part), 0), mul(part, before)) for part in (a, b))
+    a, b = (where(infinite, where(_infinite(part), _with_sign(one, part), 0), part * before) for part in (a, b))
 
-    bits = ops.bitcast_convert_type(_minimum(size_y, most), np.dtype(f"int{8 * dtype.itemsize}"))
-    opposite = sub((2 * info.maxexp - 2) << info.nmant, _and(bits, (2 * info.maxexp - 1) << info.nmant))
-    scale = ops.bitcast_convert_type(opposite, dtype)
-    zero = eq(size_y, 0)
+    bits = bitcast_convert_type(minimum(size_y, most), np.dtype(f"int{8 * dtype.itemsize}"))
+    opposite = ((2 * info.maxexp - 2) << info.nmant) - (bits & ((2 * info.maxexp - 1) << info.nmant))
+    scale = bitcast_convert_type(opposite, dtype)
+    zero = size_y == 0
     c = where(zero, _with_sign(one, c), c)
-    c, d = (ops.clamp_p.bind(-4, mul(part, where(zero, one, scale)), 4) for part in (c, d))
-    factor = mul(where(zero, math.inf, where(_infinite(size_y), 0, scale)), after)
+    c, d = (clamp(-4, part * where(zero, one, scale), 4) for part in (c, d))
+    factor = where(zero, math.inf, where(_infinite(size_y), 0, scale)) * after
 
-    inverse = div(1, add(square(c), square(d)))
-    parts = (add(mul(a, c), mul(b, d)), sub(mul(b, c), mul(a, d)))
-    return complex(*(mul(mul(part, inverse), factor) for part in parts))
+    inverse = 1 / (square(c) + square(d))
+    parts = (a * c + b * d, b * c - a * d)
+    return complex(*(part * inverse * factor for part in parts))
 
 
 def _complex_sign(hlo: Builder, x: Value) -> Value:
     """Of an operand whose larger part is near 1: the compiler's own takes its modulus, which may overflow."""
-    return hlo.same("stablehlo.sign", hlo.inline(_near_one, x)[0])
+    return hlo.same("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
 
 
 def _complex_square(z: Any) -> Any:
     """Of the smallest numbers, too, whose products the compiler takes for zero before it adds them."""
     x, y = real(z), imag(z)
-    return complex(mul(sub(x, y), add(x, y)), mul(add(x, x), y))
+    return complex((x - y) * (x + y), (x + x) * y)
 
 
 def _near_one(z: Any) -> list[Any]:
     """A complex number, divided by the power of two next to its larger part, and the exponent of that."""
     x, y = real(z), imag(z)
     info = dtypes.finfo(x.dtype)
-    bits = ops.bitcast_convert_type(_maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
-    exponent = sub(ops.shift_right_logical_p.bind(bits, info.nmant), info.maxexp - 1)
-    exponent = ops.clamp_p.bind(2 - info.maxexp, exponent, info.maxexp - 2)
-    scale = _power_of_two(neg(exponent), x.dtype)
-    return [complex(mul(x, scale), mul(y, scale)), exponent]
+    bits = bitcast_convert_type(maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
+    exponent = shift_right_logical(bits, info.nmant) - (info.maxexp - 1)
+    exponent = clamp(2 - info.maxexp, exponent, info.maxexp - 2)
+    scale = _power_of_two(-exponent, x.dtype)
+    return [complex(x * scale, y * scale), exponent]
 
 
 def _any(hlo: Builder, x: Value) -> Value:
@@ -399,14 +385,14 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     if dtypes.iinfo(dtype).max >= 64:
         large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
         out = hlo.amended(large, out, lambda _: _power_by_squaring(hlo, x, y))
-    return out if dtypes.is_unsigned(dtype) else hlo.inline(_integer_power, out, x, y)
+    return out if dtypes.is_unsigned(dtype) else hlo.inline(formula(_integer_power), out, x, y)
 
 
 def _integer_power(out: Any, x: Any, y: Any) -> Any:
     """A negative exponent means 1 over the power, truncated, and 1 over zero is -1, as it is for integers."""
-    unit = where(eq(_and(y, 1), 0), mul(x, x), x)
-    inverse = where(eq(abs(x), 1), unit, where(eq(x, 0), sub(x, 1), mul(x, 0)))
-    return where(lt(y, 0), inverse, out)
+    unit = where((y & 1) == 0, x * x, x)
+    inverse = where(abs(x) == 1, unit, where(x == 0, x - 1, x * 0))
+    return where(y < 0, inverse, out)
 
 
 def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
@@ -427,42 +413,42 @@ def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _complex_max(x: Any, y: Any) -> Any:
-    larger = _or(gt(real(x), real(y)), _and(eq(real(x), real(y)), _ge(imag(x), imag(y))))
-    return where(_or(_ne(x, x), _and(eq(y, y), larger)), x, y)
+    larger = (real(x) > real(y)) | ((real(x) == real(y)) & (imag(x) >= imag(y)))
+    return where((x != x) | ((y == y) & larger), x, y)
 
 
 def _complex_min(x: Any, y: Any) -> Any:
-    smaller = _or(lt(real(x), real(y)), _and(eq(real(x), real(y)), _le(imag(x), imag(y))))
-    return where(_or(_ne(x, x), _and(eq(y, y), smaller)), x, y)
+    smaller = (real(x) < real(y)) | ((real(x) == real(y)) & (imag(x) <= imag(y)))
+    return where((x != x) | ((y == y) & smaller), x, y)
 
 
 def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
     """1, 0, or 1/2 if each of two operands is at least as good as the other; one that is no number is good enough."""
-    one = shapes.full((), 1, x.dtype)
-    first, second = _or(first, _ne(x, x)), _or(second, _ne(y, y))
-    return where(first, where(second, mul(one, 0.5), one), 0)
+    one = full((), 1, x.dtype)
+    first, second = first | (x != x), second | (y != y)
+    return where(first, where(second, one * 0.5, one), 0)
 
 
 def _max_share(x: Any, y: Any) -> Any:
-    return _share(x, y, _ge(x, y), _ge(y, x))
+    return _share(x, y, x >= y, y >= x)
 
 
 def _min_share(x: Any, y: Any) -> Any:
-    return _share(x, y, _le(x, y), _le(y, x))
+    return _share(x, y, x <= y, y <= x)
 
 
 def _complex_max_share(x: Any, y: Any) -> Any:
-    larger = _maximum(x, y)
-    return _share(x, y, eq(x, larger), eq(y, larger))
+    larger = maximum(x, y)
+    return _share(x, y, x == larger, y == larger)
 
 
 def _complex_min_share(x: Any, y: Any) -> Any:
-    smaller = _minimum(x, y)
-    return _share(x, y, eq(x, smaller), eq(y, smaller))
+    smaller = minimum(x, y)
+    return _share(x, y, x == smaller, y == smaller)
 
 
 def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
-    return _minimum(_maximum(x, low), high)
+    return minimum(maximum(x, low), high)
 
 
 # Special functions ---------------------------------------------------------------------------------------------------
@@ -473,14 +459,14 @@ def _square_error(x: Any) -> Any:
 
     The limits keep the compiler from taking a rounded square and a difference for one operation that rounds once.
     """
-    high = ops.high_part(x)
-    return add(sub(square(high), _minimum(square(x), 1e10)), mul(sub(x, high), add(x, high)))
+    high = high_part(x)
+    return square(high) - minimum(square(x), 1e10) + (x - high) * (x + high)
 
 
 def _erfc(out: Any, x: Any) -> Any:
     """The compiler rounds the square in exp(-x**2), which is made good to first order."""
-    large = ops.clamp_p.bind(1, x, 40)
-    return where(gt(x, 1), sub(out, mul(out, _square_error(large))), out)
+    large = clamp(1, x, 40)
+    return where(x > 1, out - out * _square_error(large), out)
 
 
 def _ndtr(x: Any) -> Any:
@@ -489,13 +475,13 @@ def _ndtr(x: Any) -> Any:
     Without its last bit y is one number wherever it is used: the compiler may take a product and a difference for one
     operation that rounds once, and so use two that differ.
     """
-    y = ops.without_last_bits(mul(x, -math.sqrt(0.5)), 1)
-    value = mul(ops.erfc_p.bind(y), 0.5)
-    size, large = ops.clamp_p.bind(1, neg(x), 60), ops.clamp_p.bind(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
-    high, part = ops.high_part(size), ops.high_part(large)
-    rest = sub(mul(mul(sub(size, high), add(size, high)), 0.5), mul(sub(large, part), add(large, part)))
-    error = add(sub(mul(square(high), 0.5), square(part)), rest)
-    return where(lt(x, -1), sub(value, mul(value, error)), value)
+    y = without_last_bits(x * -math.sqrt(0.5), 1)
+    value = erfc(y) * 0.5
+    size, large = clamp(1, -x, 60), clamp(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
+    high, part = high_part(size), high_part(large)
+    rest = (size - high) * (size + high) * 0.5 - (large - part) * (large + part)
+    error = square(high) * 0.5 - square(part) + rest
+    return where(x < -1, value - value * error, value)
 
 
 _EULER = 0.57721566490153286
@@ -518,7 +504,7 @@ def lgamma_after_two(w: Any, terms: int) -> Any:
     It is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2.
     """
     orders = range(terms, 1, -1)
-    return mul(w, polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER]))
+    return w * polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER])
 
 
 def _lgamma_near_zeros(out: Any, x: Any) -> Any:
@@ -526,17 +512,17 @@ def _lgamma_near_zeros(out: Any, x: Any) -> Any:
 
     With x = 1 + w, 3 + w, 4 + w it is that of 2 + w and the logarithm of a product more.
     """
-    nearest = ops.clamp_p.bind(1, _round(x), 4)
-    w = sub(x, nearest)
+    nearest = clamp(1, round(x), 4)
+    w = x - nearest
     series = lgamma_after_two(w, 14 if x.dtype == _single else 27)
-    further = where(eq(nearest, 3), add(w, 1), sub(mul(add(w, 2), add(w, 3)), 1))
-    logarithm = _log1p(where(eq(nearest, 1), w, where(eq(nearest, 2), 0, further)))
-    near = add(series, where(eq(nearest, 1), neg(logarithm), logarithm))
-    return where(_and(_ge(x, 0.5), _le(x, 4.5)), near, out)
+    further = where(nearest == 3, w + 1, (w + 2) * (w + 3) - 1)
+    logarithm = log1p(where(nearest == 1, w, where(nearest == 2, 0, further)))
+    near = series + where(nearest == 1, -logarithm, logarithm)
+    return where((x >= 0.5) & (x <= 4.5), near, out)
 
 
 def _digamma_at_pole(out: Any, x: Any) -> Any:
-    return where(eq(x, 0), div(-1, x), out)
+    return where(x == 0, -1 / x, out)
 
 
 def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
@@ -547,18 +533,18 @@ def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
         return hlo.op("chlo.polygamma", [order, p], p.shape, p.dtype)
 
     def reflected(out: Value) -> Value:
-        others = [at(p) for p in hlo.inline(_reflections, point)]
-        return hlo.inline(_reflect, order, point, out, *others)
+        others = [at(p) for p in hlo.inline(formula(_reflections), point)]
+        return hlo.inline(formula(_reflect), order, point, out, *others)
 
     negative = hlo.compare(point, hlo.splat(0, point.shape, point.dtype), "LT")
     out = hlo.amended(negative, at(point), reflected)
-    return hlo.convert(hlo.inline(_polygamma_at_ends, out, order, point), x.dtype)
+    return hlo.convert(hlo.inline(formula(_polygamma_at_ends), out, order, point), x.dtype)
 
 
 def _reflections(x: Any) -> list[Any]:
     """For a negative number its fraction r, and 1 - r, and 1 - x, which are positive."""
-    below = _floor(x)
-    return [sub(x, below), sub(add(below, 1), x), sub(1, x)]
+    below = floor(x)
+    return [x - below, below + 1 - x, 1 - x]
 
 
 def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_reflection: Any) -> Any:
@@ -567,23 +553,23 @@ def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_refle
     The negative terms are those of the sums from 1 - r and from 1 - x, which have all after them in common.
     """
     even = _is_even(n)
-    both = where(even, sub(by_fraction, by_rest), add(by_fraction, by_rest))
-    return where(lt(x, 0), where(even, add(both, by_reflection), sub(both, by_reflection)), here)
+    both = where(even, by_fraction - by_rest, by_fraction + by_rest)
+    return where(x < 0, where(even, both + by_reflection, both - by_reflection), here)
 
 
 def _is_even(n: Any) -> Any:
-    return eq(mul(_floor(mul(n, 0.5)), 2), n)
+    return floor(n * 0.5) * 2 == n
 
 
 def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
     """At infinity zero, at the poles infinite, as SciPy has it; of order zero it is digamma."""
     even = _is_even(n)
-    pole = _and(_le(x, 0), eq(_floor(x), x))
-    out = where(_and(pole, even), -math.inf, where(pole, math.inf, out))
-    far = gt(x, 1e15)  # where the compiler's own underflows: the first term of the asymptotic series
-    size = mul(exp(ops.lgamma_p.bind(_maximum(n, 1))), ops.pow(x, neg(n)))
-    out = where(far, where(even, neg(size), size), out)
-    return where(_and(gt(n, 0), eq(_floor(n), n)), out, where(eq(n, 0), digamma(x), math.nan))
+    pole = (x <= 0) & (floor(x) == x)
+    out = where(pole & even, -math.inf, where(pole, math.inf, out))
+    far = x > 1e15  # where the compiler's own underflows: the first term of the asymptotic series
+    size = exp(lgamma(maximum(n, 1))) * x ** (-n)
+    out = where(far, where(even, -size, size), out)
+    return where((n > 0) & (floor(n) == n), out, where(n == 0, digamma(x), math.nan))
 
 
 # One array that all uses read -----------------------------------------------------------------------------------------
@@ -615,16 +601,16 @@ def _sign(hlo: Builder, x: Value) -> Value:
 
 
 def _floor_rem(x: Any, y: Any) -> Any:
-    rest = ops.rem_p.bind(x, y)
-    return where(eq(rest, 0), _with_sign(rest, y), where(is_above(rest, y), add(rest, y), rest))
+    rest = remainder(x, y)
+    return where(rest == 0, _with_sign(rest, y), where(is_above(rest, y), rest + y, rest))
 
 
 def _floor_div(x: Any, y: Any) -> Any:
-    quotient, rest = div(x, y), ops.rem_p.bind(x, y)
-    whole = div(sub(x, rest), y)
-    whole = _round(where(is_above(rest, y), sub(whole, 1), whole))
-    whole = where(eq(whole, 0), _with_sign(whole, quotient), whole)
-    return where(eq(y, 0), quotient, whole)
+    quotient, rest = x / y, remainder(x, y)
+    whole = (x - rest) / y
+    whole = round(where(is_above(rest, y), whole - 1, whole))
+    whole = where(whole == 0, _with_sign(whole, quotient), whole)
+    return where(y == 0, quotient, whole)
 
 
 def _abs(hlo: Builder, x: Value) -> Value:
@@ -638,8 +624,7 @@ def _complex(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _complex_is_finite(z: Any) -> Any:
-    finite = ops.is_finite_p.bind
-    return _and(finite(real(z)), finite(imag(z)))
+    return is_finite(real(z)) & is_finite(imag(z))
 
 
 real_lowering(ops.abs_p)(_abs)
@@ -675,7 +660,7 @@ complex_lowering(ops.asinh_p)(_corrected("chlo.asinh", _same_quadrant))
 complex_lowering(ops.atan_p)(_composed(_complex_atan))
 complex_lowering(ops.atanh_p)(_corrected("chlo.atanh", _complex_atanh))
 complex_lowering(ops.clamp_p)(_composed(_complex_clamp))
-complex_lowering(ops.conj_p)(_composed(lambda z: complex(real(z), neg(imag(z)))))
+complex_lowering(ops.conj_p)(_composed(lambda z: complex(real(z), -imag(z))))
 complex_lowering(ops.cos_p)(_composed(_complex_cos))
 complex_lowering(ops.cosh_p)(_composed(_complex_cosh))
 complex_lowering(ops.div_p)(_composed(_complex_div))
@@ -683,7 +668,7 @@ complex_lowering(ops.exp_p)(_corrected("stablehlo.exponential", _real_on_axis))
 complex_lowering(ops.exp2_p)(_composed(_complex_exp2))
 complex_lowering(ops.expm1_p)(_corrected("stablehlo.exponential_minus_one", _expm1_at_ends))
 complex_lowering(ops.is_finite_p)(_composed(_complex_is_finite))
-complex_lowering(ops.log_p)(_corrected("stablehlo.log", lambda out, z: _log_near_one(out, sub(real(z), 1), imag(z))))
+complex_lowering(ops.log_p)(_corrected("stablehlo.log", lambda out, z: _log_near_one(out, real(z) - 1, imag(z))))
 complex_lowering(ops.log1p_p)(_composed(_complex_log1p))
 complex_lowering(ops.logistic_p)(_corrected("stablehlo.logistic", _real_on_axis))
 complex_lowering(ops.max_p)(_composed(_complex_max))

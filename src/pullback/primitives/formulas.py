@@ -19,6 +19,7 @@ from typing import Any
 from pullback.core.array import SCALARS
 from pullback.core.trace import Primitive, state
 from pullback.primitives import elementwise as ops
+from pullback.primitives import shapes
 
 _new = object.__new__
 
@@ -143,6 +144,7 @@ digamma, floor, round, is_finite = map(unary, (ops.digamma_p, ops.floor_p, ops.r
 real, imag, stop_gradient = map(unary, (ops.real_p, ops.imag_p, ops.stop_gradient_p))
 maximum, minimum, complex = map(binary, (ops.max_p, ops.min_p, ops.complex_p))
 hypot, atan2, remainder, polygamma = map(binary, (ops.hypot_p, ops.atan2_p, ops.rem_p, ops.polygamma_p))
+full = lifted(shapes.full)
 
 
 def polynomial(x: Formula, coefficients: Sequence[float]) -> Any:

@@ -88,7 +88,7 @@ def _gamma_sign(x: Any) -> Any:
     odd = remainder(floor(x), 2.0) == where(x < 0, _number(-1, x), 1)
     out = where((x < 0) & odd, _number(-1, x), 1)
     out = where(x == 0, sign(1 / x), out)
-    pole = (x < 0) & (floor(x) == x) | (x != x)
+    pole = ((x < 0) & (floor(x) == x)) | (x != x)
     return where(pole, math.nan, out)
 
 

@@ -238,7 +238,7 @@ def _with_limits(inside: Formula, nothing: float) -> Formula:
     @formula
     def of_all(a: Any, x: Any) -> Any:
         at_ends = where((x == math.inf) | (a == 0), _all(1 - nothing, x), nothing)
-        both = (x == 0) & (a == 0) | (x == math.inf) & (a == math.inf)
+        both = ((x == 0) & (a == 0)) | ((x == math.inf) & (a == math.inf))
         known = (a >= 0) & (x >= 0) & ~both
         return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, where(known, at_ends, math.nan))
 
@@ -520,7 +520,7 @@ def _beta_with_limits(inside: Formula, a: Any, b: Any, x: Any) -> Any:
     """The distribution function, with SciPy's values at the ends of the domain."""
     at_ends = where((x == 1) | ((a == 0) | (b == math.inf)), _all(1, x), 0)
     at_ends = where(x == 0, 0, at_ends)
-    both = (a == 0) & (b == 0) | (a == math.inf) & (b == math.inf)
+    both = ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
     known = (a >= 0) & (b >= 0) & ((x >= 0) & (x <= 1))
     at_ends = where(known & ~both, at_ends, math.nan)
     return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)

@@ -27,7 +27,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import elementwise
-from pullback.primitives.elementwise import abs, add, digamma, div, eq, exp, gt, log, lt, mul, neg, polygamma, sub
+from pullback.primitives.elementwise import div, gt, lt, mul, neg, sub
 from pullback.primitives.error_functions import ndtri_p
 from pullback.primitives.incomplete import beta_slope_p, gamma_slope_p
 from pullback.primitives.log_incomplete import (
@@ -40,10 +40,12 @@ from pullback.primitives.log_incomplete import (
 )
 from pullback.primitives.quadrature import in_blocks
 
-_and, _not, _le = ops.and_p.bind, ops.not_p.bind, ops.le_p.bind
-_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
-_log1p, _lgamma, _logistic = ops.log1p_p.bind, ops.lgamma_p.bind, ops.logistic
-_where = ops.where
+from pullback.primitives.formulas import (  # isort: skip
+    digamma, exp, expm1, formula, full, lgamma, lifted, log, log1p, maximum, minimum, polygamma, sqrt, unary, where,
+)  # fmt: skip
+
+ndtri, log_ndtr, logistic = map(unary, (ndtri_p, log_ndtr_p, ops.logistic_p))
+newton_loop: Any = lifted(lambda *xs, **params: newton_loop_p.bind(*xs, **params))
 
 Formula = Callable[..., Any]
 
@@ -53,7 +55,7 @@ Formula = Callable[..., Any]
 _MOST = 100
 _CLOSE = 4e-16
 
-newton_loop_p = Primitive("newton_loop")
+newton_loop_p: Primitive = Primitive("newton_loop")
 """Newton's iteration: ``step(u, *operands)`` from ``u`` on, until no element moves. It stands in lowering rules
 only."""
 
@@ -92,7 +94,7 @@ def _loop_lowering(hlo: Any, u: Any, *operands: Any, step: Formula) -> Any:
 
 def _moved(step: Formula, u: Any, *operands: Any) -> list[Any]:
     new = step(u, *operands)
-    return [new, gt(abs(sub(new, u)), mul(_maximum(abs(u), 1e-3), _CLOSE))]
+    return [new, gt(ops.abs(sub(new, u)), mul(ops.max_p.bind(ops.abs(u), 1e-3), _CLOSE))]
 
 
 _FAR = 650.0
@@ -104,54 +106,60 @@ _FAR = 650.0
 
 def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
     """Whether the smaller tail is the upper one, and its logarithm."""
-    small = _le(p, 0.5)
-    logarithm = _where(small, log(_where(small, p, 0.5)), _log1p(neg(_where(small, 0, p))))
-    return (small if upper else _not(small)), logarithm
+    small = p <= 0.5
+    logarithm = where(small, log(where(small, p, 0.5)), log1p(-where(small, 0, p)))
+    return (small if upper else ~small), logarithm
 
 
 def _with_ends(p: Any, valid: Any, inside: Any, low: float, high: float) -> Any:
     """A quantile where it was computed, and the ends of the support where the probability is 0 or 1."""
     ends = [shapes.full(p.shape, end, p.dtype) for end in (low, high)]
-    at_ends = _where(eq(p, 0), ends[0], _where(eq(p, 1), ends[1], math.nan))
-    return lambda value: _where(inside, value, _where(valid, at_ends, math.nan))
+    at_ends = where(p == 0, ends[0], where(p == 1, ends[1], math.nan))
+    return lambda value: where(inside, value, where(valid, at_ends, math.nan))
 
 
 def _gamma_inverse(a: Any, p: Any, *, upper: bool) -> Any:
     """x, of which the tail (or, unless ``upper``, what is below) is ``p``."""
-    finite = _and(gt(a, 0), lt(a, math.inf))
-    inside = _and(finite, _and(gt(p, 0), lt(p, 1)))
+    finite = (a > 0) & (a < math.inf)
+    inside = finite & ((p > 0) & (p < 1))
     finish = _with_ends(p, finite, inside, *((math.inf, 0.0) if upper else (0.0, math.inf)))
-    a, p = _where(inside, a, 1), _where(inside, p, 0.5)
+    a, p = where(inside, a, 1), where(inside, p, 0.5)
     tail, target = _tails(p, upper)
-    other = _log1p(neg(exp(target)))
-    below, above = _where(tail, other, target), neg(_where(tail, target, other))
+    other = log1p(-exp(target))
+    below, above = where(tail, other, target), -where(tail, target, other)
     # P(a, x) is less than x**a / Γ(a + 1); Q(a, a + sqrt(2 a L) + L) is less than exp(-L) (Boucheron, Lugosi and
     # Massart, *Concentration Inequalities*, 2013, 2.4). Between is the normal approximation of Wilson and Hilferty.
-    bound = div(add(below, _lgamma(add(a, 1))), a)
-    low = _maximum(bound, -_FAR)
-    high = _maximum(log(add(a, add(ops.sqrt(mul(mul(a, 2), above)), above))), low)
-    ninth = div(1 / 9, a)
-    z = ndtri_p.bind(exp(target))
-    cube = add(sub(1, ninth), mul(_where(tail, neg(z), z), ops.sqrt(ninth)))
-    normal = add(log(a), mul(3, log(_maximum(cube, 0.2))))
-    start = _where(_and(gt(a, 1), gt(cube, 0.2)), normal, _where(tail, high, low))
+    bound = (below + lgamma(a + 1)) / a
+    low = maximum(bound, -_FAR)
+    high = maximum(log(a + (sqrt(a * 2 * above) + above)), low)
+    ninth = 1 / 9 / a
+    z = ndtri(exp(target))
+    cube = 1 - ninth + where(tail, -z, z) * sqrt(ninth)
+    normal = log(a) + 3 * log(maximum(cube, 0.2))
+    start = where((a > 1) & (cube > 0.2), normal, where(tail, high, low))
 
+    @formula
     def step(u: Any, a: Any, tail: Any, target: Any, low: Any, high: Any) -> Any:
         value, weight = log_gamma_sides(a, exp(u), tail)
-        change = mul(sub(value, target), exp(sub(value, weight)))
-        return _minimum(_maximum(_where(tail, add(u, change), sub(u, change)), low), high)
+        change = (value - target) * exp(value - weight)
+        return minimum(maximum(where(tail, u + change, u - change), low), high)
 
-    start = _minimum(_maximum(start, low), high)
-    u = newton_loop_p.bind(start, a, tail, target, low, high, step=step)
-    return finish(exp(_where(lt(bound, -_FAR), bound, u)))  # there the bound is the root
+    start = minimum(maximum(start, low), high)
+    u = newton_loop(start, a, tail, target, low, high, step=step)
+    return finish(exp(where(bound < -_FAR, bound, u)))  # there the bound is the root
+
+
+def _gamma_by_a(a: Any, x: Any) -> Any:
+    positive, slope = gt(x, 0), mul(x, gamma_slope_p.bind(a, x, order=1))
+    return ops.where(positive, neg(slope), 0)
 
 
 def _declare_gamma_inverse(name: str, upper: bool) -> Primitive:
     return elementwise(
-        name, of=FLOAT, arity=2, host=host.special(name), hlo=in_blocks(partial(_gamma_inverse, upper=upper)),
+        name, of=FLOAT, arity=2, host=host.special(name), hlo=in_blocks(partial(formula(_gamma_inverse), upper=upper)),
         jvp=(
-            lambda t, a, p, ans: mul(t, _where(gt(ans, 0), neg(mul(ans, gamma_slope_p.bind(a, ans, order=1))), 0)),
-            lambda t, a, p, ans: (neg if upper else _same)(mul(t, exp(neg(log_gamma_density_p.bind(a, ans))))),
+            lambda t, a, p, ans: mul(t, _gamma_by_a(a, ans)),
+            lambda t, a, p, ans: (neg if upper else _same)(mul(t, ops.exp(neg(log_gamma_density_p.bind(a, ans))))),
         ),
         cost=Cost.SPECIAL,
     )  # fmt: skip
@@ -170,22 +178,23 @@ gammainccinv_p = _declare_gamma_inverse("gammainccinv", upper=True)
 
 def _beta_logit(a: Any, b: Any, target: Any) -> Any:
     """log(x / (1 - x)) where the logarithm of betainc of ``x`` is ``target``, which is at most log(1/2)."""
-    logarithm = sub(add(_lgamma(a), _lgamma(b)), _lgamma(add(a, b)))
+    logarithm = lgamma(a) + lgamma(b) - lgamma(a + b)
     # For x up to 1/2 betainc is at most 2 x**a / a / B(a, b).
-    leading = add(add(target, log(a)), logarithm)
-    low = _maximum(_minimum(div(sub(leading, math.log(2)), a), -math.log(2)), -_FAR)
-    variance = add(_trigamma(a), _trigamma(b))
-    z = ndtri_p.bind(exp(_maximum(target, -700)))
-    normal = add(sub(digamma(a), digamma(b)), mul(z, ops.sqrt(variance)))
-    start = _where(gt(_minimum(a, b), 1), normal, _minimum(normal, low))
+    leading = target + log(a) + logarithm
+    low = maximum(minimum((leading - math.log(2)) / a, -math.log(2)), -_FAR)
+    variance = _trigamma(a) + _trigamma(b)
+    z = ndtri(exp(maximum(target, -700)))
+    normal = digamma(a) - digamma(b) + z * sqrt(variance)
+    start = where(minimum(a, b) > 1, normal, minimum(normal, low))
 
+    @formula
     def step(u: Any, a: Any, b: Any, target: Any, low: Any) -> Any:
-        value, weight = log_beta_sides(a, b, _logistic(u), _all_false(u), _logistic(neg(u)))
-        return _minimum(_maximum(sub(u, mul(sub(value, target), exp(sub(value, weight)))), low), _FAR)
+        value, weight = log_beta_sides(a, b, logistic(u), _all_false(u), logistic(-u))
+        return minimum(maximum(u - (value - target) * exp(value - weight), low), _FAR)
 
-    u = newton_loop_p.bind(_maximum(_minimum(start, _FAR), low), a, b, target, low, step=step)
-    far = div(leading, a)
-    return _where(lt(far, -_FAR), far, u)  # there betainc is x**a / a / B(a, b)
+    u = newton_loop(maximum(minimum(start, _FAR), low), a, b, target, low, step=step)
+    far = leading / a
+    return where(far < -_FAR, far, u)  # there betainc is x**a / a / B(a, b)
 
 
 def _trigamma(x: Any) -> Any:
@@ -193,39 +202,39 @@ def _trigamma(x: Any) -> Any:
 
 
 def _all_false(like: Any) -> Any:
-    return gt(shapes.full(like.shape, 0, like.dtype), 1)
+    return full(like.shape, 0, like.dtype) > 1
 
 
 def _beta_inverse(a: Any, b: Any, p: Any, *, upper: bool) -> Any:
-    finite = _and(_and(gt(a, 0), lt(a, math.inf)), _and(gt(b, 0), lt(b, math.inf)))
-    inside = _and(finite, _and(gt(p, 0), lt(p, 1)))
+    finite = (a > 0) & (a < math.inf) & ((b > 0) & (b < math.inf))
+    inside = finite & ((p > 0) & (p < 1))
     finish = _with_ends(p, finite, inside, *((1.0, 0.0) if upper else (0.0, 1.0)))
-    a, b, p = _where(inside, a, 1), _where(inside, b, 1), _where(inside, p, 0.5)
+    a, b, p = where(inside, a, 1), where(inside, b, 1), where(inside, p, 0.5)
     tail, target = _tails(p, upper)
-    u = _beta_logit(_where(tail, b, a), _where(tail, a, b), target)
-    return finish(_logistic(_where(tail, neg(u), u)))
+    u = _beta_logit(where(tail, b, a), where(tail, a, b), target)
+    return finish(logistic(where(tail, -u, u)))
 
 
 def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
     def by_parameter(t: Any, a: Any, b: Any, p: Any, ans: Any, by_a: int, by_b: int) -> Any:
-        inside = _and(gt(ans, 0), lt(ans, 1))
-        safe = _where(inside, ans, 0.5)
+        inside = ops.and_p.bind(gt(ans, 0), lt(ans, 1))
+        safe = ops.where(inside, ans, 0.5)
         slope = mul(mul(safe, sub(1, safe)), beta_slope_p.bind(a, b, safe, by_a=by_a, by_b=by_b))
-        return mul(t, _where(inside, neg(slope), 0))
+        return mul(t, ops.where(inside, neg(slope), 0))
 
-    formula = partial(_beta_inverse, upper=upper)
+    inverse = partial(formula(_beta_inverse), upper=upper)
     return elementwise(
-        name, of=FLOAT, arity=3, host=_where_scipy_has_none(name, formula), hlo=in_blocks(formula),
+        name, of=FLOAT, arity=3, host=_where_scipy_has_none(name, inverse), hlo=in_blocks(inverse),
         jvp=(
             partial(by_parameter, by_a=1, by_b=0),
             partial(by_parameter, by_a=0, by_b=1),
-            lambda t, a, b, p, ans: (neg if upper else _same)(mul(t, exp(neg(log_beta_density_p.bind(a, b, ans))))),
+            lambda t, a, b, p, ans: (neg if upper else _same)(mul(t, ops.exp(neg(log_beta_density_p.bind(a, b, ans))))),
         ),
         cost=Cost.SPECIAL,
     )  # fmt: skip
 
 
-def _where_scipy_has_none(name: str, formula: Formula) -> Formula:
+def _where_scipy_has_none(name: str, inverse: Formula) -> Formula:
     """SciPy's function; of the smallest probabilities it returns NaN at times, and there the formula serves."""
     of_scipy = host.special(name)
 
@@ -238,7 +247,7 @@ def _where_scipy_has_none(name: str, formula: Formula) -> Formula:
             return out
         wide = [ArrayImpl(np.broadcast_to(np.asarray(x, np.float64), lost.shape)[lost]) for x in operands]
         out = np.array(out)
-        out[lost] = formula(*wide)._value
+        out[lost] = inverse(*wide)._value
         return out[()]
 
     return call
@@ -251,20 +260,21 @@ betainccinv_p = _declare_beta_inverse("betainccinv", upper=True)
 # Student's distribution ----------------------------------------------------------------------------------------------
 
 
+@formula
 def student_quantile(df: Any, p: Any) -> Any:
     """t, below which is ``p``, by that t² / df is (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the tail."""
-    finite = _and(gt(df, 0), lt(df, math.inf))
-    inside = _and(finite, _and(gt(p, 0), lt(p, 1)))
+    finite = (df > 0) & (df < math.inf)
+    inside = finite & ((p > 0) & (p < 1))
     finish = _with_ends(p, finite, inside, -math.inf, math.inf)
-    df, p = _where(inside, df, 1), _where(inside, p, 0.25)
-    both = mul(_minimum(p, sub(1, p)), 2)
-    centre = _where(lt(p, 0.5), sub(1, mul(p, 2)), sub(mul(p, 2), 1))
-    far = _le(both, 0.5)
-    share = _where(far, both, _maximum(centre, 1e-300))
-    half = mul(df, 0.5)
-    u = _beta_logit(_where(far, half, 0.5), _where(far, 0.5, half), log(share))
-    size = mul(ops.sqrt(df), exp(mul(_where(far, neg(u), u), 0.5)))
-    return finish(_where(eq(p, 0.5), 0, _where(lt(p, 0.5), neg(size), size)))
+    df, p = where(inside, df, 1), where(inside, p, 0.25)
+    both = minimum(p, 1 - p) * 2
+    centre = where(p < 0.5, 1 - p * 2, p * 2 - 1)
+    far = both <= 0.5
+    share = where(far, both, maximum(centre, 1e-300))
+    half = df * 0.5
+    u = _beta_logit(where(far, half, 0.5), where(far, 0.5, half), log(share))
+    size = sqrt(df) * exp(where(far, -u, u) * 0.5)
+    return finish(where(p == 0.5, 0, where(p < 0.5, -size, size)))
 
 
 # The logarithm of the normal distribution function -------------------------------------------------------------------
@@ -272,19 +282,20 @@ def student_quantile(df: Any, p: Any) -> Any:
 
 def _ndtri_exp(y: Any) -> Any:
     """log_ndtr is concave, and -sqrt(-2 y) is on the left of the root."""
-    low = _and(lt(y, -1), gt(y, -math.inf))
-    safe = _where(low, y, -2)
+    low = (y < -1) & (y > -math.inf)
+    safe = where(low, y, -2)
 
+    @formula
     def step(x: Any, y: Any) -> Any:
-        return sub(x, div(sub(log_ndtr_p.bind(x), y), normal_hazard(x)))
+        return x - (log_ndtr(x) - y) / lifted(normal_hazard)(x)
 
-    below = newton_loop_p.bind(neg(ops.sqrt(mul(safe, -2))), safe, step=step)
-    above = neg(ndtri_p.bind(neg(ops.expm1_p.bind(_where(lt(y, -1), -1, y)))))
-    return _where(low, below, _where(eq(y, -math.inf), -math.inf, above))
+    below = newton_loop(-sqrt(safe * -2), safe, step=step)
+    above = -ndtri(-expm1(where(y < -1, -1, y)))
+    return where(low, below, where(y == -math.inf, -math.inf, above))
 
 
 ndtri_exp_p: Primitive = elementwise(
-    "ndtri_exp", of=FLOAT, host=host.special("ndtri_exp"), hlo=in_blocks(_ndtri_exp),
+    "ndtri_exp", of=FLOAT, host=host.special("ndtri_exp"), hlo=in_blocks(formula(_ndtri_exp)),
     jvp=lambda t, y, ans: div(t, normal_hazard(ans)),
     cost=Cost.SPECIAL,
 )  # fmt: skip

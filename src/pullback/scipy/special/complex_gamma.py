@@ -7,9 +7,10 @@ from typing import Any
 
 from pullback.backends import host
 from pullback.core.trace import Primitive
-from pullback.primitives import compositions, reductions, shapes
 from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions, shapes
 from pullback.primitives.checks import COMPLEX
+from pullback.primitives.compositions import lgamma_after_two
 from pullback.primitives.gamma_functions import stirling_error
 from pullback.primitives.slicing import iota
 from pullback.scipy.special.differentiated import by_forward_mode
@@ -19,7 +20,6 @@ from pullback.primitives.formulas import (  # isort: skip
 )  # fmt: skip
 
 expand_dims, reduce_sum = lifted(shapes.expand_dims), lifted(reductions.reduce_sum)
-lgamma_after_two = lifted(compositions.lgamma_after_two)
 
 _LEAST = 9
 
@@ -51,7 +51,7 @@ def _loggamma(z: Any) -> Any:
     series = lgamma_after_two(w, 27)
     value = where(at_one, series - log1p(w), where(at_two, series, value))
     # log sin(π z) of the upper half plane is log(i / 2) - iπ z + log(1 - exp(2πi z)).
-    low = (y < 0) | (y == 0) & (1 / y < 0)
+    low = (y < 0) | ((y == 0) & (1 / y < 0))
     upper = where(low, -z, z)  # sin(-π z) = -sin(π z)
     whole = round(real(stop_gradient(upper)))
     fraction = upper - complex(whole, zero)
