@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pullback.core.errors import ArgumentError, UnsupportedExportError
 
-_KEPT = re.compile(r"lapack_\w+_ffi|cu(blas|solver)_\w+_ffi|hip(blas|solver)_\w+_ffi|shape_assertion")
+_KEPT = re.compile(r"lapack_\w+_ffi|cu(blas|solver)_\w+_ffi|hip(blas|solver)_\w+_ffi|shape_assertion|LayoutConstraint")
 """Functions of the runtime whose names and meanings stay."""
 
 
