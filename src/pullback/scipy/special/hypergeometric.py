@@ -7,25 +7,22 @@ from functools import partial
 from typing import Any
 
 from pullback.backends import host
-from pullback.control.loops import while_loop
+from pullback.control import loops
 from pullback.core.array import Array, ArrayLike
 from pullback.core.trace import Primitive
 from pullback.numpy import declare
 from pullback.numpy.promotion import strong
-from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.elementwise import abs, add, div, eq, exp, gt, log, lt, mul, neg, pow, sub
-from pullback.primitives.operands import stop_gradient
-from pullback.primitives.reductions import reduce_or
+from pullback.primitives import reductions, shapes
+from pullback.primitives.elementwise import add, div, mul
 from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.hypergeometric_series import by_next_functions
 from pullback.scipy.special.operands import real_operands
 
-_lgamma = ops.lgamma_p.bind
-_or, _and = ops.or_p.bind, ops.and_p.bind
-_ge, _le = ops.ge_p.bind, ops.le_p.bind
-_maximum, _minimum = ops.max_p.bind, ops.min_p.bind
-_where, _floor = ops.where, ops.floor_p.bind
+from pullback.primitives.formulas import (  # isort: skip
+    exp, floor, formula, full, lgamma, lifted, log, maximum, minimum, remainder, stop_gradient, where,
+)  # fmt: skip
+
+reduce_or, while_loop = lifted(reductions.reduce_or), lifted(loops.while_loop)
 
 _MOST = 20_000.0
 """The largest number of terms of a series."""
@@ -38,7 +35,7 @@ _OVERFLOW = 700.0
 
 
 def _full(value: float, like: Any) -> Any:
-    return shapes.full(like.shape, value, like.dtype)
+    return full(like.shape, value, like.dtype)
 
 
 def _any(which: Any) -> Any:
@@ -46,15 +43,15 @@ def _any(which: Any) -> Any:
 
 
 def _is_pole(x: Any) -> Any:
-    return _and(_le(x, 0), eq(_floor(x), x))
+    return (x <= 0) & (floor(x) == x)
 
 
 def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
     """The logarithm of the size of 1 / Γ(x), and its sign: 0 at a pole."""
     pole = _is_pole(x)
-    odd = ops.ne_p.bind(ops.rem_p.bind(_floor(x), 2.0), 0)
-    sign = _where(_and(lt(x, 0), odd), _full(-1, x), 1)
-    return neg(_lgamma(_where(pole, 0.5, x))), _where(pole, 0, sign)
+    odd = remainder(floor(x), 2.0) != 0
+    sign = where((x < 0) & odd, _full(-1, x), 1)
+    return -lgamma(where(pole, 0.5, x)), where(pole, 0, sign)
 
 
 def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[Any, Any]:
@@ -64,24 +61,26 @@ def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[A
     a derivative that is not.
     """
 
+    @formula
     def going(carry: Any) -> Any:
         k, _, total, slope, bound = carry
-        least = _minimum(abs(total), add(abs(slope), abs(total)))
-        return _and(_any(gt(bound, mul(stop_gradient(least), small))), lt(k, _MOST))
+        least = minimum(abs(total), abs(slope) + abs(total))
+        return _any(bound > stop_gradient(least) * small) & (k < _MOST)
 
+    @formula
     def body(carry: Any) -> Any:
         k, term, total, slope, bound = carry
-        ratio = size = div(x, add(k, 1))
+        ratio = size = x / (k + 1)
         size = stop_gradient(abs(size))
         for a in above:
-            ratio = mul(ratio, add(a, k))
-            size = mul(size, _maximum(abs(add(stop_gradient(a), k)), 1))
+            ratio = ratio * (a + k)
+            size = size * maximum(abs(stop_gradient(a) + k), 1)
         for b in below:
-            ratio = div(ratio, add(b, k))
-            size = div(size, abs(add(stop_gradient(b), k)))
-        term = mul(term, ratio)
-        k = add(k, 1)
-        return k, term, add(total, term), add(slope, mul(term, k)), mul(bound, size)
+            ratio = ratio / (b + k)
+            size = size / abs(stop_gradient(b) + k)
+        term = term * ratio
+        k = k + 1
+        return k, term, total + term, slope + term * k, bound * size
 
     one = _full(1, x)
     start = (shapes.full((), 0.0, x.dtype), one, one, _full(0, x), one)
@@ -96,35 +95,36 @@ _TERMS = 60.0
 
 def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
     """By its series (DLMF 13.2.2), Kummer's transformation where x is negative (13.2.39), and far out 13.7.2."""
-    negative = lt(x, 0)
-    first, size = _where(negative, sub(b, a), a), abs(x)
-    product = mul(abs(sub(b, first)), abs(sub(1, first)))
-    far = _and(gt(stop_gradient(size), add(stop_gradient(product), 50)), ops.not_p.bind(_is_pole(first)))
-    far = _and(far, ops.not_p.bind(_is_pole(b)))
-    total, _ = _series([_where(far, 1, first)], [_where(far, 1, b)], _where(far, 0, size), small)
-    near = _where(negative, mul(exp(_where(far, 0, _minimum(x, 0))), total), total)
-    distant = _confluent_far(_where(far, first, 1.5), _where(far, b, 2.0), _where(far, size, 60), negative)
-    return _where(far, distant, near)
+    negative = x < 0
+    first, size = where(negative, b - a, a), abs(x)
+    product = abs(b - first) * abs(1 - first)
+    far = (stop_gradient(size) > stop_gradient(product) + 50) & ~_is_pole(first)
+    far = far & ~_is_pole(b)
+    total, _ = _series([where(far, 1, first)], [where(far, 1, b)], where(far, 0, size), small)
+    near = where(negative, exp(where(far, 0, minimum(x, 0))) * total, total)
+    distant = _confluent_far(where(far, first, 1.5), where(far, b, 2.0), where(far, size, 60), negative)
+    return where(far, distant, near)
 
 
 def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
     """M(a, b, z) by its asymptotic series, up to the smallest term; where it is ``scaled``, times exp(-z)."""
 
+    @formula
     def body(carry: Any) -> Any:
         n, term, total = carry
-        factor = mul(div(add(sub(b, a), n), z), div(add(sub(1, a), n), add(n, 1)))
-        still = lt(abs(stop_gradient(factor)), 1)
-        term = mul(term, _where(still, factor, 0))
-        return add(n, 1), term, add(total, term)
+        factor = (b - a + n) / z * ((1 - a + n) / (n + 1))
+        still = abs(stop_gradient(factor)) < 1
+        term = term * where(still, factor, 0)
+        return n + 1, term, total + term
 
     start = (shapes.full((), 0.0, z.dtype), _full(1, z), _full(1, z))
-    _, _, total = while_loop(lambda carry: lt(carry[0], _TERMS), body, start)
+    _, _, total = while_loop(formula(lambda carry: carry[0] < _TERMS), body, start)
     inverse, sign = _reciprocal_gamma(a)
     other, other_sign = _reciprocal_gamma(b)
-    exponent = add(sub(inverse, other), mul(sub(a, b), log(z)))
-    exponent = _where(scaled, exponent, add(exponent, z))
-    half = exp(mul(exponent, 0.5))
-    return mul(mul(mul(sign, other_sign), half), mul(half, total))
+    exponent = inverse - other + (a - b) * log(z)
+    exponent = where(scaled, exponent, exponent + z)
+    half = exp(exponent * 0.5)
+    return sign * other_sign * half * (half * total)
 
 
 def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
@@ -135,13 +135,14 @@ def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
     *parameters, x = operands
     *above, below = parameters
     factor = div(above[0] if len(above) == 1 else mul(*above), below)
-    return mul(t, mul(factor, p.bind(*(add(v, 1) for v in parameters), x, orders=orders)))
+    following = p.bind(*(add(v, 1) for v in parameters), x, orders=orders)
+    return mul(t, mul(factor, following))
 
 
 hyp1f1_p: Primitive = by_forward_mode(
-    "hyp1f1", _hyp1f1, arity=3, host=host.special("hyp1f1"), slopes=(None, None, _by_x)
+    "hyp1f1", formula(_hyp1f1), arity=3, host=host.special("hyp1f1"), slopes=(None, None, _by_x)
 )
-by_next_functions(hyp1f1_p, partial(_hyp1f1, small=_SMALL_IN_SERIES), 1, _OVERFLOW)
+by_next_functions(hyp1f1_p, partial(formula(_hyp1f1), small=_SMALL_IN_SERIES), 1, _OVERFLOW)
 
 
 # Gauss's function ----------------------------------------------------------------------------------------------------
@@ -156,47 +157,47 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
     Of the transformations that whose parameters are positive is chosen, for then so are all terms. Gauss's sum is
     15.4.20.
     """
-    low, high = _minimum(a, b), _maximum(a, b)
+    low, high = minimum(a, b), maximum(a, b)
     fixed = [stop_gradient(v) for v in (low, high, c)]
-    at_one, beyond = eq(x, 1), gt(x, 1)
-    finite = _or(_is_pole(fixed[0]), _is_pole(fixed[1]))
-    inner = _where(_or(at_one, beyond), 0.5, x)
-    negative = lt(inner, 0)
-    rest = sub(1, inner)
+    at_one, beyond = x == 1, x > 1
+    finite = _is_pole(fixed[0]) | _is_pole(fixed[1])
+    inner = where(at_one | beyond, 0.5, x)
+    negative = inner < 0
+    rest = 1 - inner
     # Of negative x: (1 - x)**-low F(low, c - high), or with the two in each other's place.
-    other_way = _and(lt(sub(fixed[2], fixed[1]), 0), _ge(sub(fixed[2], fixed[0]), 0))
-    kept = _where(other_way, high, low)
-    turned = sub(c, _where(other_way, low, high))
+    other_way = (fixed[2] - fixed[1] < 0) & (fixed[2] - fixed[0] >= 0)
+    kept = where(other_way, high, low)
+    turned = c - where(other_way, low, high)
     # Of positive x: Euler's.
-    least = _minimum(sub(fixed[2], fixed[0]), sub(fixed[2], fixed[1]))
-    euler = _and(_and(lt(fixed[0], 0), gt(least, fixed[0])), ops.not_p.bind(finite))
-    first = _where(negative, kept, _where(euler, sub(c, low), low))
-    second = _where(negative, turned, _where(euler, sub(c, high), high))
-    power = _where(negative, neg(kept), _where(euler, sub(sub(c, low), high), 0))
-    place = _where(negative, div(inner, sub(inner, 1)), inner)
-    distance = _where(negative, div(1, rest), rest)
-    value = mul(pow(rest, power), _within(first, second, c, place, distance, small))
+    least = minimum(fixed[2] - fixed[0], fixed[2] - fixed[1])
+    euler = (fixed[0] < 0) & (least > fixed[0]) & ~finite
+    first = where(negative, kept, where(euler, c - low, low))
+    second = where(negative, turned, where(euler, c - high, high))
+    power = where(negative, -kept, where(euler, c - low - high, 0))
+    place = where(negative, inner / (inner - 1), inner)
+    distance = where(negative, 1 / rest, rest)
+    value = rest**power * _within(first, second, c, place, distance, small)
     # A polynomial serves everywhere.
-    outside = _and(_or(at_one, beyond), finite)
-    polynomial, _ = _series(
-        [_where(outside, low, 0), _where(outside, high, 0)], [_where(outside, c, 1)], _where(outside, x, 0), small
+    outside = (at_one | beyond) & finite
+    ended, _ = _series(
+        [where(outside, low, 0), where(outside, high, 0)], [where(outside, c, 1)], where(outside, x, 0), small
     )
-    excess = sub(sub(c, low), high)
-    summable = _and(at_one, gt(stop_gradient(excess), 0))
-    terms = [_where(summable, v, 1) for v in (c, excess, sub(c, low), sub(c, high))]
+    excess = c - low - high
+    summable = at_one & (stop_gradient(excess) > 0)
+    terms = [where(summable, v, 1) for v in (c, excess, c - low, c - high)]
     logs, sign = None, None
     for k, v in enumerate(terms):
         size, one = _reciprocal_gamma(v)
-        size = neg(size) if k < 2 else size
-        logs, sign = (size, one) if logs is None else (add(logs, size), mul(sign, one))
-    ends = _where(summable, mul(sign, exp(logs)), math.inf)
+        size = -size if k < 2 else size
+        logs, sign = (size, one) if logs is None else (logs + size, sign * one)
+    ends = where(summable, sign * exp(logs), math.inf)
     # F(a, c; c; x) is (1 - x)**-a, above 1 too where a is an integer.
-    as_high = eq(fixed[2], fixed[1])
-    rest_of = _where(as_high, low, high)
-    whole = eq(_floor(stop_gradient(rest_of)), stop_gradient(rest_of))
-    elementary = _and(_and(beyond, _or(as_high, eq(fixed[2], fixed[0]))), whole)
-    ends = _where(elementary, pow(_where(elementary, sub(1, x), 1), neg(_where(elementary, rest_of, 1))), ends)
-    return _where(outside, polynomial, _where(_or(at_one, beyond), ends, value))
+    as_high = fixed[2] == fixed[1]
+    rest_of = where(as_high, low, high)
+    whole = floor(stop_gradient(rest_of)) == stop_gradient(rest_of)
+    elementary = beyond & (as_high | (fixed[2] == fixed[0])) & whole
+    ends = where(elementary, where(elementary, 1 - x, 1) ** (-where(elementary, rest_of, 1)), ends)
+    return where(outside, ended, where(at_one | beyond, ends, value))
 
 
 def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
@@ -205,19 +206,21 @@ def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
     Up to 1/2 by its series. From there the differential equation (15.10.1) is solved by Taylor's series, in steps by
     0.4 of the distance from the singularity at 1: no case is degenerate.
     """
-    start = _minimum(x, 0.5)
+    start = minimum(x, 0.5)
     value, slope = _series([a, b], [c], start, small)
-    slope = div(slope, _where(eq(start, 0), 1, start))
-    target = _minimum(rest, 0.5)
+    slope = slope / where(start == 0, 1, start)
+    target = minimum(rest, 0.5)
 
+    @formula
     def going(carry: Any) -> Any:
         distance, _, _ = carry
-        return _any(gt(distance, target))
+        return _any(distance > target)
 
+    @formula
     def body(carry: Any) -> Any:
         distance, value, slope = carry
-        closer = _maximum(mul(distance, 0.6), target)
-        return (closer, *_taylor(a, b, c, distance, sub(distance, closer), value, slope, small))
+        closer = maximum(distance * 0.6, target)
+        return (closer, *_taylor(a, b, c, distance, distance - closer, value, slope, small))
 
     _, value, _ = while_loop(going, body, (_full(0.5, x), value, slope))
     return value
@@ -227,34 +230,36 @@ def _taylor(
     a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any, small: float
 ) -> tuple[Any, Any]:  # fmt: skip
     """A solution and its derivative, a step nearer to 1; the coefficients are multiplied by powers of the step."""
-    leading = mul(rest, sub(1, rest))
-    linear, constant = sub(mul(2, rest), 1), add(sub(sub(c, a), add(b, 1)), mul(add(add(a, b), 1), rest))
-    ratio = div(step, leading)
+    leading = rest * (1 - rest)
+    linear, constant = 2 * rest - 1, c - a - (b + 1) + (a + b + 1) * rest
+    ratio = step / leading
 
+    @formula
     def body(carry: Any) -> Any:
         n, before, last, total, slopes = carry
-        first = mul(mul(before, mul(step, ratio)), div(mul(add(a, n), add(b, n)), mul(add(n, 1), add(n, 2))))
-        second = mul(mul(last, ratio), div(add(mul(linear, n), constant), add(n, 2)))
-        new = sub(first, second)
-        n = add(n, 1)
-        return n, last, new, add(total, new), add(slopes, mul(new, add(n, 1)))
+        first = before * (step * ratio) * ((a + n) * (b + n) / ((n + 1) * (n + 2)))
+        second = last * ratio * ((linear * n + constant) / (n + 2))
+        new = first - second
+        n = n + 1
+        return n, last, new, total + new, slopes + new * (n + 1)
 
+    @formula
     def going(carry: Any) -> Any:
         n, before, last, total, _ = carry
-        recent = _maximum(abs(before), abs(last))
-        return _and(_any(gt(recent, mul(abs(total), small))), lt(n, _STEP_TERMS))
+        recent = maximum(abs(before), abs(last))
+        return _any(recent > abs(total) * small) & (n < _STEP_TERMS)
 
-    moved = mul(slope, step)
-    begin = (shapes.full((), 0.0, step.dtype), value, moved, add(value, moved), moved)
+    moved = slope * step
+    begin = (shapes.full((), 0.0, step.dtype), value, moved, value + moved, moved)
     _, _, _, total, slopes = while_loop(going, body, begin)
-    still = eq(step, 0)
-    return total, _where(still, slope, div(slopes, _where(still, 1, step)))
+    still = step == 0
+    return total, where(still, slope, slopes / where(still, 1, step))
 
 
 hyp2f1_p: Primitive = by_forward_mode(
-    "hyp2f1", _hyp2f1, arity=4, host=host.special("hyp2f1"), slopes=(None, None, None, _by_x)
+    "hyp2f1", formula(_hyp2f1), arity=4, host=host.special("hyp2f1"), slopes=(None, None, None, _by_x)
 )
-by_next_functions(hyp2f1_p, partial(_hyp2f1, small=_SMALL_IN_SERIES), 2, 1.0)
+by_next_functions(hyp2f1_p, partial(formula(_hyp2f1), small=_SMALL_IN_SERIES), 2, 1.0)
 
 
 # Functions -----------------------------------------------------------------------------------------------------------
