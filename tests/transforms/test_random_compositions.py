@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import with_jvp, with_vjp
 
 import pullback.numpy as jnp
 from pullback import (
@@ -20,7 +21,6 @@ from pullback import (
     closure_convert,
     custom_gradient,
     custom_jvp,
-    custom_vjp,
     grad,
     jit,
     jvp,
@@ -96,18 +96,6 @@ def steps(f: Function) -> Function:
         return jnp.where(y > 0.6, 0.5 * f(0.5 * f(once, y), y), once)
 
     return run
-
-
-def with_jvp(f: Function) -> Function:
-    g = custom_jvp(f)
-    g.defjvp(lambda primals, tangents: jvp(f, primals, tangents))
-    return g
-
-
-def with_vjp(f: Function) -> Function:
-    g = custom_vjp(f)
-    g.defvjp(lambda x, y: vjp(f, x, y), lambda pull, ct: list(pull(ct)))
-    return g
 
 
 def with_vmap(f: Function) -> Function:

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import assert_arrays_close as close
+from helpers import with_jvp, with_vjp
 
 import pullback.numpy as jnp
 from pullback import (
     checkpoint,
-    custom_jvp,
-    custom_vjp,
     grad,
     jacfwd,
     jacrev,
@@ -229,18 +228,6 @@ def test_chunks_bound_the_memory() -> None:
 
 def recurrence(x: Any, k: Any, w: Any) -> Any:
     return lax.scan(lambda c, _: (jnp.sin(c * k) + x, None), w, None, length=2)[0]
-
-
-def with_jvp(f: Any) -> Any:
-    g = custom_jvp(f)
-    g.defjvp(lambda primals, tangents: jvp(f, primals, tangents))
-    return g
-
-
-def with_vjp(f: Any) -> Any:
-    g = custom_vjp(f)
-    g.defvjp(lambda *xs: vjp(f, *xs), lambda pull, ct: pull(ct))
-    return g
 
 
 def with_vmap(f: Any) -> Any:

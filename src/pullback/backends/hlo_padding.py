@@ -32,9 +32,8 @@ def pad(hlo: Builder, x: Value, value: Value, config: Sequence[tuple[int, int, i
         if config[d][2] and (min(config[d]) < 0 or not _divide_evenly(hlo, sizes))
     ]  # fmt: skip
     attributes = ", ".join(f"{name} = {integers([c[i] for c in config])}" for i, name in enumerate(_NAMES))
-    return _undivided(
-        hlo, hlo.op("stablehlo.pad", [_undivided(hlo, x, whole), value], shape, x.dtype, attributes), whole
-    )
+    out = hlo.op("stablehlo.pad", [_undivided(hlo, x, whole), value], shape, x.dtype, attributes)
+    return _undivided(hlo, out, whole)
 
 
 def _divide_evenly(hlo: Builder, sizes: Sequence[Any]) -> bool:

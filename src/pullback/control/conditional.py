@@ -41,10 +41,10 @@ from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
 from pullback.primitives.shapes import front_aligned
-from pullback.primitives.slicing import front
 from pullback.transforms.checks.report import joined
 from pullback.transforms.checks.trace import CheckTrace, batch_checked, embedded, has_checks
 from pullback.transforms.debugging.debug_nans import checking

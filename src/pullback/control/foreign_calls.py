@@ -13,8 +13,8 @@ from pullback.core.array import as_array
 from pullback.core.errors import ForeignCallError
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.axis_maps import front
 from pullback.primitives.shapes import expand_dims, moveaxis
-from pullback.primitives.slicing import front
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify
 from pullback.transforms.programs.callbacks import VMAP_METHODS

@@ -46,11 +46,11 @@ from pullback.core.lists import fixpoint, merge_lists, partition_list, select, s
 from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.shapes import front_aligned
-from pullback.primitives.slicing import front
 from pullback.transforms.checks.report import Layout, joined
 from pullback.transforms.checks.trace import (
     CheckTrace,

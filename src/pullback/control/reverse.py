@@ -26,8 +26,8 @@ from pullback.core.lists import merge_lists, partition_list, select, split_list,
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate, zeros_of
+from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import add, add_any
-from pullback.primitives.slicing import front
 from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operation
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr

@@ -31,10 +31,10 @@ from pullback.core.lists import fixpoint, merge_lists, partition_list, select, s
 from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import add_any, convert_element_type
 from pullback.primitives.random_bits import random_use_p
 from pullback.primitives.shapes import moveaxis
-from pullback.primitives.slicing import front
 from pullback.transforms.checks.report import Layout
 from pullback.transforms.checks.trace import CheckTrace, Errors, checked_jaxpr, merged, no_failure, width
 from pullback.transforms.debugging.debug_nans import checking

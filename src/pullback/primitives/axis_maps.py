@@ -26,12 +26,7 @@ def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
 
 def mapped_to_front(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """Operands with their mapped axes in front; those that have none are repeated along one."""
-    return [
-        shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-        if dim is None
-        else shapes.moveaxis(x, dim, 0)
-        for x, dim in zip(args, dims, strict=True)
-    ]
+    return [front(x, dim, axis) for x, dim in zip(args, dims, strict=True)]
 
 
 def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:

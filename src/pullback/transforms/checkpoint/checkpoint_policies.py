@@ -105,7 +105,8 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
     >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
     True
     """
-    return dots_saveable(primitive) and not params["dimension_numbers"][1][0]
+    _, (batch, _) = params.get("dimension_numbers", ((), ((), ())))  # a user's product may have other parameters
+    return dots_saveable(primitive) and not batch
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:

@@ -24,9 +24,9 @@ from pullback.core.errors import (
 )
 from pullback.core.trace import Tracer, check_result, is_at_work, state
 from pullback.core.types import MappedAxis
+from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import where
 from pullback.primitives.operands import stop_gradient
-from pullback.primitives.slicing import front
 from pullback.transforms.checks import programs as programs
 from pullback.transforms.checks.report import Check, Layout
 from pullback.transforms.checks.trace import CheckTrace, check_p, is_checking

@@ -20,9 +20,9 @@ from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import densify, instantiate
 from pullback.primitives import slicing
+from pullback.primitives.axis_maps import front
 from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.shapes import moveaxis, squeeze
-from pullback.primitives.slicing import front
 from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import CustomCall, OutDims, call_p, equation
 from pullback.transforms.custom.custom_linear import is_traced_ahead

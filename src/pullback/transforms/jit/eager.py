@@ -187,7 +187,7 @@ def _seconds(eqn: Eqn) -> float:
     largest = max([a.size for a in avals] + [v.aval.size for v in eqn.outvars], default=0)
     if largest > MOST_ELEMENTS:
         return UNKNOWN
-    if price is traits.Cost.PRODUCT:
+    if price is traits.Cost.PRODUCT and "dimension_numbers" in eqn.params:
         x, y = avals
         (contracted, _), (batch, _) = eqn.params["dimension_numbers"]
         shared: int = math.prod(x.shape[i] for i in (*contracted, *batch))

@@ -34,8 +34,8 @@ from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.axis_maps import front
 from pullback.primitives.shapes import expand_dims, moveaxis
-from pullback.primitives.slicing import front
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
 
