@@ -363,3 +363,11 @@ def test_a_scatter_without_indices_is_an_operation_on_elements(f: Any) -> None:
     turned = lambda x, y: jnp.flip(f(x, y))
     assert "scatter" not in operations(text(turned, x, y))
     np.testing.assert_array_equal(jit(turned)(x, y), turned(x, y))
+
+
+def test_a_batch_of_scatters_without_indices_keeps_its_axes_apart() -> None:
+    """The examples are along the last axis of the operand, and along the first of the updates."""
+    x, updates = as_array(np.zeros((2, 3), np.float32)), as_array(np.arange(6.0, dtype=np.float32).reshape(3, 2))
+    numbers = ScatterDimensionNumbers((1,), (), (), (1,), (0,))
+    f = lambda x, updates: lax.scatter_add(x, as_array(np.zeros((3, 0), np.int32)), updates, numbers)
+    np.testing.assert_array_equal(jit(f)(x, updates), np.asarray(updates).T)
