@@ -37,6 +37,7 @@ compiles = lambda i: jit(lambda x: jnp.sin(x * i) + jnp.exp(x).sum() + i)(x)
 KINDS = {
     "compiles": "loop(compiles)",
     "calls": "called(x); loop(lambda i: called(x))",
+    "calls, and work between them": "called(x); loop(lambda i: (called(x), [j for j in range(9000)]))",
     "large": "f, y = jit(lambda x: (x @ x) @ x), jnp.ones((800, 800)); f(y); loop(lambda i: f(y).block_until_ready())",
     "a callback": "f = jit(lambda x: pure_callback(np.sin, x, x)); f(x); loop(lambda i: f(x))",
     "a slow callback": (

@@ -228,7 +228,12 @@ def plain(case: Case) -> Failure | None:
     """Transformations are what they mean: loops, differences of one direction after the other, the function itself."""
     if all(step.plain is None for step in case.program.steps()):
         return None
-    expected = at(case, values, Way(double=True, plain=True))
+    try:
+        expected = at(case, values, Way(double=True, plain=True))
+    except Exception as error:
+        if expected_of(error):  # what sees the whole program may leave out a derivative that nothing asks for
+            return None
+        raise
     return compare("plain", case, values, exact_values(case), expected, 4e-15, types=False)
 
 

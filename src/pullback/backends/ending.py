@@ -100,7 +100,7 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
     known = others | {threading.get_ident()}
     asked: set[int] = set()
     interval = min(sys.getswitchinterval(), 0.05)
-    looks = 0
+    looks, spent = 0, -1.0
     while True:
         sys.setswitchinterval(interval)
         time.sleep(0.001)
@@ -111,7 +111,9 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
         looks += 1
         frames = {i: frame for i, frame in sys._current_frames().items() if i not in known}
         within = {i for i, frame in frames.items() if i in asked or _is_ours(frame)}  # results are freed in C++ too
-        if time.monotonic() > end or (not within and looks >= _LOOKS):
+        before, spent = spent, sum(map(_spent, frames))
+        done = not within and looks >= (_LOOKS if spent == before else _LOOKS_AT_WORK)
+        if done or time.monotonic() > end:
             return [thread for thread in threading.enumerate() if thread.ident in within]
         for i in within - asked:
             ask(ctypes.c_ulong(i), ctypes.py_object(SystemExit))
@@ -120,6 +122,16 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
 
 _LOOKS = 3
 """How often threads are looked for if there are any: one may be between two calls, and free the result of the first."""
+_LOOKS_AT_WORK = 20
+"""How often, if they are at work: each look may find a thread between two calls."""
+
+
+def _spent(thread: int) -> float:
+    """The processor time, in seconds, that a living thread has spent; 0 where the system does not say."""
+    try:
+        return time.clock_gettime(time.pthread_getcpuclockid(thread))
+    except (AttributeError, OSError):
+        return 0.0
 
 
 def _is_ours(frame: FrameType | None) -> bool:
