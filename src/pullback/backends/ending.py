@@ -89,7 +89,7 @@ def leave() -> None:
 
 
 def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
-    """Ask the threads that are within calls of ours to end; those that have not after a while.
+    """Ask the threads that are within calls of ours to end; those that have not after a while, or may get there yet.
 
     Afterwards nobody else gets the interpreter's lock for a second, and with it into C++, unless this thread waits for
     something. A thread that waits for the lock asks for it once more, after the interval that held when it began to
@@ -100,10 +100,11 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
     known = others | {threading.get_ident()}
     asked: set[int] = set()
     interval = min(sys.getswitchinterval(), 0.05)
-    looks, spent = 0, -1.0
+    looks = 0
     while True:
         sys.setswitchinterval(interval)
         time.sleep(0.001)
+        at_work = {t.ident for t in threading.enumerate() if t.ident not in known and not _rests(t)}
         sys.setswitchinterval(1)
         once_more = time.monotonic() + interval + 0.001
         while time.monotonic() < once_more:
@@ -111,10 +112,9 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
         looks += 1
         frames = {i: frame for i, frame in sys._current_frames().items() if i not in known}
         within = {i for i, frame in frames.items() if i in asked or _is_ours(frame)}  # results are freed in C++ too
-        before, spent = spent, sum(map(_spent, frames))
-        done = not within and looks >= (_LOOKS if spent == before else _LOOKS_AT_WORK)
-        if done or time.monotonic() > end:
-            return [thread for thread in threading.enumerate() if thread.ident in within]
+        if time.monotonic() > end or (not within and looks >= (_LOOKS_AT_WORK if at_work else _LOOKS)):
+            left = within | (at_work & frames.keys())
+            return [thread for thread in threading.enumerate() if thread.ident in left]
         for i in within - asked:
             ask(ctypes.c_ulong(i), ctypes.py_object(SystemExit))
         asked |= within
@@ -122,16 +122,23 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
 
 _LOOKS = 3
 """How often threads are looked for if there are any: one may be between two calls, and free the result of the first."""
-_LOOKS_AT_WORK = 20
-"""How often, if they are at work: each look may find a thread between two calls."""
+_LOOKS_AT_WORK = 10
+"""How often, if some are at work: each look may find a thread between two calls. On a busy machine all of them may."""
+_FUTEX = {"x86_64": b"202", "aarch64": b"98"}
+"""The number of the system call by which threads wait for locks."""
 
 
-def _spent(thread: int) -> float:
-    """The processor time, in seconds, that a living thread has spent; 0 where the system does not say."""
+def _rests(thread: threading.Thread) -> bool:
+    """Whether a thread waits for something else than the interpreter's lock, for which threads wait a bounded time.
+
+    Where the system does not say, it counts as resting.
+    """
     try:
-        return time.clock_gettime(time.pthread_getcpuclockid(thread))
-    except (AttributeError, OSError):
-        return 0.0
+        with open(f"/proc/self/task/{thread.native_id}/syscall", "rb") as file:
+            call, *arguments = file.read(200).split()
+    except (OSError, ValueError):
+        return True
+    return call != b"running" and not (call == _FUTEX.get(os.uname().machine) and int(arguments[3], 16))
 
 
 def _is_ours(frame: FrameType | None) -> bool:
