@@ -136,18 +136,24 @@ class LinearTrace(Trace):
       nodes: the operations, in order.
       count: the number of variables.
       masks: whether products are recorded in which a linear value of zero makes a zero (``core.masking``).
-      marks: whether operations are marked while the thread is in a scope, or looks for NaNs.
+      notes: whether something is noted of operations: by ``watch``, or marks while the thread is in a scope.
+      watch: takes this trace, an operation that was recorded, and its tracers; None if nobody does.
+      error: makes the error for an operation that cannot be recorded, of this trace, the operation, and how it fails.
     """
 
-    __slots__ = ("count", "marks", "masks", "nodes")
+    __slots__ = ("count", "error", "masks", "nodes", "notes", "watch")
     transformation = "linear_transpose"
 
-    def __init__(self, parent: Trace, function: Any = None) -> None:
+    def __init__(
+        self, parent: Trace, function: Any = None, watch: Watch | None = None, error: Refusal | None = None
+    ) -> None:
         Trace.__init__(self, parent, function)
         self.nodes: list[LinearVar] = []
         self.count = 0
         self.masks = config.masked_zeros
-        self.marks = not parent.quick
+        self.watch = watch
+        self.error = _not_linear if error is None else error
+        self.notes = watch is not None or not parent.quick
 
     def input(self, aval: ShapedArray) -> LinearTracer:
         """A new input of the program."""
@@ -190,10 +196,11 @@ class LinearTrace(Trace):
             return self._record_many(primitive, own, params)
         var = LinearVar(self.count, primitive, own, params)
         self.count += 1
-        if self.marks:
-            var.mark = _mark()
         self.nodes.append(var)
-        return LinearTracer(self, var)
+        out = LinearTracer(self, var)
+        if self.notes:
+            self._note(var, [out])
+        return out
 
     def _run(self, rule: Rule, *args: Any, **params: Any) -> Any:
         """The results of a rule, whose operations come to this trace."""
@@ -213,20 +220,36 @@ class LinearTrace(Trace):
         results = [LinearVar(self.count + i, None, (), {}, aval) for i, aval in enumerate(avals)]
         self.count += len(results)
         node = LinearVar(-1, primitive, args, params, None, results)
-        if self.marks:
-            node.mark = _mark()
         self.nodes.append(node)
-        return [LinearTracer(self, var) for var in results]
+        outs = [LinearTracer(self, var) for var in results]
+        if self.notes:
+            self._note(node, outs)
+        return outs
+
+    def _note(self, node: LinearVar, tracers: list[LinearTracer]) -> None:
+        """Note what is to be known of an operation that was recorded."""
+        if not self.parent.quick:
+            node.mark = _mark()
+        if self.watch is not None:
+            self.watch(self, node, tracers)
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
         """The error for an operation that cannot be recorded."""
-        if not how:
-            how = "is not linear" if primitive.transpose_rule else "is not linear (it has no transpose rule)"
-        return NotLinearError(
-            f"{primitive.name} {how}, so it cannot be transposed "
-            f"(in {source.describe_function(self.function)}, at {source.describe(state.source_loc or source.here())}). "
-            "linear_transpose takes linear functions; vjp differentiates any function."
-        )
+        return self.error(self, primitive, how)
+
+
+Watch = Callable[[LinearTrace, LinearVar, list[LinearTracer]], None]
+Refusal = Callable[[LinearTrace, Primitive, str], PullbackError]
+
+
+def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
+    if not how:
+        how = "is not linear" if primitive.transpose_rule else "is not linear (it has no transpose rule)"
+    return NotLinearError(
+        f"{primitive.name} {how}, so it cannot be transposed "
+        f"(in {source.describe_function(trace.function)}, at {source.describe(state.source_loc or source.here())}). "
+        "linear_transpose takes linear functions; vjp differentiates any function."
+    )
 
 
 def _mark() -> Mark | None:

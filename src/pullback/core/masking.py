@@ -16,7 +16,7 @@ from typing import Any
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl, typeof
 from pullback.core.config import config
-from pullback.core.trace import EVAL, Primitive, Trace, Tracer, state
+from pullback.core.trace import EVAL, Primitive, RelayTrace, Trace, Tracer, state
 from pullback.core.types import ZERO, ShapedArray
 
 
@@ -60,48 +60,44 @@ class MaskTracer(Tracer):
         return self.value.abstract_part() if isinstance(self.value, Tracer) else self
 
 
-class MaskTrace(Trace):
-    """Hands all operations on, those that multiply a tangent as their masked ones."""
+def mask_trace(parent: Trace) -> RelayTrace:
+    """A trace that hands all operations on, those that multiply what :func:`mark` marked as their masked ones."""
+    return RelayTrace(parent, _relay, transformation="differentiation with masked zeros")
 
-    __slots__ = ()
-    transformation = "differentiation with masked zeros"
 
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        own = tuple([type(x) is MaskTracer and x._trace is self for x in args])
-        if True not in own:
-            return self.parent.process(primitive, args, params)
-        values = tuple([x.value if mine else x for x, mine in zip(args, own, strict=True)])
-        if primitive.masked is not None:
-            primitive, params = masked(primitive, params, values, own)
-        previous = state.trace
-        state.trace = self.parent
-        try:
-            out = self.parent.process(primitive, values, params)
-        finally:
-            state.trace = previous
-        if primitive.multiple_results:
-            return [MaskTracer(self, x) for x in out]
-        return MaskTracer(self, out)
+def _relay(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    own = tuple([type(x) is MaskTracer and x._trace is trace for x in args])
+    if True not in own:
+        return trace.parent.process(primitive, args, params)
+    values = tuple([x.value if mine else x for x, mine in zip(args, own, strict=True)])
+    if primitive.masked is not None:
+        primitive, params = masked(primitive, params, values, own)
+    previous = state.trace
+    state.trace = trace.parent
+    try:
+        out = trace.parent.process(primitive, values, params)
+    finally:
+        state.trace = previous
+    if primitive.multiple_results:
+        return [MaskTracer(trace, x) for x in out]
+    return MaskTracer(trace, out)
 
-    def mark(self, x: Any) -> Any:
-        """A tangent, as an operand of a rule; ``ZERO`` as it is."""
-        return x if x is ZERO else MaskTracer(self, x)
 
-    def value_of(self, x: Any) -> Any:
-        """A result of a rule, as it is outside of this trace."""
-        return x.value if type(x) is MaskTracer and x._trace is self else x
+def mark(trace: Trace, x: Any) -> Any:
+    """A tangent, as an operand of a rule; ``ZERO`` as it is."""
+    return x if x is ZERO else MaskTracer(trace, x)
+
+
+def unmarked(trace: Trace, x: Any) -> Any:
+    """A result of a rule, as it is outside of a trace of masks."""
+    return x.value if type(x) is MaskTracer and x._trace is trace else x
 
 
 def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
     """The results of ``run(*operands)``, where zeros of what is marked make zeros, whatever they multiply."""
-    trace = MaskTrace(state.trace, run)
-    state.trace = trace
-    try:
-        results = run(*[trace.mark(x) if flag else x for x, flag in zip(operands, marked, strict=True)])
-        return [trace.value_of(x) for x in results]
-    finally:
-        state.trace = trace.parent
-        trace.live = False
+    trace = mask_trace(state.trace)
+    results = trace.run(run, *[mark(trace, x) if flag else x for x, flag in zip(operands, marked, strict=True)])
+    return [unmarked(trace, x) for x in results]
 
 
 def with_masked_zeros(

@@ -7,7 +7,7 @@ import contextvars
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -334,6 +334,36 @@ class Trace:
         return f"{self.transformation} of {source.describe_function(self.function)}"
 
 
+class RelayTrace(Trace):
+    """Hands operations on, to its parent as a rule, as a function says.
+
+    Attributes:
+      relay: takes this trace, and an operation; returns its results.
+    """
+
+    __slots__ = ("relay", "transformation")
+
+    def __init__(self, parent: Trace, relay: Relay, function: Any = None, transformation: str = "") -> None:
+        super().__init__(parent, function)
+        self.relay = relay
+        self.transformation = transformation or parent.transformation
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return self.relay(self, primitive, args, params)
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a function returns that runs with this trace current, after which the trace has ended."""
+        outer, state.trace = state.trace, self
+        try:
+            return function(*args)
+        finally:
+            state.trace = outer
+            self.live = False
+
+
+Relay = Callable[[RelayTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
+
+
 class _State(threading.local):
     """The dynamic state of a thread.
 
@@ -612,6 +642,47 @@ class EvalTrace(Trace):
         return result
 
 
+class Watcher(NamedTuple):
+    """What a thread looks for at the bottom of its traces, while it has a switch on.
+
+    Attributes:
+      process: takes the trace that evaluates, and an operation; returns its results.
+      run_program: takes that trace, and what :meth:`EvalTrace.run_program` does; None if it looks at no programs.
+      quick: whether operations on arrays need not be handed to it.
+      looks: whether it looks at what comes out.
+    """
+
+    process: Callable[[EvalTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
+    run_program: Callable[[EvalTrace, Any, Sequence[Any], Callable[[], Any]], Any] | None = None
+    quick: bool = False
+    looks: bool = False
+
+
+class WatchedTrace(EvalTrace):
+    """Computes by another trace, and looks for something.
+
+    Attributes:
+      inner: the trace that evaluates.
+      watcher: what looks.
+    """
+
+    __slots__ = ("inner", "looks", "watcher")
+
+    def __init__(self, inner: EvalTrace, watcher: Watcher) -> None:
+        super().__init__(None)
+        self.inner, self.watcher = inner, watcher
+        self.quick = inner.quick and watcher.quick
+        self.looks = inner.looks or watcher.looks
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return self.watcher.process(self.inner, primitive, args, params)
+
+    def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
+        if self.watcher.run_program is None:
+            return self.inner.run_program(closed, leaves, run)
+        return self.watcher.run_program(self.inner, closed, leaves, run)
+
+
 _new = object.__new__
 
 
@@ -721,24 +792,23 @@ def is_at_work(trace: Trace) -> bool:
 EVAL, WATCHED = EvalTrace(None), EvalTrace(None)
 """Evaluates, but not by the quick paths: for a thread whose operands are looked at, by the functions of arrays."""
 WATCHED.quick = False
-_checked: EvalTrace = EVAL
 
 
 def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
     """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
     switches = {**vars(Config), **own}
-    quickest = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
-    found = _checked if switches["debug_nans"] or switches["debug_infs"] else quickest
-    if switches["check_indices"] or switches["error_checking_behavior_oob"] == "raise":
-        found = _wrapped(found, "indices")
-    return _wrapped(found, "keys") if switches["debug_key_reuse"] else found
+    found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
+    for what, names in _WATCHED_FOR.items():
+        if any(switches[name] in (True, "raise") for name in names):
+            found = _watched(found, what)
+    return found
 
 
-def _wrapped(inner: EvalTrace, what: str) -> EvalTrace:
+def _watched(inner: EvalTrace, what: str) -> EvalTrace:
     """The trace that looks for something, on another one; ``WATCHED`` before the floor that has it is there."""
-    if (inner, what) not in _wrappers and what in _watchers:
-        _wrappers[inner, what] = _watchers[what](inner)
-    return _wrappers.get((inner, what), WATCHED)
+    if (inner, what) not in _watched_traces and what in _watchers:
+        _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
+    return _watched_traces.get((inner, what), WATCHED)
 
 
 class SwitchedThread:
@@ -785,21 +855,20 @@ def _obey_all(everywhere: bool) -> None:
             (recorders.remove if quick else recorders.append)(WATCHED)
 
 
-def look_by(trace: EvalTrace) -> None:
-    """Set the trace that evaluates, and looks at what comes out: of the floor that knows what to look for."""
-    global _checked
-    _checked = trace
-    _obey_all(True)
-
-
-def watch_by(what: str, make: Callable[[EvalTrace], EvalTrace]) -> None:
-    """Set what makes the trace that looks for "keys" used twice, or "indices" out of range, of one that evaluates."""
+def watch_by(what: str, make: Callable[[], Watcher]) -> None:
+    """Set what looks for one of the keys of ``_WATCHED_FOR``, made when a switch first asks for it."""
     _watchers[what] = make
     _obey_all(True)
 
 
-_watchers: dict[str, Callable[[EvalTrace], EvalTrace]] = {}
-_wrappers: dict[tuple[EvalTrace, str], EvalTrace] = {}
+_WATCHED_FOR = {
+    "numbers": ("debug_nans", "debug_infs"),
+    "indices": ("check_indices", "error_checking_behavior_oob"),
+    "keys": ("debug_key_reuse",),
+}
+"""What is looked for, from the first to the last that sees an operation's results, and the switches that ask for it."""
+_watchers: dict[str, Callable[[], Watcher]] = {}
+_watched_traces: dict[tuple[EvalTrace, str], EvalTrace] = {}
 _lock = lock(globals(), "_lock")
 _switched_threads: Registry[SwitchedThread] = Registry()
 state = _State()
@@ -811,6 +880,5 @@ def is_recording() -> bool:
     return not state.trace.eager
 
 
-_switches = "debug_nans debug_infs debug_key_reuse check_indices error_checking_behavior_oob numpy_rank_promotion"
-for _name in _switches.split():
+for _name in ("numpy_rank_promotion", *(name for names in _WATCHED_FOR.values() for name in names)):
     observe(_name, _obey_all)

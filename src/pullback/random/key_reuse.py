@@ -28,7 +28,7 @@ from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import KeyReuseError
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.lists import split_list
-from pullback.core.trace import EvalTrace, Primitive, RuleKind, state, watch_by
+from pullback.core.trace import EvalTrace, Primitive, RuleKind, Watcher, state, watch_by
 from pullback.primitives import elementwise
 from pullback.primitives.random_bits import random_clone_p, random_use_p
 from pullback.transforms.interpreters.inlining import programs_in_step
@@ -279,50 +279,30 @@ def known_of(x: Any) -> Any:
     return keys_of(x) if dtypes.is_key(x.dtype) else host_value(x)
 
 
-class KeyTrace(EvalTrace):
-    """Evaluates, and keeps account of the keys that were used.
+def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """The results of an operation, and an account of the keys that it used."""
+    loop = programs_in_step.of(primitive) is not None
+    if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
+        return evaluate.process(primitive, args, params)
+    where = state.source_loc or source.here()
+    found = Walk(_uses).apply(primitive, list(map(known_of, args)), params, where)
+    before = state.trace, state.bottom
+    if loop or program_of(params):  # whose programs were walked through, and are not to be looked at again
+        state.trace = state.bottom = evaluate
+    try:
+        out = evaluate.process(primitive, args, params)
+    finally:
+        state.trace, state.bottom = before
+    _account(out if primitive.multiple_results else [out], found)
+    return out
 
-    Attributes:
-      inner: the trace that evaluates.
-    """
 
-    __slots__ = ("inner",)
-
-    def __init__(self, inner: EvalTrace) -> None:
-        super().__init__(None)
-        self.quick = False
-        self.inner = inner
-
-    @property
-    def looks(self) -> bool:  # type: ignore[override]
-        return self.inner.looks
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        loop = programs_in_step.of(primitive) is not None
-        if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
-            return self.inner.process(primitive, args, params)
-        where = state.source_loc or source.here()
-        found = Walk(_uses).apply(primitive, list(map(known_of, args)), params, where)
-        out = self._evaluated(primitive, args, params) if loop or program_of(params) else None
-        if out is None:
-            out = self.inner.process(primitive, args, params)
-        _account(out if primitive.multiple_results else [out], found)
-        return out
-
-    def _evaluated(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """The results of an operation whose programs were walked through, and are not to be looked at again."""
-        before = state.trace, state.bottom
-        state.trace = state.bottom = self.inner
-        try:
-            return self.inner.process(primitive, args, params)
-        finally:
-            state.trace, state.bottom = before
-
-    def run_program(self, closed: ClosedJaxpr, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-        found = Walk(_uses).run(closed, list(map(known_of, leaves)))
-        out = run()
-        _account(tree.flatten(out)[0], found)
-        return out
+def _look_at_program(evaluate: EvalTrace, closed: ClosedJaxpr, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
+    """What a compiled program returns, and an account of the keys that it used."""
+    found = Walk(_uses).run(closed, list(map(known_of, leaves)))
+    out = run()
+    _account(tree.flatten(out)[0], found)
+    return out
 
 
 def _is_key(x: Any) -> bool:
@@ -336,4 +316,4 @@ def _account(outs: Sequence[Any], found: Any) -> None:
             _remember(x, _fitted(keys, x.shape))
 
 
-watch_by("keys", KeyTrace)
+watch_by("keys", lambda: Watcher(_look, _look_at_program))

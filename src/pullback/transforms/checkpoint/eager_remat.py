@@ -27,7 +27,6 @@ from pullback.core.zeros import densify, instantiate
 from pullback.transforms.custom.linear_map import LinearMap, linear_operation, of_inexact, pull_back
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, jvp_flat, located
-from pullback.transforms.interpreters.linearize import LinearizeTrace
 
 Run = Callable[..., list[Any]]
 """A function of flat operands, which returns the list of results."""
@@ -42,9 +41,9 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
       operands: arrays.
     """
     trace = state.trace
-    if type(trace) is StandInTrace:
+    if isinstance(trace, StandInTrace) and not trace.of_values:
         return _replaced(trace, function, run, operands)
-    if isinstance(trace, LinearizeTrace):
+    if isinstance(trace, JVPTrace) and trace.tape is not None:
         return _linearized(trace, function, run, operands)
     if not trace.is_bottom and keeps(trace.parent):
         if isinstance(trace, JVPTrace):
@@ -56,8 +55,8 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
 def keeps(trace: Trace) -> bool:
     """Whether reverse mode is at work, in a trace or in one below it."""
-    while not trace.is_bottom and not isinstance(trace, _ValueTrace):
-        if isinstance(trace, LinearizeTrace):
+    while not trace.is_bottom and not (isinstance(trace, StandInTrace) and trace.of_values):
+        if isinstance(trace, JVPTrace) and trace.tape is not None:
             return True
         trace = trace.parent
     return False
@@ -68,14 +67,17 @@ class StandInTrace(Trace):
 
     Attributes:
       replaced: the trace whose tracers are replaced.
+      of_values: whether their values stand in for them, so that reverse mode keeps nothing of what is computed.
     """
 
-    __slots__ = ("_stand_in", "replaced")
+    __slots__ = ("_stand_in", "of_values", "replaced")
     runs_again = True
 
-    def __init__(self, parent: Trace, replaced: Trace, stand_in: Callable[[JVPTracer], Any]) -> None:
+    def __init__(
+        self, parent: Trace, replaced: Trace, stand_in: Callable[[JVPTracer], Any], of_values: bool = False
+    ) -> None:
         super().__init__(parent, replaced.function)
-        self.replaced = replaced
+        self.replaced, self.of_values = replaced, of_values
         self._stand_in = stand_in
 
     @property
@@ -101,12 +103,6 @@ class StandInTrace(Trace):
             self.live = False
 
 
-class _ValueTrace(StandInTrace):
-    """Computes values, of which reverse mode keeps nothing: the values of tracers stand in for them."""
-
-    __slots__ = ()
-
-
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """The results where tracers are replaced: what is run again replaces them by the same."""
 
@@ -117,7 +113,7 @@ def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[A
     return _below(trace, trace.parent, lambda: eager_remat(function, again, seen))
 
 
-def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
+def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     """The results under reverse mode, with one operation on its tape: to run the function again."""
     own, primals, tangents = _unzipped(trace, operands)
     captured: dict[int, JVPTracer] = {}  # the tracers that the function closes over, by their ids
@@ -128,7 +124,7 @@ def _linearized(trace: LinearizeTrace, function: Any, run: Run, operands: Sequen
 
     def forward(*values: Any) -> list[Any]:
         captured.clear()
-        return _ValueTrace(state.trace, trace, value).run(run, values)
+        return StandInTrace(state.trace, trace, value, of_values=True).run(run, values)
 
     outs = _below(trace, trace.parent, lambda: eager_remat(function, forward, primals))
     found = list(captured.values())
@@ -152,7 +148,8 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
     has_tangent: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
-        again = type(trace)(state.trace, trace.function)
+        again = JVPTrace(state.trace, trace.function)
+        again.masks, again.marks = trace.masks, trace.marks
         inner, given = split_list(values, len(own))
         ts = spread(own, given, ZERO)
         args = [x if t is ZERO else JVPTracer(again, x, t, None) for x, t in zip(inner, ts, strict=True)]

@@ -7,11 +7,11 @@ from functools import cache, partial
 from typing import Any
 
 from pullback.core import dtypes, source, tree
-from pullback.core.array import ArrayImpl
+from pullback.core.array import typeof
 from pullback.core.errors import ConcretizationTypeError
 from pullback.core.inlining import runs_once
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, positions, subjaxprs
-from pullback.core.trace import Primitive, state
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, positions, subjaxprs
+from pullback.core.trace import Primitive, RelayTrace, Trace, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
 from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
@@ -20,7 +20,7 @@ from pullback.transforms.functions.arguments import abstractify, argument_name, 
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
 from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.stage import StageTrace, StageTracer, stage_flat
+from pullback.transforms.interpreters.stage import stage_flat
 
 
 @api_boundary
@@ -97,57 +97,25 @@ def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 
 def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
     """The forward pass as it is run eager, and the variables in it that are kept."""
-    trace = _RecordTrace(state.trace, fun, "saved_residuals")
-    trace.invars = [Var(abstractify(x)) for x in arrays]
-    inputs = [_RecordTracer(trace, v, None, x) for v, x in zip(trace.invars, arrays, strict=True)]
-    state.trace = trace
-    try:
-        _, program = linearize_flat(fun, run, inputs)
-    finally:
-        state.trace = trace.parent
-        trace.live = False
-    residuals = [trace.atom(x) for x in program.split()[0]]
-    return Jaxpr(list(trace.constvars.values()), trace.invars, trace.eqns, residuals), residuals
+    eqns: list[Eqn] = []
+    known = {id(x): (x, Var(typeof(x))) for x in arrays}  # arrays by their ids, kept so that no other has the id
 
+    def variable(x: Any) -> Var:
+        return known.setdefault(id(x), (x, Var(typeof(x))))[1]
 
-class _RecordTracer(StageTracer):
-    """A variable of a program that is recorded while it runs, and its value."""
+    def note(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        out = trace.parent.process(primitive, args, params)
+        results = out if primitive.multiple_results else [out]
+        atoms: list[Atom] = list(map(variable, args))
+        eqns.append(Eqn(primitive, atoms, params, list(map(variable, results)), state.source_loc or source.here()))
+        return out
 
-    __slots__ = ("value",)
-
-    def __init__(self, trace: StageTrace, var: Var, made_at: source.Location | None, value: Any) -> None:
-        super().__init__(trace, var, made_at)
-        self.value = value
-
-    def concrete(self) -> Any:
-        return self.value
-
-
-class _RecordTrace(StageTrace):
-    """Computes at once, and records every operation."""
-
-    __slots__ = ()
-
-    def __init__(self, parent: Any, function: Any, transformation: str) -> None:
-        super().__init__(parent, function, transformation)
-        self.eager, self.quick = parent.eager, parent.quick
-
-    def adopt(self, x: ArrayImpl) -> Any:
-        return self.parent.adopt(x)
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        out = super().process(primitive, args, params)
-        tracers = out if primitive.multiple_results else [out]
-        if all(type(x) is _RecordTracer for x in tracers) and tracers:
-            return out  # an operation that is recorded in its own way
-        values = [x.value if type(x) is _RecordTracer else x for x in args]
-        result = self.parent.process(primitive, tuple(values), params)
-        results = result if primitive.multiple_results else [result]
-        known = [_RecordTracer(self, x.variable, x.made_at, y) for x, y in zip(tracers, results, strict=True)]
-        return known if primitive.multiple_results else known[0]
-
-    def atom(self, x: Any) -> Any:
-        return x.variable if type(x) is _RecordTracer and x._trace is self else super().atom(x)
+    invars = list(map(variable, arrays))
+    trace = RelayTrace(state.trace, note, fun, "saved_residuals")
+    trace.quick = False
+    _, program = trace.run(linearize_flat, fun, run, arrays)
+    residuals = list(map(variable, program.split()[0]))
+    return Jaxpr([], invars, eqns, residuals), residuals
 
 
 # What they are -------------------------------------------------------------------------------------------------------

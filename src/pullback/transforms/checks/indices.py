@@ -17,45 +17,28 @@ import numpy as np
 from pullback.core.array import host_value
 from pullback.core.check_rules import checked_program, checks
 from pullback.core.errors import OutOfBoundsError
-from pullback.core.trace import EvalTrace, Primitive, state, watch_by
+from pullback.core.trace import EvalTrace, Primitive, Watcher, state, watch_by
 from pullback.transforms.checks.report import Failures
 from pullback.transforms.checks.trace import CheckTrace, Errors
 
 _WANTED: Errors = frozenset({OutOfBoundsError})
 
 
-class IndexTrace(EvalTrace):
-    """Evaluates, and raises an error for an index that is out of range.
-
-    Attributes:
-      inner: the trace that evaluates.
-    """
-
-    __slots__ = ("inner",)
-
-    def __init__(self, inner: EvalTrace) -> None:
-        super().__init__(None)
-        self.quick = inner.quick
-        self.inner = inner
-
-    @property
-    def looks(self) -> bool:  # type: ignore[override]
-        return self.inner.looks
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if checks.of(primitive) is None and checked_program.of(primitive) is None:
-            return self.inner.process(primitive, args, params)
-        before = state.trace, state.bottom
-        state.trace = state.bottom = self.inner
-        try:
-            trace = CheckTrace(self.inner, primitive, _WANTED, False)
-            results = trace.run(trace.process, primitive, args, params)
-            found = trace.total()
-            if found is not None:
-                _raise(found)
-            return results
-        finally:
-            state.trace, state.bottom = before
+def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """The results of an operation; an error for an index that is out of range."""
+    if checks.of(primitive) is None and checked_program.of(primitive) is None:
+        return evaluate.process(primitive, args, params)
+    before = state.trace, state.bottom
+    state.trace = state.bottom = evaluate
+    try:
+        trace = CheckTrace(evaluate, primitive, _WANTED, False)
+        results = trace.run(trace.process, primitive, args, params)
+        found = trace.total()
+        if found is not None:
+            _raise(found)
+        return results
+    finally:
+        state.trace, state.bottom = before
 
 
 def _raise(found: Failures) -> None:
@@ -71,10 +54,10 @@ def _raise(found: Failures) -> None:
     raise OutOfBoundsError(text)
 
 
-def _watching(inner: EvalTrace) -> EvalTrace:
+def _watcher() -> Watcher:
     from pullback.transforms.checks import programs  # noqa: F401  (the rules of programs, which most processes never need)
 
-    return IndexTrace(inner)
+    return Watcher(_look, quick=True)
 
 
-watch_by("indices", _watching)
+watch_by("indices", _watcher)

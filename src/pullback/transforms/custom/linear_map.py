@@ -27,7 +27,7 @@ from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
-from pullback.transforms.interpreters.transpose import CheckedLinearTrace, transpose_flat
+from pullback.transforms.interpreters.transpose import checked_trace, transpose_flat
 
 Dims = Sequence[int | None]
 JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
@@ -84,7 +84,7 @@ class LinearMap(HoldsFunction):
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         """The results, under the current trace; by default ``transpose`` transposed."""
-        trace = CheckedLinearTrace(state.trace, self.function)
+        trace = checked_trace(self.function)
         try:
             outs = transpose_flat(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals, tangents)
         except PullbackError as error:

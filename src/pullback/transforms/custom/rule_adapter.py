@@ -27,7 +27,7 @@ from pullback.transforms.functions.arguments import (
     zero_cotangent,
 )
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
-from pullback.transforms.interpreters.linearize import Tape
+from pullback.transforms.interpreters.linearize import is_tape
 
 
 class SymbolicZero:
@@ -161,7 +161,7 @@ class RuleAdapter(FlatFunction):
         try:
             pair = rule(*self.fixed, self._given(primals), tree.unflatten(self.in_tree, given))
         except PullbackError as error:
-            if isinstance(error.trace, Tape):
+            if is_tape(error.trace):
                 raise self._not_linear(rule, error) from None
             raise
         out, tangent_out = self._pair(pair, "jvp rule", rule, "(out, tangent_out)")

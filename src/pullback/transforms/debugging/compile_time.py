@@ -15,29 +15,20 @@ from typing import Any
 
 from pullback.core.config import config
 from pullback.core.errors import UnexpectedTracerError
-from pullback.core.trace import Primitive, Trace, Tracer, state
+from pullback.core.trace import Primitive, RelayTrace, Trace, Tracer, state
 from pullback.transforms.functions import api_boundary
 
 # Computing while tracing -------------------------------------------------------------------------------------------
 
 
-class _AtOnce(Trace):
-    """Computes operations on concrete arrays, and hands those on traced values to its parent."""
-
-    __slots__ = ()
-    transformation = "ensure_compile_time_eval"
-
-    def __init__(self, parent: Trace) -> None:
-        super().__init__(parent)
-        self.eager, self.quick = True, state.bottom.quick
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        current = state.trace  # not always this one: a trace above may hand an operation down without leaving
-        state.trace = self.parent if any(isinstance(x, Tracer) for x in args) else state.bottom
-        try:
-            return state.trace.process(primitive, args, params)
-        finally:
-            state.trace = current
+def _at_once(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute an operation on concrete arrays, and hand on one on traced values."""
+    current = state.trace  # not always this one: a trace above may hand an operation down without leaving
+    state.trace = trace.parent if any(isinstance(x, Tracer) for x in args) else state.bottom
+    try:
+        return state.trace.process(primitive, args, params)
+    finally:
+        state.trace = current
 
 
 @contextmanager
@@ -57,7 +48,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
     6.0
     """
     outer = state.trace
-    state.trace = trace = _AtOnce(outer)
+    trace = RelayTrace(outer, _at_once, transformation="ensure_compile_time_eval")
+    trace.eager, trace.quick = True, state.bottom.quick
+    state.trace = trace
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from pullback.core.array import ArrayImpl, as_array, host_value, signature, type
 from pullback.core.config import config, override
 from pullback.core.errors import NonFiniteError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from pullback.core.trace import EvalTrace, Primitive, look_by, state
+from pullback.core.trace import EvalTrace, Primitive, Watcher, state, watch_by
 from pullback.transforms.programs.callbacks import NotRepeatable, without_effects
 
 _PASSES = {
@@ -66,29 +66,20 @@ def _not_finite(value: Any) -> list[str]:
 # Eager ---------------------------------------------------------------------------------------------------------
 
 
-class CheckedEvalTrace(EvalTrace):
-    """Evaluates, and raises an error for a result that has what is looked for."""
-
-    __slots__ = ()
-    looks = True
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.quick = False
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        out = super().process(primitive, args, params)
-        for i, x in enumerate(out if primitive.multiple_results else (out,)):
-            found = _found(x._value)
-            if found is not None:
-                closed = params.get("jaxpr") if "name" in params else None  # which a compiled function has
-                if isinstance(closed, ClosedJaxpr):
-                    raise _run_again(closed, args, str(params.get("name", primitive.name)), found[0])
-                raise _error(primitive, args, i, x, *found)
-        return out
+def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """The results of an operation; an error for one that has what is looked for."""
+    out = evaluate.process(primitive, args, params)
+    for i, x in enumerate(out if primitive.multiple_results else (out,)):
+        found = _found(x._value)
+        if found is not None:
+            closed = params.get("jaxpr") if "name" in params else None  # which a compiled function has
+            if isinstance(closed, ClosedJaxpr):
+                raise _run_again(closed, args, str(params.get("name", primitive.name)), found[0])
+            raise _error(primitive, args, i, x, *found)
+    return out
 
 
-look_by(CheckedEvalTrace())
+watch_by("numbers", lambda: Watcher(_look, looks=True))
 
 
 # Compiled ------------------------------------------------------------------------------------------------------------

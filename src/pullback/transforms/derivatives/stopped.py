@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.trace import Primitive, Trace, state
+from pullback.core.trace import Primitive, RelayTrace, Trace, state
 from pullback.transforms.interpreters.forward import JVPTracer
 from pullback.transforms.interpreters.taylor import TaylorTracer
 
@@ -18,30 +18,18 @@ def constant(x: Any) -> Any:
     return x
 
 
-class ConstantsTrace(Trace):
-    """Takes the tangents from all operands.
-
-    The function runs where its arguments have no tangents. So a value that has one is a value that the function closes
-    over, of a differentiation that goes on, or ended.
-    """
-
-    __slots__ = ()
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return self.parent.process(primitive, tuple([constant(x) for x in args]), params)
+def _without_tangents(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    return trace.parent.process(primitive, tuple(map(constant, args)), params)
 
 
 def stopped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with constants for the values that it closes over; its arguments must have no tangents."""
+    """The function with constants for the values that it closes over; its arguments must have no tangents.
+
+    So a value within it that has a tangent is one that it closes over, of a differentiation that goes on, or ended.
+    """
 
     def run(*args: Any) -> Any:
-        trace = ConstantsTrace(state.trace, function)
-        state.trace = trace
-        try:
-            out = function(*args)
-        finally:
-            state.trace = trace.parent
-            trace.live = False
+        out = RelayTrace(state.trace, _without_tangents, function, "a function of constants").run(function, *args)
         return tree.tree_map(constant, out)
 
     return run

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import source
-from pullback.core.array import ArrayImpl, typeof
+from pullback.core.array import ArrayImpl, host_value, is_on_host, typeof
 from pullback.core.config import config
-from pullback.core.linear import LinearTracer
-from pullback.core.masking import MaskTrace, has_nan
+from pullback.core.errors import NotLinearError
+from pullback.core.linear import LinearTrace, LinearTracer
+from pullback.core.masking import has_nan, mark, mask_trace, unmarked
 from pullback.core.trace import EVAL, Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
@@ -93,24 +94,30 @@ class JVPTrace(Trace):
     """Applies each primitive's derivative rule to values and tangents.
 
     Attributes:
-      rules: the trace that is current while a rule runs: the parent, or in linearisation the tape above it.
+      rules: the trace that is current while a rule runs: the parent, or the tape above it.
+      tape: where linearisation records what rules do to tangents; None in forward mode.
       directional: what is known of the tangents.
       marks: whether rules run in the scope of the operation that they are of.
+      masks: whether tangents stay zero that are multiplied by infinite or undefined derivatives (``core.masking``).
     """
 
-    __slots__ = ("directional", "marks", "rules")
-    transformation = "forward differentiation (jvp)"
+    __slots__ = ("directional", "marks", "masks", "rules", "tape", "transformation")
 
-    rules: Trace
-    directional: Direction
-
-    def __init__(self, parent: Trace, function: Any) -> None:
+    def __init__(self, parent: Trace, function: Any, tape: LinearTrace | None = None) -> None:
         Trace.__init__(self, parent, function)
-        self.rules = parent
+        self.tape = tape
+        if tape is None:
+            self.rules, self.transformation = parent, "forward differentiation (jvp)"
+            self.masks = config.masked_zeros
+        else:
+            self.rules, self.transformation = tape, "differentiation (linearize, vjp or grad)"
+            self.masks = False  # the tape's own
         self.directional = Direction.LINEAR
-        self.marks = not parent.quick
+        self.marks = self.masks or not parent.quick
 
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def process(
+        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], rules: Trace | None = None
+    ) -> Any:
         # One and two operands, which most operations have, are written out.
         primals: tuple[Any, ...]
         tangents: tuple[Any, ...]
@@ -133,9 +140,13 @@ class JVPTrace(Trace):
                 return self.parent.process(primitive, args, params)
             primals = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
             tangents = tuple([x.tangent if mine else ZERO for x, mine in zip(args, own, strict=True)])
-        rules = self.rules
-        if self.marks:
-            rules = marking(rules, primitive, primals, params)
+        if rules is None:
+            rules = self.rules
+            if self.marks:
+                if self.masks:
+                    return self._masked(primitive, args, primals, params)
+                if state.scope is not None or state.bottom.looks:
+                    rules = marking(rules, primitive, primals, params)
         previous = state.trace
         try:
             rule = primitive.tangent_rule
@@ -164,50 +175,44 @@ class JVPTrace(Trace):
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """A result as a tracer, or as it is if its tangent is zero."""
+        if self.tape is not None:
+            if type(tangent) is LinearTracer:
+                tangent.variable._shape = out.shape
+            elif tangent is not ZERO:
+                tangent = _constant(tangent, primitive)
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
 
-
-class MaskingJVPTrace(JVPTrace):
-    """Keeps tangents zero that are multiplied by infinite or undefined derivatives (``core.masking``).
-
-    Attributes:
-      known: whether tangents are values that nobody differentiates, or looks at for NaNs. Then an operation is done
-        again, with its tangents marked, if a tangent comes out as NaN; else all tangents are marked.
-    """
-
-    __slots__ = ("known",)
-
-    def __init__(self, parent: Trace, function: Any) -> None:
-        JVPTrace.__init__(self, parent, function)
-        while isinstance(parent, BatchTrace):
-            parent = parent.parent
-        self.known = parent is EVAL
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        if self.known and not primitive.effect:
-            out = super().process(primitive, args, params)
+    def _masked(
+        self, primitive: Primitive, args: tuple[Any, ...], primals: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """The results of an operation whose tangents are marked: at once, or if one comes out as NaN without."""
+        known = self.parent
+        while isinstance(known, BatchTrace):
+            known = known.parent
+        rules = self.rules
+        if state.scope is not None or state.bottom.looks:
+            rules = marking(rules, primitive, primals, params)
+        if known is EVAL and not primitive.effect:  # nobody differentiates the tangents, or looks at them
+            out = self.process(primitive, args, params, rules)
             if not (any(map(_is_undefined, out)) if primitive.multiple_results else _is_undefined(out)):
                 return out
-        own = [type(x) is JVPTracer and x._trace is self for x in args]
-        if True not in own:
-            return self.parent.process(primitive, args, params)
-        mask = MaskTrace(self.parent)
+        trace = mask_trace(rules)
         marked = [
-            JVPTracer(self, x.primal, mask.mark(x.tangent), x.made_at) if mine else x
-            for x, mine in zip(args, own, strict=True)
+            JVPTracer(self, x.primal, mark(trace, x.tangent), x.made_at)
+            if type(x) is JVPTracer and x._trace is self
+            else x
+            for x in args
         ]
-        rules, self.rules = self.rules, mask
         try:
-            out = super().process(primitive, tuple(marked), params)
+            out = self.process(primitive, tuple(marked), params, trace)
         finally:
-            self.rules = rules
-            mask.live = False
-        return [self._unmarked(mask, x) for x in out] if primitive.multiple_results else self._unmarked(mask, out)
+            trace.live = False
+        return [self._unmarked(trace, x) for x in out] if primitive.multiple_results else self._unmarked(trace, out)
 
-    def _unmarked(self, mask: MaskTrace, x: Any) -> Any:
+    def _unmarked(self, trace: Trace, x: Any) -> Any:
         if type(x) is not JVPTracer or x._trace is not self:
-            return mask.value_of(x)
-        x.primal, x.tangent = mask.value_of(x.primal), mask.value_of(x.tangent)
+            return unmarked(trace, x)
+        x.primal, x.tangent = unmarked(trace, x.primal), unmarked(trace, x.tangent)
         return x
 
 
@@ -219,6 +224,16 @@ def _is_undefined(x: Any) -> bool:
     while type(tangent) is BatchTracer:
         tangent = tangent.value
     return type(tangent) is not ArrayImpl or has_nan(tangent._value)
+
+
+def _constant(tangent: Any, primitive: Primitive) -> Any:
+    """ZERO for a tangent of a tape that does not depend on its inputs, and so must be zero."""
+    if is_on_host(tangent) and host_value(tangent).any():
+        raise NotLinearError(
+            f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "
+            "that the rule was given, and is not zero: a tangent must be linear in them"
+        )
+    return ZERO
 
 
 def located(out: Any, made_at: source.Location | None) -> Any:
@@ -245,7 +260,7 @@ def jvp_flat(
       directional: what is known of the tangents.
     """
     parent = state.trace
-    trace = (MaskingJVPTrace if config.masked_zeros else JVPTrace)(parent, function)
+    trace = JVPTrace(parent, function)
     if directional and not any(type(t) is LinearTracer for t in tangents):
         trace.directional = directional
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]

@@ -11,62 +11,37 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array, host_value, is_on_host, typeof
+from pullback.core.array import Array, typeof
 from pullback.core.errors import NotLinearError, PullbackError
-from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar
-from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
+from pullback.core.linear import LinearProgram, LinearTrace, LinearVar
+from pullback.core.trace import Primitive, check_result, missing_rule, state
 from pullback.core.types import ZERO
-from pullback.transforms.interpreters.forward import Direction, JVPTrace, JVPTracer, located
+from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer
 
 
-class Tape(LinearTrace):
-    """Records what derivative rules do to tangents."""
-
-    __slots__ = ()
-
-    def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
-        error: PullbackError
-        if primitive.transpose_rule is None:
-            error = missing_rule(
-                primitive,
-                "transpose",
-                "reverse-mode differentiation (linearize, vjp or grad)",
-                '; derivatives.vjp_from_jvp(f, "basis") differentiates a function in reverse without it',
-            )
-        else:
-            error = NotLinearError(
-                f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
-                f"{source.describe_function(self.function)}, at {source.describe(source.here())}; a tangent must be "
-                "linear in the tangents that the rule is given"
-            )
-        error.trace = self
-        return error
+def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
+    """The error for an operation that a derivative rule does to tangents, and that is not linear in them."""
+    error: PullbackError
+    if primitive.transpose_rule is None:
+        error = missing_rule(
+            primitive,
+            "transpose",
+            "reverse-mode differentiation (linearize, vjp or grad)",
+            '; derivatives.vjp_from_jvp(f, "basis") differentiates a function in reverse without it',
+        )
+    else:
+        error = NotLinearError(
+            f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
+            f"{source.describe_function(tape.function)}, at {source.describe(source.here())}; a tangent must be linear "
+            "in the tangents that the rule is given"
+        )
+    error.trace = tape
+    return error
 
 
-class LinearizeTrace(JVPTrace):
-    """Forward differentiation whose tangents are variables of a linear program."""
-
-    __slots__ = ()
-    transformation = "differentiation (linearize, vjp or grad)"
-
-    rules: LinearTrace
-
-    def __init__(self, parent: Trace, function: Any) -> None:
-        Trace.__init__(self, parent, function)
-        self.rules = Tape(parent, function)
-        self.directional = Direction.LINEAR
-        self.marks = not parent.quick
-
-    def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
-        if type(tangent) is LinearTracer:
-            tangent.variable._shape = out.shape
-            return JVPTracer(self, out, tangent, made_at)
-        if tangent is not ZERO and is_on_host(tangent) and host_value(tangent).any():
-            raise NotLinearError(
-                f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the "
-                "tangents that the rule was given, and is not zero: a tangent must be linear in them"
-            )
-        return located(out, made_at)
+def is_tape(trace: Any) -> bool:
+    """Whether a trace records what derivative rules do to tangents."""
+    return isinstance(trace, LinearTrace) and trace.error is refused
 
 
 def linearize_flat(
@@ -85,8 +60,8 @@ def linearize_flat(
       The list of results, and the program; its outputs are ``ZERO`` where a result does not depend on the inputs.
     """
     parent = state.trace
-    trace = LinearizeTrace(parent, function)
-    tape = trace.rules
+    tape = LinearTrace(parent, function, error=refused)
+    trace = JVPTrace(parent, function, tape)
     inputs: list[LinearVar] = []
     args: list[Any] = []
     for i, x in enumerate(primals):

@@ -14,43 +14,27 @@ from typing import Any
 from pullback.core.jaxpr_text import holds_programs
 from pullback.core.linear import within
 from pullback.core.source import TANGENT, Scope
-from pullback.core.trace import Primitive, Trace, state
-
-
-class RuleTrace(Trace):
-    """Stands before the trace of a derivative rule: what the rule does belongs to the tangents, but for the values.
-
-    Attributes:
-      primals: the operands that the operation is applied to; None if it is of a program, which has marks of its own.
-    """
-
-    __slots__ = ("primals", "primitive", "transformation")
-
-    def __init__(self, rules: Trace, primitive: Primitive, primals: Sequence[Any] | None) -> None:
-        super().__init__(rules)
-        self.transformation = rules.transformation
-        self.primitive = primitive
-        self.primals = primals
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        scope, primals = state.scope, self.primals
-        if primals is not None:
-            # The rule's own application of its operation is the primal one.
-            same = primitive is self.primitive and len(args) == len(primals)
-            if same and all(x is y for x, y in zip(args, primals, strict=True)):
-                return self.parent.process(primitive, args, params)
-            scope = Scope("", TANGENT).within(scope)
-        with within(state.source_loc, scope):
-            return self.parent.process(primitive, args, params)
+from pullback.core.trace import Primitive, RelayTrace, Trace, state
 
 
 def marking(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
-    """The trace for the derivative rule of an operation: before that of rules, where the thread keeps marks.
+    """A trace before that of a derivative rule: what the rule does belongs to the tangents, but for the values.
 
     Args:
-      rules: the trace of rules.
+      rules: the trace of the rule.
       primitive, primals, params: the operation.
     """
-    if state.scope is None and not state.bottom.looks:
-        return rules
-    return RuleTrace(rules, primitive, None if any(map(holds_programs, params.values())) else primals)
+    programs = any(map(holds_programs, params.values()))  # which have marks of their own
+
+    def relay(trace: Trace, applied: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        scope = state.scope
+        if not programs:
+            # The rule's own application of its operation is the primal one.
+            same = applied is primitive and len(args) == len(primals)
+            if same and all(x is y for x, y in zip(args, primals, strict=True)):
+                return rules.process(applied, args, params)
+            scope = Scope("", TANGENT).within(scope)
+        with within(state.source_loc, scope):
+            return rules.process(applied, args, params)
+
+    return RelayTrace(rules, relay)

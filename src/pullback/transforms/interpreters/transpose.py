@@ -35,7 +35,12 @@ def linear_program(
     finally:
         state.trace = trace.parent
         trace.live = False
-    return outs, LinearProgram(trace.nodes, [x.variable for x in inputs], [trace.end(x) for x in outs], trace.count)
+    ends = list(map(trace.end, outs))
+    if trace.watch is _check:
+        for x, end in zip(outs, ends, strict=True):
+            if end is ZERO and x is not ZERO:
+                _check_end(trace, x)
+    return outs, LinearProgram(trace.nodes, [x.variable for x in inputs], ends, trace.count)
 
 
 def transpose_flat(
@@ -110,33 +115,24 @@ def _may_be_nonzero(x: Any) -> bool:
     return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
 
 
-class CheckedLinearTrace(LinearTrace):
-    """Refuses what is affine, and remembers the user's lines."""
+def checked_trace(function: Any) -> LinearTrace:
+    """A trace that records a linear function, refuses what is affine, and remembers the user's lines."""
+    return LinearTrace(state.trace, function, _check)
 
-    __slots__ = ()
 
-    def end(self, x: Any) -> Any:
-        """The variable of a result, or ZERO for one that does not depend on the inputs (which must then be zero)."""
-        if x is ZERO:
-            return ZERO
-        if type(x) is LinearTracer and x._trace is self:
-            return x.variable
-        if _is_nonzero(out_leaf(x, self.function)):
-            raise NotLinearError(
-                f"{name_of(self.function)} is not linear: it returned {x}, which does not depend on its arguments, "
-                "and is not zero"
-            )
-        return ZERO
+def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
+    if trace.parent.eager and is_affine(node, trace.parent):
+        assert node.primitive is not None
+        raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")
+    made_at = source.here()
+    for tracer in tracers:
+        tracer.made_at = made_at
 
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        before = len(self.nodes)
-        out = super().process(primitive, args, params)
-        # The node is this operation's own, not one of an operation that it was recorded by.
-        if len(self.nodes) > before and self.nodes[-1].primitive in (primitive, primitive.masked):
-            if self.parent.eager and is_affine(self.nodes[-1], self.parent):
-                raise self.not_linear(primitive, "with a constant that is not zero is affine, not linear")
-            made_at = source.here()
-            for tracer in out if primitive.multiple_results else [out]:
-                if type(tracer) is LinearTracer:
-                    tracer.made_at = made_at
-        return out
+
+def _check_end(trace: LinearTrace, x: Any) -> None:
+    """Refuse a result that does not depend on the inputs, and is not zero."""
+    if _is_nonzero(out_leaf(x, trace.function)):
+        raise NotLinearError(
+            f"{name_of(trace.function)} is not linear: it returned {x}, which does not depend on its arguments, "
+            "and is not zero"
+        )
