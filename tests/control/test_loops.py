@@ -26,7 +26,7 @@ from pullback import (
     random,
     vmap,
 )
-from pullback.control import loops
+from pullback.control import while_primitive
 from pullback.core.jaxpr_check import check_jaxpr
 
 
@@ -62,7 +62,7 @@ def test_the_first_steps_are_interpreted_and_the_others_compiled(monkeypatch: py
 
     results = []
     for bound in (0, 10, 10**6):
-        monkeypatch.setattr(loops, "INTERPRETED", bound)
+        monkeypatch.setattr(while_primitive, "INTERPRETED", bound)
         results.append(f(40))
     for i, x in results:
         assert int(i) == 40

@@ -70,7 +70,7 @@ MUTANTS = (
     # A callback prints once instead of once a step.
     Mutant(
         "effects that all steps share happen once",
-        "control/scan_primitive.py",
+        "control/invariants.py",
         "stays = eqn.effect or eqn.primitive",
         "stays = eqn.primitive",
         ["tests/control/test_scan.py::test_effects_that_all_steps_share_happen_in_each"],
@@ -78,7 +78,7 @@ MUTANTS = (
     # A callback prints twice.
     Mutant(
         "effects of divided loops happen twice",
-        "control/loops.py",
+        "control/while_primitive.py",
         '{"cond_jaxpr": without_effects(loop.cond_jaxpr), "body_jaxpr": without_effects(loop.body_jaxpr)}',
         '{"cond_jaxpr": loop.cond_jaxpr, "body_jaxpr": loop.body_jaxpr}',
         ["tests/control/test_loops.py::test_effects_of_a_loop_of_which_only_a_part_is_differentiated_happen_once"],

@@ -353,14 +353,6 @@ def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
 # Programs -----------------------------------------------------------------------------------------------------------
 
 
-def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
-    """A program with its inputs and its results in another order: a number for each says which one it was."""
-    jaxpr = closed.jaxpr
-    invars = [jaxpr.invars[i] for i in inputs]
-    outvars = [jaxpr.outvars[i] for i in results]
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.eqns, outvars), closed.consts)
-
-
 def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
     """The equations of a program for some operands in another program, and its results there."""
     if closed.consts:  # values, which have a place in a program of their own only

@@ -37,7 +37,6 @@ from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
-from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -54,15 +53,8 @@ from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
-from pullback.transforms.interpreters.jaxprs import (
-    batch_jaxpr,
-    flat_series,
-    grouped,
-    jvp_jaxpr,
-    kept_of,
-    taylor_jaxpr,
-)
-from pullback.transforms.interpreters.laplacian import laplacian_of_branches, laplacian_rule
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr
+from pullback.transforms.interpreters.lift import Feed, batch_of_programs, holds_programs
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.refs import Ref, contents, write_all
 from pullback.transforms.interpreters.stage import stage_flat
@@ -306,6 +298,11 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
     return outs
 
 
+def _feed(branches: Branches) -> Feed:
+    return Feed(branches, lambda f: cond_p.bind(*f.groups[0], *f.groups[1], branches=f.programs), (1,), (1,))
+
+
+holds_programs(cond_p, _feed)
 cond_p.record(partial(record_in_parts, cond_p))
 programs_in_step(cond_p)(lambda branches, **params: [Stepped(branch, 1) for branch in branches])
 
@@ -323,30 +320,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 cond_p.lowering(emission.write_cond)
 
 
-# Differentiation
-
-
-@cond_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches) -> Any:
-    nonzero = tuple(t is not ZERO for t in tangents[1:])
-    has_tangent = tuple(map(any, zip(*(jvp_jaxpr(b, nonzero)[1] for b in branches), strict=True)))
-    count = len(has_tangent)
-    both = tuple(jvp_jaxpr(b, nonzero, has_tangent)[0] for b in branches)
-    results = cond_p.bind(*primals, *select(tangents[1:], nonzero), branches=both)
-    return results[:count], spread(has_tangent, results[count:], ZERO)
-
-
-laplacian_rule(cond_p)(partial(laplacian_of_branches, cond_p))
-
-
-@taylor_program(cond_p)
-def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, branches: Branches) -> Any:
-    nonzero = kept_of(series[1:])
-    moving = [tuple(map(any, taylor_jaxpr(b, order, nonzero)[1])) for b in branches]
-    forced = tuple(map(any, zip(*moving, strict=True)))
-    along = tuple(taylor_jaxpr(b, order, nonzero, forced)[0] for b in branches)
-    outs = cond_p.bind(*primals, *flat_series(series[1:]), branches=along)
-    return outs[: len(forced)], grouped(outs[len(forced) :], tuple((f,) * order for f in forced))
+# Transposition
 
 
 @cond_p.transpose
@@ -451,10 +425,7 @@ def _batch(
         if any(map(has_checks, branches)):
             return batch_checked(cond_p, axis, args, dims, {"branches": branches})
         return _select(axis, index, operands, operand_dims, branches)
-    found = [batch_jaxpr(b, axis, operand_dims)[1] for b in branches]
-    mapped = tuple(any(d is not None for d in column) for column in zip(*found, strict=True))
-    batched = tuple(batch_jaxpr(b, axis, operand_dims, mapped)[0] for b in branches)
-    return cond_p.bind(index, *operands, branches=batched), [0 if m else None for m in mapped]
+    return batch_of_programs(cond_p, axis, args, dims, branches=branches)
 
 
 def _select(

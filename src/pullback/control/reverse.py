@@ -16,8 +16,8 @@ from typing import Any
 
 from pullback.control.checkpointing import reverse, run_keeping
 from pullback.control.common import without_effects
-from pullback.control.loops import While, unknown_carry, while_p
 from pullback.control.scan_primitive import Flags
+from pullback.control.while_primitive import While, unknown_carry, while_p
 from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun

@@ -16,7 +16,6 @@ from pullback.control.common import (
     interned,
     leaf_names,
     leaves_of,
-    reordered,
     stage_step,
     tree_difference,
     varied_contents,
@@ -38,6 +37,7 @@ from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
+from pullback.transforms.interpreters.lift import reordered
 from pullback.transforms.interpreters.refs import Ref, check_aliases, content_of, contents, lent, write_all
 
 R = TypeVar("R")

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.control.common import aval_difference, interned, known, leaf_names, leaves_of, reordered, tree_difference
+from pullback.control.common import aval_difference, interned, known, leaf_names, leaves_of, tree_difference
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, typeof
@@ -42,6 +42,7 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
+from pullback.transforms.interpreters.lift import reordered
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 

@@ -9,7 +9,6 @@ from pullback.control.conditional import cond_p as cond_p
 from pullback.control.conditional import switch as switch
 from pullback.control.fori_loop import fori_loop as fori_loop
 from pullback.control.loops import while_loop as while_loop
-from pullback.control.loops import while_p as while_p
 from pullback.control.platforms import composite as composite
 from pullback.control.platforms import platform_dependent as platform_dependent
 from pullback.control.scan import map as map
@@ -17,6 +16,7 @@ from pullback.control.scan import scan as scan
 from pullback.control.scan_primitive import scan_p as scan_p
 from pullback.control.solves import custom_linear_solve as custom_linear_solve
 from pullback.control.solves import custom_root as custom_root
+from pullback.control.while_primitive import while_p as while_p
 from pullback.core.faces import face as _face
 from pullback.lax import linalg as linalg
 from pullback.lax.bit_generator import rng_bit_generator as rng_bit_generator

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.control.conditional import cond_p
-from pullback.control.loops import while_p
 from pullback.control.scan_primitive import scan_p
+from pullback.control.while_primitive import while_p
 from pullback.core import dtypes, source, traits, tree
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import KeyReuseError

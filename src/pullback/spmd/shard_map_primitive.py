@@ -20,7 +20,6 @@ from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
-from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import shapes
@@ -31,15 +30,8 @@ from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.jaxprs import (
-    Kept,
-    batch_jaxpr,
-    flat_series,
-    grouped,
-    jvp_jaxpr,
-    kept_of,
-    taylor_jaxpr,
-)
+from pullback.transforms.interpreters.jaxprs import batch_jaxpr
+from pullback.transforms.interpreters.lift import Fed, Feed, holds_programs
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.program_primitive import if_needed, transposed
@@ -113,39 +105,18 @@ def _axes(params: dict[str, Any]) -> frozenset[Any]:
 # Differentiation -----------------------------------------------------------------------------------------------------
 
 
-@shard_map_p.jvp
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs,
-    **params: Any,
-) -> Any:  # fmt: skip
-    nonzero = [t is not ZERO for t in tangents]
-    with _scope(params):
-        both, has_tangent = jvp_jaxpr(jaxpr, tuple(nonzero))
-    results = shard_map_p.bind(
-        *primals, *select(tangents, nonzero), jaxpr=both, in_specs=(*in_specs, *select(in_specs, nonzero)),
-        out_specs=(*out_specs, *select(out_specs, has_tangent)), **params,
-    )  # fmt: skip
-    count = len(has_tangent)
-    return results[:count], spread(has_tangent, results[count:], ZERO)
+def _feed(*, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any) -> Feed:
+    def bind(fed: Fed) -> Any:
+        specs = {
+            "in_specs": (*in_specs, *[in_specs[i] for i in fed.beside(fed.marks)]),
+            "out_specs": (*out_specs, *[out_specs[i] for i in fed.beside(fed.results)]),
+        }
+        return shard_map_p.bind(*fed.groups[0], jaxpr=fed.programs[0], **specs, **params)
+
+    return Feed((jaxpr,), bind, scope=lambda: _scope(params), keeps_shapes=True)
 
 
-@taylor_program(shard_map_p)
-def _taylor(
-    order: int, primals: Sequence[Any], series: Sequence[Any], *, jaxpr: ClosedJaxpr, in_specs: Specs,
-    out_specs: Specs, **params: Any,
-) -> Any:  # fmt: skip
-    nonzero = kept_of(series)
-    with _scope(params):
-        along, kept = taylor_jaxpr(jaxpr, order, nonzero)
-
-    def with_series(specs: Specs, flags: Kept) -> Specs:
-        return (*specs, *(spec for spec, each in zip(specs, flags, strict=True) for k in each if k))
-
-    outs = shard_map_p.bind(
-        *primals, *flat_series(series), jaxpr=along, in_specs=with_series(in_specs, nonzero),
-        out_specs=with_series(out_specs, kept), **params,
-    )  # fmt: skip
-    return outs[: len(kept)], grouped(outs[len(kept) :], kept)
+holds_programs(shard_map_p, _feed)
 
 
 @shard_map_p.transpose

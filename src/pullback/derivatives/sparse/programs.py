@@ -12,8 +12,8 @@ import numpy as np
 
 from pullback.control.conditional import cond_p
 from pullback.control.guard import guard_p
-from pullback.control.loops import while_p
 from pullback.control.scan_primitive import scan_p
+from pullback.control.while_primitive import while_p
 from pullback.core.jaxpr import ClosedJaxpr, Eqn
 from pullback.core.lists import split_list
 from pullback.derivatives.sparse import boolean

@@ -14,9 +14,10 @@ import numpy as np
 
 import pullback.numpy as pnp
 from pullback.control.conditional import cond_p, switch
-from pullback.control.loops import while_loop, while_p
+from pullback.control.loops import while_loop
 from pullback.control.scan import scan
 from pullback.control.scan_primitive import scan_p
+from pullback.control.while_primitive import while_p
 from pullback.core import source, traits, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike

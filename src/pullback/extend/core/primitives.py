@@ -9,8 +9,8 @@ Parameters of equations are called as in JAX. Operations of JAX that are others 
 """
 
 from pullback.control.conditional import cond_p as cond_p
-from pullback.control.loops import while_p as while_p
 from pullback.control.scan_primitive import scan_p as scan_p
+from pullback.control.while_primitive import while_p as while_p
 from pullback.core.faces import face
 from pullback.primitives.bessel import bessel_i0e_p as bessel_i0e_p
 from pullback.primitives.bessel import bessel_i1e_p as bessel_i1e_p

@@ -23,7 +23,6 @@ from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import Direction, jvp_flat
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.interpreters.taylor import taylor_flat
 from pullback.transforms.interpreters.transpose import transpose_flat
 
 
@@ -57,7 +56,7 @@ def jvp_jaxpr(
     """
     nonzero = flags(nonzero_tangents, len(closed.in_avals), "inputs")
     forced = flags(instantiate, len(closed.out_avals), "results")
-    tangents = [_tangent_aval(a) for a, n in zip(closed.in_avals, nonzero, strict=True) if n]
+    tangents = [tangent_aval(a) for a, n in zip(closed.in_avals, nonzero, strict=True) if n]
     nonzero_out: list[bool] = []
 
     def run(*values: Any) -> list[Any]:
@@ -66,81 +65,15 @@ def jvp_jaxpr(
         outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts, directional)
         nonzero_out[:] = [f or t is not ZERO for f, t in zip(forced, out_ts, strict=True)]
         return outs + [
-            zeros_of(_tangent_aval(typeof(x))) if t is ZERO else t
+            zeros_of(tangent_aval(typeof(x))) if t is ZERO else t
             for x, t, n in zip(outs, out_ts, nonzero_out, strict=True) if n
         ]  # fmt: skip
 
     return stage_flat(closed, run, closed.in_avals + tangents), nonzero_out
 
 
-Kept = tuple[tuple[bool, ...], ...]
-"""For each value, which of its Taylor coefficients from order 1 on are there; the others are zero."""
-
-
-@cached_by_jaxpr
-def taylor_jaxpr(
-    closed: ClosedJaxpr, order: int, nonzero: Kept, instantiate: Sequence[bool] | bool = False
-) -> tuple[ClosedJaxpr, Kept]:
-    """The program of the Taylor coefficients of a program's results.
-
-    Args:
-      closed: the program.
-      order: that of the last coefficient.
-      nonzero: for each input, which of its coefficients from 1 to ``order`` it has.
-      instantiate: which results get all coefficients even if they are zero; one flag for all, or one for each.
-
-    Returns:
-      A jaxpr from the inputs, and then the coefficients of the first input that it has, those of the second, and so
-      on, to the results, and then their coefficients in the same way; and for each result which it has.
-
-    >>> from pullback.primitives.elementwise import square
-    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
-    >>> taylor_jaxpr(make_jaxpr(square)(1.0), 2, ((True, False),))
-    ({ lambda ; a:f32[] b:f32[]. let
-        c:f32[] = square a
-        d:f32[] = sum_of_products[scale=2] a b
-        e:f32[] = sum_of_products[scale=1] b b
-      in (c, d, e) }, ((True, True),))
-    """
-    forced = flags(instantiate, len(closed.out_avals), "results")
-    given = [_tangent_aval(a) for a, kept in zip(closed.in_avals, nonzero, strict=True) for k in kept if k]
-    nonzero_out: list[tuple[bool, ...]] = []
-
-    def run(*values: Any) -> list[Any]:
-        primals, rest = values[: len(nonzero)], values[len(nonzero) :]
-        series = grouped(rest, nonzero)
-        outs, out_series = taylor_flat(closed, jaxpr_as_fun(closed), primals, series, order)
-        nonzero_out[:] = [
-            tuple([f or c is not ZERO for c in cs]) for f, cs in zip(forced, out_series, strict=True)
-        ]  # fmt: skip
-        return outs + [
-            zeros_of(_tangent_aval(typeof(x))) if c is ZERO else c
-            for x, cs, f in zip(outs, out_series, forced, strict=True) for c in cs if f or c is not ZERO
-        ]  # fmt: skip
-
-    return stage_flat(closed, run, closed.in_avals + given), tuple(nonzero_out)
-
-
-def grouped(values: Sequence[Any], kept: Kept) -> list[tuple[Any, ...]]:
-    """Coefficients by the values that they belong to, ``ZERO`` where one has none.
-
-    For ``[a, b, c]`` and ``((True, False), (True, True))`` they are ``[(a, ZERO), (b, c)]``.
-    """
-    given = iter(values)
-    return [tuple([next(given) if k else ZERO for k in flags]) for flags in kept]
-
-
-def kept_of(series: Sequence[Sequence[Any]]) -> Kept:
-    """Which Taylor coefficients of some values there are."""
-    return tuple([tuple([c is not ZERO for c in cs]) for cs in series])
-
-
-def flat_series(series: Sequence[Sequence[Any]]) -> list[Any]:
-    """The Taylor coefficients of some values that there are, those of the first value first."""
-    return [c for cs in series for c in cs if c is not ZERO]
-
-
-def _tangent_aval(aval: ShapedArray) -> ShapedArray:
+def tangent_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the tangents of a value."""
     return aval.update(dtype=tangent_dtype(aval.dtype))
 
 
@@ -254,7 +187,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
     """
     linear = flags(linear_inputs, len(closed.in_avals), "inputs")
     fixed_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if not n]
-    ct_avals = [_tangent_aval(a) for a in closed.out_avals]
+    ct_avals = [tangent_aval(a) for a in closed.out_avals]
 
     linear_avals = [a for a, n in zip(closed.in_avals, linear, strict=True) if n]
 

@@ -16,7 +16,8 @@ Taylor mode automatic differentiation, NeurIPS 2025, for operations of which onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,7 @@ from pullback.core.array import ArrayImpl, shape_of, typeof
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linearity import LinearPart, linear_part
-from pullback.core.lists import spread
-from pullback.core.rule_kinds import RuleKind
+from pullback.core.lists import split_list, spread
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import zeros_of
@@ -39,11 +39,8 @@ from pullback.primitives.rules import axis_kept, unsummed
 from pullback.transforms.interpreters.batch import batch_flat
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import PrimalTracer, jvp_flat
+from pullback.transforms.interpreters.lift import Forward, feed, lifted
 from pullback.transforms.interpreters.stage import stage_flat
-
-laplacian_rule = RuleKind("laplacian", "by its derivative, one direction for each element")
-"""``rule(directions, operands, **params) -> outs``, for operations that hold a program: the operands and the list of
-results are :class:`Carried`. Of the operands some have derivatives, perhaps in :class:`Blocks`."""
 
 
 class Blocks(NamedTuple):
@@ -196,9 +193,11 @@ def laplacian_flat(
 
 def _outs(primitive: Primitive, directions: Directions, operands: list[Carried], params: Any) -> list[Carried]:
     """The results of an operation, of which some operands have derivatives."""
-    rule = laplacian_rule.of(primitive)
-    if rule is not None:
-        return rule(directions, operands, **params)  # type: ignore[no-any-return]
+    rule = feed.of(primitive)
+    if rule is not None and not rule(**params).keeps_shapes:
+        weights = directions.weights
+        forward = Curvatures(directions.size, weights is not None)
+        return lifted(primitive, forward, operands, params, [] if weights is None else [weights])
     if not any(type(x.jacobian) is Blocks for x in operands):
         return _whole(primitive, directions, list(map(dense, operands)), params)
     axis = _kept(primitive, operands, params)
@@ -431,76 +430,44 @@ def _kind(x: Any) -> Kind:
 
 @cached_by_jaxpr
 def laplacian_jaxpr(
-    closed: ClosedJaxpr, jacobians: Sequence[Kind], laplacians: Sequence[bool], count: int, weighted: bool,
-    forced: Sequence[tuple[Kind, bool]] | None = None,
-) -> tuple[ClosedJaxpr, list[Kind], list[bool]]:  # fmt: skip
+    closed: ClosedJaxpr, marks: Sequence[tuple[Kind, bool]], count: int, weighted: bool,
+    forced: Sequence[tuple[Kind, bool]],
+) -> tuple[ClosedJaxpr, list[tuple[Kind, bool]]]:  # fmt: skip
     """The program of a program's values, Jacobians and Laplacians.
 
     Args:
       closed: the program.
-      jacobians, laplacians: for each input, whether it has one, and of which kind.
+      marks: for each input, the kind of its Jacobian, and whether it has a Laplacian.
       count: the number of directions.
       weighted: whether these have weights.
-      forced: what each result is to have, which may be zeros; by default what it has.
+      forced: the same for each result: what there must be at least, which may be zeros.
 
     Returns:
-      A jaxpr from the weights, if there are any, the inputs, and then their Jacobians and their Laplacians, to the
-      results, and then their Jacobians and their Laplacians; and for each result whether it has them.
+      A jaxpr from the weights, if there are any, the inputs, and then the Jacobian and the Laplacian of each, to the
+      results, and then the same of each; and for each result what it has.
     """
-    avals = closed.in_avals
-    rows = [
-        a.update(shape=(count if kind < 0 else count // a.shape[kind], *a.shape))
-        for a, kind in zip(avals, jacobians, strict=True) if kind is not None
-    ]  # fmt: skip
-    given = [a for a, n in zip(avals, laplacians, strict=True) if n]
-    of_weights = [rows[0].update(shape=(count,), weak_type=False)] if weighted else []
+    given: list[Any] = []
+    first: Any = None
+    for aval, (kind, curved) in zip(closed.in_avals, marks, strict=True):
+        if kind is not None:
+            rows = aval.update(shape=(count if kind < 0 else count // aval.shape[kind], *aval.shape))
+            first = rows if first is None else first
+            given.append(rows)
+        given += [aval] * curved
+    of_weights = [first.update(shape=(count,), weak_type=False)] if weighted else []
     found: list[Carried] = []
 
     def run(*values: Any) -> list[Any]:
-        rest = iter(values)
-        weights = next(rest) if weighted else None
-        operands = _gathered(rest, jacobians, laplacians)
-        found[:] = laplacian_flat(closed, jaxpr_as_fun(closed), operands, Directions(count, weights))
-        if forced is not None:
-            found[:] = [_of_kind(x, count, *kinds) for x, kinds in zip(found, forced, strict=True)]
-        return _flattened(found)
+        weights, own, parts = split_list(values, int(weighted), len(marks))
+        rest = iter(parts)
+        operands = [_made(rest, x, *mark) for x, mark in zip(own, marks, strict=True)]
+        directions = Directions(count, weights[0] if weighted else None)
+        outs = laplacian_flat(closed, jaxpr_as_fun(closed), operands, directions)
+        found[:] = [_of_kind(x, count, *least) for x, least in zip(outs, forced, strict=True)]
+        return [*[x.value for x in found], *[t for x in found for t in _derivatives(x)]]
 
-    jaxpr = stage_flat(closed, run, [*of_weights, *avals, *rows, *given])
-    return jaxpr, [_kind(x.jacobian) for x in found], [x.laplacian is not ZERO for x in found]
-
-
-@cached_by_jaxpr
-def laplacian_step(
-    closed: ClosedJaxpr, moving: Sequence[bool], instantiate: Sequence[bool], count: int, weighted: bool
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program of a loop's step, of which each value has all of its derivatives or none.
-
-    Args:
-      closed: the program.
-      moving: which inputs have a Jacobian, as an array, and a Laplacian.
-      instantiate: which results get both even if they are zero.
-      count: the number of directions.
-      weighted: whether these have weights.
-
-    Returns:
-      A jaxpr from the weights, if there are any, the inputs, and then the Jacobians and the Laplacians of those that
-      are moving, to the same of the results; and for each result whether it is moving.
-    """
-    avals = closed.in_avals
-    of_moving = [a for a, m in zip(avals, moving, strict=True) if m]
-    rows = [a.update(shape=(count, *a.shape)) for a in of_moving]
-    of_weights = [rows[0].update(shape=(count,), weak_type=False)] if weighted else []
-    out_moving: list[bool] = []
-
-    def run(*values: Any) -> list[Any]:
-        rest = iter(values)
-        weights = next(rest) if weighted else None
-        operands = _gathered(rest, [-1 if m else None for m in moving], moving)
-        outs = laplacian_flat(closed, jaxpr_as_fun(closed), operands, Directions(count, weights))
-        out_moving[:] = [x.jacobian is not ZERO or f for x, f in zip(outs, instantiate, strict=True)]
-        return _flattened([filled(x, count) if m else x for x, m in zip(outs, out_moving, strict=True)])
-
-    return stage_flat(closed, run, [*of_weights, *avals, *rows, *of_moving]), out_moving
+    jaxpr = stage_flat(closed, run, [*of_weights, *closed.in_avals, *given])
+    return jaxpr, [(_kind(x.jacobian), x.laplacian is not ZERO) for x in found]
 
 
 def filled(x: Carried, count: int) -> Carried:
@@ -522,54 +489,73 @@ def _of_kind(x: Carried, count: int, kind: Kind, curved: bool) -> Carried:
     return x._replace(laplacian=zeros_of(typeof(x.value))) if curved and x.laplacian is ZERO else x
 
 
-def _flattened(values: Sequence[Carried]) -> list[Any]:
-    """Values, then their Jacobians that are not ``ZERO``, then their Laplacians that are not."""
-    jacobians = [x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian for x in values]
-    derivatives = [*jacobians, *[x.laplacian for x in values]]
-    return [*[x.value for x in values], *[t for t in derivatives if t is not ZERO]]
+def _derivatives(x: Carried) -> list[Any]:
+    """The derivatives of a value that are not ``ZERO``."""
+    jacobian = x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian
+    return [t for t in (jacobian, x.laplacian) if t is not ZERO]
 
 
-def _gathered(parts: Iterator[Any], jacobians: Sequence[Kind], laplacians: Sequence[bool]) -> list[Carried]:
-    """The inverse of :func:`_flattened`."""
-    values = [next(parts) for _ in jacobians]
-    rows = [ZERO if kind is None else next(parts) for kind in jacobians]
-    js = [t if kind is None or kind < 0 else Blocks(t, kind) for t, kind in zip(rows, jacobians, strict=True)]
-    return list(map(Carried, values, js, [next(parts) if n else ZERO for n in laplacians]))
+def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> Carried:
+    """The inverse of :func:`_derivatives`."""
+    rows = ZERO if kind is None else next(derivatives)
+    jacobian = rows if kind is None or kind < 0 else Blocks(rows, kind)
+    return Carried(value, jacobian, next(derivatives) if curved else ZERO)
 
 
-def laplacian_of_program(
-    primitive: Primitive, directions: Directions, operands: Sequence[Carried], *, jaxpr: ClosedJaxpr, **options: Any
-) -> list[Carried]:
-    """The results of an operation that runs one program."""
-    weights = directions.weights
-    jacobians = tuple([_kind(x.jacobian) for x in operands])
-    laplacians = tuple([x.laplacian is not ZERO for x in operands])
-    whole, js, ls = laplacian_jaxpr(jaxpr, jacobians, laplacians, directions.size, weights is not None)
-    first = [] if weights is None else [convert_element_type(weights, whole.in_avals[0].dtype)]
-    return _gathered(iter(primitive.bind(*first, *_flattened(operands), jaxpr=whole, **options)), js, ls)
+@dataclass(frozen=True)
+class Curvatures(Forward):
+    """The forward Laplacian, along a number of directions; a mark is the kind of Jacobian, and if there is a Laplacian.
 
-
-def laplacian_of_branches(
-    primitive: Primitive, directions: Directions, operands: Sequence[Carried], *, branches: tuple[ClosedJaxpr, ...]
-) -> list[Carried]:
-    """The results of an operation that runs one of several programs, which its first operand chooses.
-
-    A result has blocks where it has blocks along one axis, or no derivatives, in all of them.
+    What each step of a loop takes and stacks has the axis of the steps before that of the directions. Blocks are along
+    another axis than that of the steps.
     """
-    index, *rest = operands
-    weights = directions.weights
-    jacobians = tuple([_kind(x.jacobian) for x in rest])
-    laplacians = tuple([x.laplacian is not ZERO for x in rest])
-    run = partial(laplacian_jaxpr, count=directions.size, weighted=weights is not None)
-    found = [run(b, jacobians, laplacians) for b in branches]
-    kinds = [_joined(column) for column in zip(*[js for _, js, _ in found], strict=True)]
-    curved = [True in column for column in zip(*[ls for _, _, ls in found], strict=True)]
-    forced = tuple(zip(kinds, curved, strict=True))
-    whole = tuple([run(b, jacobians, laplacians, forced=forced)[0] for b in branches])
-    first = [] if weights is None else [convert_element_type(weights, whole[0].in_avals[0].dtype)]
-    return _gathered(iter(primitive.bind(index.value, *first, *_flattened(rest), branches=whole)), kinds, curved)
 
+    count: int
+    weighted: bool
+    nothing = None, False
 
-def _joined(kinds: Sequence[Kind]) -> Kind:
-    found = {kind for kind in kinds if kind is not None}
-    return None if not found else found.pop() if len(found) == 1 else -1
+    def marks(self, xs: Sequence[Carried]) -> tuple[tuple[Kind, bool], ...]:
+        return tuple([(_kind(x.jacobian), x.laplacian is not ZERO) for x in xs])
+
+    def width(self, mark: tuple[Kind, bool]) -> int:
+        return (mark[0] is not None) + mark[1]
+
+    def values(self, xs: Sequence[Carried]) -> list[Any]:
+        return [x.value for x in xs]
+
+    def beside(self, xs: Sequence[Carried]) -> list[Any]:
+        return [t for x in xs for t in _derivatives(x)]
+
+    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[Kind, bool]]) -> list[Carried]:
+        return [_made(beside, x, *mark) for x, mark in zip(values, marks, strict=True)]
+
+    def carried(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
+        return mark[0], mark[0] is not None
+
+    def joined(self, marks: Sequence[tuple[Kind, bool]]) -> tuple[Kind, bool]:
+        kinds = {kind for kind, _ in marks if kind is not None}
+        return None if not kinds else kinds.pop() if len(kinds) == 1 else -1, any(curved for _, curved in marks)
+
+    def filled(self, x: Carried, mark: tuple[Kind, bool]) -> Carried:
+        return _of_kind(x, self.count, *mark)
+
+    def row(self, x: Carried) -> Carried:
+        if x.jacobian is ZERO:
+            return x
+        if type(x.jacobian) is Blocks and x.jacobian.axis:
+            return x._replace(jacobian=Blocks(shapes.moveaxis(x.jacobian.rows, 0, 1), x.jacobian.axis))
+        return x._replace(jacobian=shapes.moveaxis(dense(x).jacobian, 0, 1))
+
+    def element(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
+        kind, curved = mark
+        return kind if kind is None or kind < 0 else kind - 1, curved
+
+    def stacked(self, x: Carried) -> Carried:
+        if x.jacobian is ZERO:
+            return x
+        if type(x.jacobian) is Blocks:
+            return x._replace(jacobian=Blocks(shapes.moveaxis(x.jacobian.rows, 1, 0), x.jacobian.axis + 1))
+        return x._replace(jacobian=shapes.moveaxis(x.jacobian, 1, 0))
+
+    def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
+        return laplacian_jaxpr(closed, tuple(marks), self.count, self.weighted, tuple(forced))

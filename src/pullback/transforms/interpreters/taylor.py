@@ -12,15 +12,17 @@ series (1990), for series that are computed on demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array, ArrayImpl, host_value, is_on_host
+from pullback.core.array import Array, ArrayImpl, host_value, is_on_host, typeof
 from pullback.core.errors import MissingRuleError
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linearity import linear_part
 from pullback.core.taylor_rules import (
     Coefficient,
@@ -32,10 +34,16 @@ from pullback.core.taylor_rules import (
 )
 from pullback.core.trace import Primitive, Trace, check_result, missing_rule, state
 from pullback.core.types import ZERO, MappedAxis
+from pullback.core.zeros import instantiate, zeros_of
 from pullback.primitives.power_series import convolution, times
 from pullback.primitives.rules import ZeroTangents
 from pullback.primitives.shapes import zeros_like
+from pullback.transforms.interpreters.dce import flags
+from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.forward import PrimalTracer
+from pullback.transforms.interpreters.jaxprs import tangent_aval
+from pullback.transforms.interpreters.lift import Forward, feed, lifted
+from pullback.transforms.interpreters.stage import stage_flat
 
 _PLACE = "\nThe operation is at:\n"
 
@@ -126,6 +134,8 @@ class TaylorTrace(Trace):
         outer, state.trace = state.trace, self.parent
         try:
             program = taylor_program.of(primitive)
+            if program is None and feed.of(primitive) is not None:
+                program = partial(_of_programs, primitive)
             if program is not None:
                 return self._remember(key, args, params, self._program(primitive, program, args, own, params))
             values = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
@@ -439,3 +449,109 @@ def taylor_flat(
             outs.append(x)
             coefficients.append([ZERO] * order)
     return outs, coefficients
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+Kept = tuple[tuple[bool, ...], ...]
+"""For each value, which of its Taylor coefficients from order 1 on are there; the others are zero."""
+
+
+@cached_by_jaxpr
+def taylor_jaxpr(
+    closed: ClosedJaxpr, order: int, nonzero: Kept, instantiate: Sequence[bool] | bool = False
+) -> tuple[ClosedJaxpr, Kept]:
+    """The program of the Taylor coefficients of a program's results.
+
+    Args:
+      closed: the program.
+      order: that of the last coefficient.
+      nonzero: for each input, which of its coefficients from 1 to ``order`` it has.
+      instantiate: which results get all coefficients even if they are zero; one flag for all, or one for each.
+
+    Returns:
+      A jaxpr from the inputs, and then the coefficients of the first input that it has, those of the second, and so
+      on, to the results, and then their coefficients in the same way; and for each result which it has.
+
+    >>> from pullback.primitives.elementwise import square
+    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
+    >>> taylor_jaxpr(make_jaxpr(square)(1.0), 2, ((True, False),))
+    ({ lambda ; a:f32[] b:f32[]. let
+        c:f32[] = square a
+        d:f32[] = sum_of_products[scale=2] a b
+        e:f32[] = sum_of_products[scale=1] b b
+      in (c, d, e) }, ((True, True),))
+    """
+    forced = flags(instantiate, len(closed.out_avals), "results")
+    given = [tangent_aval(a) for a, kept in zip(closed.in_avals, nonzero, strict=True) for k in kept if k]
+    nonzero_out: list[tuple[bool, ...]] = []
+
+    def run(*values: Any) -> list[Any]:
+        primals, rest = values[: len(nonzero)], values[len(nonzero) :]
+        series = grouped(rest, nonzero)
+        outs, out_series = taylor_flat(closed, jaxpr_as_fun(closed), primals, series, order)
+        nonzero_out[:] = [
+            tuple([f or c is not ZERO for c in cs]) for f, cs in zip(forced, out_series, strict=True)
+        ]  # fmt: skip
+        return outs + [
+            zeros_of(tangent_aval(typeof(x))) if c is ZERO else c
+            for x, cs, f in zip(outs, out_series, forced, strict=True) for c in cs if f or c is not ZERO
+        ]  # fmt: skip
+
+    return stage_flat(closed, run, closed.in_avals + given), tuple(nonzero_out)
+
+
+def grouped(values: Iterable[Any], kept: Sequence[tuple[bool, ...]]) -> list[tuple[Any, ...]]:
+    """Coefficients by the values that they belong to, ``ZERO`` where one has none.
+
+    For ``[a, b, c]`` and ``((True, False), (True, True))`` they are ``[(a, ZERO), (b, c)]``.
+    """
+    given = iter(values)
+    return [tuple([next(given) if k else ZERO for k in flags]) for flags in kept]
+
+
+@dataclass(frozen=True)
+class Coefficients(Forward):
+    """Taylor mode: pairs of a value and its coefficients from 1 to an order, some of them ``ZERO``."""
+
+    order: int
+    moves_rows = False
+
+    @property
+    def nothing(self) -> tuple[bool, ...]:
+        return (False,) * self.order
+
+    def marks(self, xs: Sequence[Any]) -> tuple[tuple[bool, ...], ...]:
+        return tuple([tuple([c is not ZERO for c in cs]) for _, cs in xs])
+
+    def width(self, mark: tuple[bool, ...]) -> int:
+        return sum(mark)
+
+    def values(self, xs: Sequence[Any]) -> list[Any]:
+        return [x for x, _ in xs]
+
+    def beside(self, xs: Sequence[Any]) -> list[Any]:
+        return [c for _, cs in xs for c in cs if c is not ZERO]
+
+    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[bool, ...]]) -> list[Any]:
+        return list(zip(values, grouped(beside, marks), strict=True))
+
+    def carried(self, mark: tuple[bool, ...]) -> tuple[bool, ...]:
+        return (any(mark),) * self.order
+
+    def joined(self, marks: Sequence[tuple[bool, ...]]) -> tuple[bool, ...]:
+        return (any(map(any, marks)),) * self.order
+
+    def filled(self, x: Any, mark: tuple[bool, ...]) -> Any:
+        return x[0], tuple([instantiate(c, x[0]) if m else c for c, m in zip(x[1], mark, strict=True)])
+
+    def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
+        return taylor_jaxpr(closed, self.order, tuple(marks), tuple(map(any, forced)))
+
+
+def _of_programs(
+    primitive: Primitive, order: int, primals: Sequence[Any], series: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[Any]]:
+    """The results of an operation that holds programs, and their coefficients."""
+    outs = lifted(primitive, Coefficients(order), list(zip(primals, series, strict=True)), params)
+    return [x for x, _ in outs], [cs for _, cs in outs]

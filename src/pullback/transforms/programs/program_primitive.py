@@ -13,23 +13,13 @@ from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
-from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
-from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.forward import Direction
-from pullback.transforms.interpreters.jaxprs import (
-    batch_jaxpr,
-    flat_series,
-    grouped,
-    jvp_jaxpr,
-    kept_of,
-    taylor_jaxpr,
-    transpose_jaxpr,
-)
-from pullback.transforms.interpreters.laplacian import laplacian_of_program, laplacian_rule
+from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
+from pullback.transforms.interpreters.lift import Feed, holds_programs
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.interpreters.remat import remat_program
 
@@ -57,15 +47,10 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         check_types(f"the program {options.get('name', '')} of this {name}", avals, jaxpr.in_avals)
         return jaxpr.out_avals
 
-    def derivative(directional: Direction, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **options: Any) -> Any:
-        # One program of values and tangents, which a tape divides by its record rule.
-        both, has_tangent = jvp_jaxpr(jaxpr, tuple([t is not ZERO for t in tangents]), False, directional)
-        results = p.bind(*primals, *[t for t in tangents if t is not ZERO], jaxpr=both, **options)
-        count = len(has_tangent)
-        return results[:count], spread(has_tangent, results[count:], ZERO)
+    def fed(*, jaxpr: ClosedJaxpr, **options: Any) -> Feed:
+        return Feed((jaxpr,), lambda f: p.bind(*f.groups[0], jaxpr=f.programs[0], **options))
 
-    p.jvp(partial(derivative, Direction.LINEAR))
-    p.directional(partial(derivative, Direction.MANY))
+    holds_programs(p, fed, directional=True)
 
     @p.transpose
     def transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **options: Any) -> list[Any]:
@@ -73,11 +58,6 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
         operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
         return spread(linear, p.bind(*operands, jaxpr=back, **options), None)
-
-    @p.batch
-    def batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Any, **options: Any) -> Any:
-        mapped, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-        return p.bind(*args, jaxpr=mapped, **options), out_dims
 
     @p.partial_eval
     def partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
@@ -93,18 +73,10 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         second = eqn.like(operands, unknown_outs, jaxpr=parts.unknown, **changes)
         return if_needed(first), if_needed(second), parts.unknown_outputs
 
-    laplacian_rule(p)(partial(laplacian_of_program, p))
-    taylor_program(p)(partial(_taylor, p))
     p.dce(_dce)
     p.remat(remat_program)
     p.record(partial(record_in_parts, p))
     return p
-
-
-def _taylor(p: Primitive, order: int, primals: Any, series: Any, *, jaxpr: ClosedJaxpr, **options: Any) -> Any:
-    along, kept = taylor_jaxpr(jaxpr, order, kept_of(series))
-    outs = p.bind(*primals, *flat_series(series), jaxpr=along, **options)
-    return outs[: len(kept)], grouped(outs[len(kept) :], kept)
 
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
