@@ -87,7 +87,7 @@ def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
     env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     for part in halves(jaxpr):
-        inner = Builder(hlo.module)
+        inner = Builder(hlo.module, called=True)
         known = [v for v in part.invars if v not in consts]
         values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
         values.update({v: inner.captured(consts[v]) for v in part.invars if v in consts})
@@ -106,7 +106,7 @@ def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
     """A function of the module for a program, made once however often it is called."""
     found: tuple[ClosedJaxpr, Function] | None = module.shared.get(id(closed))
     if found is None:
-        hlo = Builder(module)
+        hlo = Builder(module, called=True)
         outs = _emit_body(hlo, closed)
         function = hlo.finish(module.unique(name), outs)
         found = module.shared[id(closed)] = (closed, function)
@@ -115,7 +115,7 @@ def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
 
 def own_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
     """A new function of the module for a program."""
-    hlo = Builder(module)
+    hlo = Builder(module, called=True)
     return hlo.finish(module.unique(name), _emit_body(hlo, closed))
 
 
@@ -151,7 +151,7 @@ def _part_function(module: Module, part: equal_parts.Part) -> Function:
     """The function of a part, which all copies share."""
     found: Function | None = module.shared.get(part.key)
     if found is None:
-        hlo = Builder(module)
+        hlo = Builder(module, called=True)
         args = [hlo.argument(v.aval.shape, v.aval.dtype) for v in part.function.invars]
         env: dict[Any, Value] = dict(zip(part.function.invars, args, strict=True))
         _emit_equations(hlo, part.function.eqns, env)

@@ -572,25 +572,6 @@ def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
     return where((n > 0) & (floor(n) == n), out, where(n == 0, digamma(x), math.nan))
 
 
-# One array that all uses read -----------------------------------------------------------------------------------------
-
-
-def _once(hlo: Builder, x: Value) -> Value:
-    """A loop of no steps, which the compiler neither removes nor fuses, for it cannot know that.
-
-    (An optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.)
-    """
-    if 0 in x.shape:
-        return x
-    boolean = np.dtype(bool)
-    first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
-    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
-    kinds = [((), boolean), (x.shape, x.dtype)]
-    condition = hlo.region(kinds, lambda pending, value: [pending])
-    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, boolean), hlo.same("stablehlo.negate", value)])
-    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
-
-
 # Parts ---------------------------------------------------------------------------------------------------------------
 
 
@@ -647,7 +628,7 @@ real_lowering(ops.max_share_p)(_composed(_max_share))
 real_lowering(ops.min_share_p)(_composed(_min_share))
 real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.nextafter_p)(lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype))
-real_lowering(ops.once_p)(_once)
+real_lowering(ops.once_p)(lambda hlo, x: hlo.once(x))
 real_lowering(ops.polygamma_p)(_polygamma)
 real_lowering(ops.pow_p)(_pow)
 real_lowering(ops.sign_p)(_sign)
@@ -675,7 +656,7 @@ complex_lowering(ops.max_p)(_composed(_complex_max))
 complex_lowering(ops.max_share_p)(_composed(_complex_max_share))
 complex_lowering(ops.min_p)(_composed(_complex_min))
 complex_lowering(ops.min_share_p)(_composed(_complex_min_share))
-complex_lowering(ops.once_p)(_once)
+complex_lowering(ops.once_p)(lambda hlo, x: hlo.once(x))
 complex_lowering(ops.pow_p)(_corrected("stablehlo.power", _complex_power))
 complex_lowering(ops.sign_p)(_complex_sign)
 complex_lowering(ops.sin_p)(_composed(_complex_sin))

@@ -1,0 +1,69 @@
+"""Updates in place of what they read, which the compiler gets wrong.
+
+A ``dynamic_update_slice``, or a scatter of one window, takes the memory of its operand, and is computed in one loop
+with its update. The compiler sees to it that the update does not read the operand elsewhere. It does not see that the
+operand is another array in another shape, ``a.reshape(...)``, and that the update reads ``a``: then the update reads
+elements that are overwritten already. So does JAX's. :func:`settled` finds such updates in the text that is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pullback.backends.hlo import Builder, Value
+
+_NAMES = re.compile(r"%\w+")
+_SAME = re.compile(
+    r'%\w+(?::\d+)? = (?:"stablehlo\.(?:reshape|transpose|bitcast_convert|optimization_barrier)"|func\.call)'
+)
+"""Operations whose result may be their operand, in another shape."""
+
+
+def settled(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
+    """The update, computed before the operand is changed, if it may read memory that the result takes.
+
+    Args:
+      hlo: writes the function.
+      x: the operand.
+      update: what replaces a part of it.
+      others: further operands: where the part is.
+    """
+    name = _base(x.name)
+    is_argument = name.startswith("%arg")
+    if is_argument and not hlo.called:
+        return update
+    if not is_argument:
+        line = next((line for line in reversed(hlo.lines) if _makes(line, name)), "")
+        if not _SAME.match(line):
+            return update
+    makers = {line[: _NAMES.match(line).end()]: line for line in hlo.lines if line.startswith("%")}  # type: ignore[union-attr]
+    same: set[str] = set()
+    waiting = [name]
+    for name in waiting:
+        if name not in same:
+            same.add(name)
+            if _SAME.match(makers.get(name, "")):
+                waiting += _NAMES.findall(makers[name])[1:]
+    inputs = hlo.called and any(name.startswith("%arg") for name in same)
+    seen: set[str] = set()
+    waiting = [_base(v.name) for v in (update, *others)]
+    for name in waiting:
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in same or (inputs and name.startswith("%arg")):
+            return hlo.once(update)
+        waiting += _NAMES.findall(makers.get(name, ""))[1:]
+    return update
+
+
+def _base(name: str) -> str:
+    """The name of an operation, of that of one of its results."""
+    return name.partition("#")[0]
+
+
+def _makes(line: str, name: str) -> bool:
+    return line.startswith(name) and line[len(name) : len(name) + 1] in (" ", ":")
