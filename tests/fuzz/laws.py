@@ -242,7 +242,13 @@ def single(case: Case) -> Failure | None:
     if any(UNDETERMINED.search(step.text) for step in case.program.steps()):
         return None
     expected = exact_values(case)
-    return compare("single", case, values, at(case, values, Way()), expected, narrowest(case), types=False)
+    try:
+        got = at(case, values, Way())
+    except Exception as error:
+        if expected_of(error):  # of a branch that is taken in single precision alone
+            return None
+        raise
+    return compare("single", case, values, got, expected, narrowest(case), types=False)
 
 
 def staged(case: Case) -> Failure | None:

@@ -65,7 +65,7 @@ def along(rng: Random, shape: Shape) -> str | None:
         "jnp.sum(_0, A)", "jnp.mean(_0, A, keepdims=True)", "jnp.max(_0, A)", "jnp.min(_0, A)", "jnp.prod(jnp.sin(_0), A)",
         "jnp.cumsum(_0, A)", "jnp.cumprod(jnp.cos(_0), A)", "lax.cummax(_0, A % _0.ndim)", "lax.cummin(_0, A % _0.ndim, reverse=True)",
         "jnp.sort(_0, A)", "jnp.argmax(_0, A)", "jnp.argmin(_0, A)", "jnp.flip(_0, A)", "jnp.roll(_0, 2, A)", "jnp.diff(_0, axis=A)",
-        "nn.softmax(_0, A)", "nn.log_softmax(_0, A)", "nn.logsumexp(_0, A)", "nn.standardize(_0, A)", "jnp.var(_0, A)",
+        "nn.softmax(_0, A)", "nn.log_softmax(_0, A)", "nn.logsumexp(_0, A)", "nn.standardize(_0, A, algorithm='stable')", "jnp.var(_0, A)",
         "jnp.std(jnp.concatenate([_0, 1 - _0], A), A)", "jnp.repeat(_0, 2, A)", "jnp.concatenate([_0, jnp.sin(_0)], A)",
         "jnp.stack([_0, 2 * _0], A)", "jnp.expand_dims(_0, A)", "jnp.swapaxes(_0, 0, A)", "jnp.moveaxis(_0, A, 0)",
         "jnp.take(_0, jnp.array([0, -1, 0]), A)", "jnp.gradient(jnp.concatenate([_0, _0 ** 2], A), axis=A)", "lax.cumlogsumexp(_0, A % _0.ndim)",

@@ -384,7 +384,7 @@ ELEMENTWISE = [
     *binary(ew.or_p, np.bitwise_or, BITS),
     *binary(ew.xor_p, np.bitwise_xor, BITS),
     *binary(ew.gcd_p, np.gcd, INTEGER, ugly=False),
-    *binary(ew.complex_p, lambda x, y: x + 1j * y, "f", ugly=False),
+    *binary(ew.complex_p, lambda x, y: x + 1j * y, "hf", ugly=False),
     *binary(ew.shift_left_p, xla_shift(np.left_shift, np.zeros_like), INTEGER),
     *binary(ew.shift_right_logical_p, xla_shift(logical_right, np.zeros_like), INTEGER),
     *binary(ew.shift_right_arithmetic_p, arithmetic_right, INTEGER),

@@ -309,25 +309,6 @@ class Builder:
         """A value of which the compiler does not know, as long as it simplifies, where it comes from."""
         return self.many("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
 
-    def once(self, x: Value) -> Value:
-        """An array that is computed before what uses it, in memory of its own.
-
-        It goes through a loop of no steps, which the compiler neither removes nor fuses, for it cannot know that. An
-        optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.
-        """
-        if 0 in x.shape:
-            return x
-        boolean = np.dtype(bool)
-        first = self.reshape(self.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
-        if not dtypes.is_inexact(x.dtype):  # an integer is known to be equal to itself
-            first = self.convert(first, np.dtype(np.float32))
-        never = self.same("stablehlo.and", self.compare(first, first, "EQ"), self.compare(first, first, "NE"))
-        other = "stablehlo.not" if x.dtype == boolean else "stablehlo.negate"
-        kinds = [((), boolean), (x.shape, x.dtype)]
-        condition = self.region(kinds, lambda pending, value: [pending])
-        step = self.region(kinds, lambda pending, value: [self.number(False, boolean), self.same(other, value)])
-        return self.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
-
     def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
         """An operation of one result.
 

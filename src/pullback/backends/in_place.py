@@ -12,9 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from pullback.core import dtypes
+
 if TYPE_CHECKING:
     from pullback.backends.hlo import Builder, Value
 
+_BOOL = np.dtype(bool)
 _NAMES = re.compile(r"%\w+")
 _SAME = re.compile(
     r'%\w+(?::\d+)? = (?:"stablehlo\.(?:reshape|transpose|bitcast_convert|optimization_barrier)"|func\.call)'
@@ -55,9 +60,28 @@ def settled(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ())
             continue
         seen.add(name)
         if name in same or (inputs and name.startswith("%arg")):
-            return hlo.once(update)
+            return once(hlo, update)
         waiting += _NAMES.findall(makers.get(name, ""))[1:]
     return update
+
+
+def once(hlo: Builder, x: Value) -> Value:
+    """An array that is computed before what uses it, in memory of its own.
+
+    It goes through a loop of no steps, which the compiler neither removes nor fuses, for it cannot know that. An
+    optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.
+    """
+    if 0 in x.shape:
+        return x
+    first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
+    if not dtypes.is_inexact(x.dtype):  # an integer is known to be equal to itself
+        first = hlo.convert(first, np.dtype(np.float32))
+    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
+    other = "stablehlo.not" if x.dtype == _BOOL else "stablehlo.negate"
+    kinds = [((), _BOOL), (x.shape, x.dtype)]
+    condition = hlo.region(kinds, lambda pending, value: [pending])
+    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, _BOOL), hlo.same(other, value)])
+    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
 
 
 def _base(name: str) -> str:

@@ -28,7 +28,7 @@ from pullback.primitives.formulas import (  # isort: skip
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from pullback.backends.hlo import Builder, Value
+from pullback.backends.hlo import Builder, Value
 
 Formula = Callable[..., Any]
 XlaRule = Callable[..., Any]
@@ -572,6 +572,12 @@ def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
     return where((n > 0) & (floor(n) == n), out, where(n == 0, digamma(x), math.nan))
 
 
+def _once(hlo: Builder, x: Value) -> Value:
+    from pullback.backends.in_place import once
+
+    return once(hlo, x)
+
+
 # Parts ---------------------------------------------------------------------------------------------------------------
 
 
@@ -628,7 +634,7 @@ real_lowering(ops.max_share_p)(_composed(_max_share))
 real_lowering(ops.min_share_p)(_composed(_min_share))
 real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.nextafter_p)(lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype))
-real_lowering(ops.once_p)(lambda hlo, x: hlo.once(x))
+real_lowering(ops.once_p)(_once)
 real_lowering(ops.polygamma_p)(_polygamma)
 real_lowering(ops.pow_p)(_pow)
 real_lowering(ops.sign_p)(_sign)
@@ -656,7 +662,7 @@ complex_lowering(ops.max_p)(_composed(_complex_max))
 complex_lowering(ops.max_share_p)(_composed(_complex_max_share))
 complex_lowering(ops.min_p)(_composed(_complex_min))
 complex_lowering(ops.min_share_p)(_composed(_complex_min_share))
-complex_lowering(ops.once_p)(lambda hlo, x: hlo.once(x))
+complex_lowering(ops.once_p)(_once)
 complex_lowering(ops.pow_p)(_corrected("stablehlo.power", _complex_power))
 complex_lowering(ops.sign_p)(_complex_sign)
 complex_lowering(ops.sin_p)(_composed(_complex_sin))

@@ -930,9 +930,14 @@ def _complex_jvp(primals: Any, tangents: Any) -> Any:
 
 @complex_p.transpose
 def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
-    by_x = sum_to(real(ct), x) if type(x) is LinearVar else None
-    by_y = sum_to(neg(imag(ct)), y) if type(y) is LinearVar else None
+    by_x = _narrowed(sum_to(real(ct), x), x) if type(x) is LinearVar else None
+    by_y = _narrowed(sum_to(neg(imag(ct)), y), y) if type(y) is LinearVar else None
     return by_x, by_y
+
+
+def _narrowed(ct: Any, x: LinearVar) -> Any:
+    """A cotangent in the dtype of the operand: parts of 16 bits make complex numbers of 32 each."""
+    return ct if ct.dtype == x.dtype else convert_element_type(ct, x.dtype)
 
 
 def _sign_jvp(t: Any, x: Any, ans: Any) -> Any:
