@@ -28,7 +28,7 @@ from pullback.primitives.formulas import (  # isort: skip
 )  # fmt: skip
 
 if TYPE_CHECKING:
-from pullback.backends.hlo import Builder, Value
+    from pullback.backends.hlo import Builder, Value
 
 Formula = Callable[..., Any]
 XlaRule = Callable[..., Any]
