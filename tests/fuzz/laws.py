@@ -35,7 +35,7 @@ NEAR = 0.02
 STEP = 3e-5
 """Of differences."""
 
-UNDETERMINED = re.compile(r"primitive\('(svd|eigh?|schur)'\)")
+UNDETERMINED = re.compile(r"primitive\('(svd|eigh?|schur)'\)|row\('[\w.]*linalg\.(svd|eigh?)\(")
 """Operations whose vectors are determined but for signs and phases, which each precision chooses for itself."""
 
 Results = list[Any]
@@ -228,12 +228,9 @@ def plain(case: Case) -> Failure | None:
     """Transformations are what they mean: loops, differences of one direction after the other, the function itself."""
     if all(step.plain is None for step in case.program.steps()):
         return None
-    try:
-        expected = at(case, values, Way(double=True, plain=True))
-    except Exception as error:
-        if expected_of(error):  # what sees the whole program may leave out a derivative that nothing asks for
-            return None
-        raise
+    if any(UNDETERMINED.search(step.text) and "spread_complex" in step.text for step in case.program.steps()):
+        return None  # derivatives of derivatives know of more phases
+    expected = at(case, values, Way(double=True, plain=True))
     return compare("plain", case, values, exact_values(case), expected, 4e-15, types=False)
 
 
@@ -242,13 +239,7 @@ def single(case: Case) -> Failure | None:
     if any(UNDETERMINED.search(step.text) for step in case.program.steps()):
         return None
     expected = exact_values(case)
-    try:
-        got = at(case, values, Way())
-    except Exception as error:
-        if expected_of(error):  # of a branch that is taken in single precision alone
-            return None
-        raise
-    return compare("single", case, values, got, expected, narrowest(case), types=False)
+    return compare("single", case, values, at(case, values, Way()), expected, narrowest(case), types=False)
 
 
 def staged(case: Case) -> Failure | None:
@@ -397,8 +388,7 @@ def broken(law: Law, case: Case) -> Failure | None:
         return None
     except Exception as error:
         name = getattr(law, "__name__", "compiled")
-        derived = law in (differences, transposed) or getattr(law, "keywords", {}).get("modes", (False,)) != (False,)
-        if derived and expected_of(error):  # of a branch that eager programs do not take, too
+        if expected_of(error):  # of a branch that is not taken in double precision; or of what is left out elsewhere
             return None
         return Failure(name, type(error).__name__, f"{type(error).__name__}: {error}")
 

@@ -56,6 +56,7 @@ def spread(x, shape, low, high, dtype):
 
 def spread_complex(x, shape, low, high, dtype):
     """The same for complex numbers, whose parts are between the two."""
+    x = x % 61 if x.dtype.kind in "iu" else x
     other = x.imag if x.dtype.kind == "c" else 1 - real(x)
     part = np.zeros((), dtype).real.dtype
     return lax.complex(spread(x, shape, low, high, part), spread(other, shape, low, high, part))
