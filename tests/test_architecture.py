@@ -107,3 +107,18 @@ def test_links_lead_to_files(page: str) -> None:
         if not ((ROOT / name).parent / target).exists()
     ]
     assert broken == []
+
+
+HEART = [
+    *(f"core/{name}.py" for name in ("trace", "linear", "jaxpr", "types")),
+    *(
+        f"transforms/interpreters/{name}.py"
+        for name in ("forward", "linearize", "batch", "stage", "jaxprs", "transpose", "dce", "partial_eval")
+    ),
+]
+"""What everything else stands on: primitives, traces, tapes, programs, and the interpreters of each."""
+
+
+def test_the_heart_is_small() -> None:
+    lines = [(ROOT / "src" / "pullback" / path).read_text(encoding="utf-8").count("\n") for path in HEART]
+    assert sum(lines) < 2700

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ class Pair(Tracer):
         self.first, self.second = first, second
 
 
-@dataclass(frozen=True)
 class Pairs(Forward):
     """Pairs of values; a mark says whether there is a second one."""
 

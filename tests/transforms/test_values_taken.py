@@ -514,7 +514,7 @@ NOT_CALLED = {
         __setattr__ __delattr__ __static_attributes__ __firstlineno__""",
     "internal: our own code asks for the parts, and answers for their derivatives": """_aval _buffer _held _literal
         _seen _signature _trace _unknown _value abstract_part concrete differentiated made_at origin shown dependence
-        jacobian laplacian series tangent value dim __getstate__ _known""",
+        jacobian laplacian series tangent value dim __getstate__ _known _leak _leaked""",
     "says what it is: the value without its derivative": "primal",
     "gives up the memory": "delete",
 }

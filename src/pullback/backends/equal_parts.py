@@ -25,7 +25,8 @@ import numpy as np
 from pullback.backends import fusions
 from pullback.core.array import SCALARS
 from pullback.core.inlining import flattened, inlined
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, literal_key
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from pullback.core.jaxpr_text import literal_key
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false"}'
 """What makes the compiler keep a call."""

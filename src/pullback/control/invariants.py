@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, positions
-from pullback.core.lists import partition_list, select, split_list
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.lists import partition_list, positions, select, split_list
 from pullback.primitives.random_bits import random_use_p
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.control.invariants import invariant_equations
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, appended, positions
-from pullback.core.lists import fixpoint, split_list
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.lists import appended, fixpoint, positions, split_list
 from pullback.transforms.interpreters.dce import close, live_equations
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.lift import reordered

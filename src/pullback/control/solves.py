@@ -28,7 +28,8 @@ from pullback.transforms.derivatives.stopped import stopped
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, split_aux
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.interpreters.captured import hoisted
+from pullback.transforms.interpreters.stage import stage_flat
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from pullback.core.array import typeof as get_aval
 from pullback.core.faces import face
+from pullback.core.inspection import DropVar as DropVar
 from pullback.core.jaxpr import Atom as Atom
 from pullback.core.jaxpr import ClosedJaxpr as ClosedJaxpr
-from pullback.core.jaxpr import DropVar as DropVar
 from pullback.core.jaxpr import Eqn as JaxprEqn
 from pullback.core.jaxpr import Jaxpr as Jaxpr
 from pullback.core.jaxpr import Literal as Literal

@@ -10,8 +10,9 @@ from typing import Any
 
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, OperandError
-from pullback.core.jaxpr import Eqn, EqnContext, Jaxpr, SourceInfo, Var, subjaxprs
+from pullback.core.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 from pullback.core.jaxpr import _programs as jaxprs_in_params
+from pullback.core.jaxpr_info import EqnContext, SourceInfo
 from pullback.core.trace import Primitive, Trace, Tracer, recorders, state
 from pullback.core.types import ShapedArray
 
@@ -286,3 +287,12 @@ def within(kind: type[Trace]) -> bool:
             return True
         trace = trace.parent
     return isinstance(trace, kind)
+
+
+class DropVar(Var):
+    """A variable that nothing reads."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"

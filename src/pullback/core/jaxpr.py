@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core import source
-from pullback.core.array import SCALARS, ArrayImpl
-from pullback.core.errors import ArgumentError, JaxprError
+from pullback.core.errors import JaxprError
+from pullback.core.jaxpr_info import CONTEXT, UNKNOWN, DebugInfo, EqnContext, SourceInfo, changed
 from pullback.core.jaxpr_text import VariableNames, show_eqn, show_jaxpr, show_literal
 from pullback.core.trace import Primitive, missing_rule, state
 from pullback.core.types import ShapedArray
@@ -29,15 +28,6 @@ class Var:
         return f"Var(id={id(self)}):{self.aval}"
 
 
-class DropVar(Var):
-    """A variable that nothing reads."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "_"
-
-
 class Literal:
     """A number written into a jaxpr."""
 
@@ -52,87 +42,6 @@ class Literal:
 
 
 Atom = Var | Literal
-
-
-def literal_key(a: Any) -> tuple[Any, ...]:
-    """The number of a literal by its bits, and its type: zeros have signs, and a NaN is not equal to itself."""
-    value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
-    return type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval
-
-
-class SourceInfo:
-    """Where an equation was written.
-
-    Attributes:
-      location: the instruction in the user's program; it and the following are None where that is not known.
-      scope: the named scopes and the pass of differentiation, as they are kept; None if there are none.
-      file_name, function_name, line: its file, its function, and its line in the file.
-      name_stack: the named scopes that it is in, separated by slashes.
-    """
-
-    __slots__ = ("file_name", "function_name", "line", "location", "name_stack", "scope")
-
-    def __init__(self, location: source.Location | None, scope: source.Scope | None) -> None:
-        self.location, self.scope = location, scope
-        self.file_name = location[0].co_filename if location else None
-        self.function_name = location[0].co_name if location else None
-        self.line = source.line_number(location) if location else None
-        self.name_stack = scope.label("").removesuffix("/") if scope else ""
-
-    def __repr__(self) -> str:
-        return source.describe(self.location)
-
-
-class EqnContext:
-    """What an equation is run under, in JAX's spelling: nothing here that the equation does not say itself.
-
-    Attributes:
-      compute_type, xla_metadata: None.
-      manager: a context in which to bind the operation again.
-    """
-
-    __slots__ = ()
-    compute_type = None
-    xla_metadata = None
-
-    @property
-    def manager(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def __repr__(self) -> str:
-        return "EqnContext()"
-
-
-_CONTEXT = EqnContext()
-
-
-class DebugInfo(NamedTuple):
-    """What is known of the function that a program was made of.
-
-    Attributes:
-      traced_for: what made the program.
-      func_src_info: the function, and where it is; None where that is not known.
-      arg_names: for each input the name of the argument; None where they are not known.
-      result_paths: for each result where it was in what the function returned; None where that is not known.
-    """
-
-    traced_for: str
-    func_src_info: str | None = None
-    arg_names: tuple[str, ...] | None = None
-    result_paths: tuple[str, ...] | None = None
-
-
-_UNKNOWN = DebugInfo("a program")
-
-
-def _changed(x: Any, changes: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The attributes of an object with some of them replaced."""
-    unknown = sorted(changes.keys() - set(names))
-    if unknown:
-        raise ArgumentError(
-            f"{type(x).__name__}.replace: no attribute {', '.join(unknown)}; there are {', '.join(names)}"
-        )
-    return {name: changes.get(name, getattr(x, name)) for name in names}
 
 
 class Eqn:
@@ -174,12 +83,12 @@ class Eqn:
             changes = {"made_at": info.location, "scope": info.scope, **changes}
         changes.pop("effects", None)
         changes.pop("ctx", None)
-        return Eqn(**_changed(self, changes, ("primitive", "invars", "params", "outvars", "made_at", "scope")))
+        return Eqn(**changed(self, changes, ("primitive", "invars", "params", "outvars", "made_at", "scope")))
 
     @property
     def ctx(self) -> EqnContext:
         """What it is run under: ``with eqn.ctx.manager`` a user's interpreter binds it again."""
-        return _CONTEXT
+        return CONTEXT
 
     def like(self, invars: Sequence[Atom], outvars: Sequence[Var], **params: Any) -> Eqn:
         """The equation for other operands and results, with some parameters changed."""
@@ -289,12 +198,12 @@ class Jaxpr:
     def replace(self, **changes: Any) -> Jaxpr:
         """The program with some of its attributes replaced; ``effects`` and ``debug_info`` as when it is made."""
         changes.pop("effects", None)
-        return Jaxpr(**_changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
+        return Jaxpr(**changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
 
     @property
     def debug_info(self) -> DebugInfo:
         """What is known of the function that it was made of: what was said when it was made."""
-        return getattr(self, "_debug_info", _UNKNOWN)
+        return getattr(self, "_debug_info", UNKNOWN)
 
     def pretty_print(
         self, *, source_info: bool = False, name_stack: bool = False, use_color: bool | None = None
@@ -352,7 +261,7 @@ class ClosedJaxpr:
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
         """The program with ``jaxpr`` or ``consts`` replaced."""
-        return ClosedJaxpr(**_changed(self, changes, ("jaxpr", "consts")))
+        return ClosedJaxpr(**changed(self, changes, ("jaxpr", "consts")))
 
     def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
         """The program that a function makes of its jaxpr, with the same constants."""
@@ -368,17 +277,6 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
     __repr__ = __str__
-
-
-def positions(values: Iterable[Any]) -> dict[Any, int]:
-    """The index of each value's first occurrence: ``a, b, a`` -> ``{a: 0, b: 1}``. Looking up is not a search."""
-    return {value: i for i, value in reversed(list(enumerate(values)))}
-
-
-def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
-    """The values, and then those others that are not among them, each once: ``[a, b], [c, a, c]`` -> ``[a, b, c]``."""
-    there = set(values)
-    return [*values, *(v for v in dict.fromkeys(others) if v not in there)]
 
 
 _NO_AXES: frozenset[Any] = frozenset()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import ArrayImpl
+from pullback.core.array import SCALARS, ArrayImpl
 
 
 class VariableNames:
@@ -121,3 +121,9 @@ def show_param(value: Any) -> str:
     if isinstance(value, np.dtype):
         return str(value)
     return getattr(value, "__name__", None) or str(value)
+
+
+def literal_key(a: Any) -> tuple[Any, ...]:
+    """The number of a literal by its bits, and its type: zeros have signs, and a NaN is not equal to itself."""
+    value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
+    return type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval

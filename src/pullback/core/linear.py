@@ -6,34 +6,19 @@ that is linear. A program is data: its residuals can be taken out and replaced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.core import masking, source
-from pullback.core.array import SCALARS, resolve_weak_scalars, typeof
+from pullback.core import marks, masking, source
+from pullback.core.array import resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotLinearError, PullbackError
 from pullback.core.jaxpr import infer
 from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Rule, Trace, Tracer, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
-
-Mark = tuple[source.Location | None, str]
-"""The line that an operation was written in, and the path of its scope."""
-
-
-@contextmanager
-def within(source_loc: source.Location | None, scope: source.Scope | None) -> Iterator[None]:
-    """A block whose operations carry a line and a scope."""
-    before = state.source_loc, state.scope
-    state.source_loc, state.scope = source_loc, scope
-    try:
-        yield
-    finally:
-        state.source_loc, state.scope = before
 
 
 class LinearVar:
@@ -64,7 +49,7 @@ class LinearVar:
         self._aval = aval
         self._shape: Shape | None = None
         self.results = results
-        self.mark: Mark | None = None
+        self.mark: marks.Mark | None = None
 
     @property
     def aval(self) -> ShapedArray:
@@ -229,7 +214,7 @@ class LinearTrace(Trace):
     def _note(self, node: LinearVar, tracers: list[LinearTracer]) -> None:
         """Note what is to be known of an operation that was recorded."""
         if not self.parent.quick:
-            node.mark = _mark()
+            node.mark = marks.mark()
         if self.watch is not None:
             self.watch(self, node, tracers)
 
@@ -252,14 +237,6 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
     )
 
 
-def _mark() -> Mark | None:
-    """The line and the scope of an operation that is recorded, if the thread is in a scope, or looks for NaNs."""
-    scope = state.scope
-    if scope is None and not state.bottom.looks:
-        return None
-    return state.source_loc or source.here(), "" if scope is None else scope.path
-
-
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
     """Whether an operation is linear in the operands that are."""
     if linear_in == "each":
@@ -269,12 +246,6 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
                 count += 1
         return count == 1
     return all(i in linear_in for i, x in enumerate(args) if type(x) is LinearVar)
-
-
-def _of(mark: Mark, direction: str) -> AbstractContextManager[None]:
-    """A block whose operations belong to a pass of differentiation of a marked operation."""
-    source_loc, path = mark
-    return within(source_loc, source.Scope(path, direction))
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
@@ -313,7 +284,7 @@ class LinearProgram:
             if node.mark is None:
                 out = node.primitive.bind(*args, **node.params)
             else:
-                with _of(node.mark, source.TANGENT):
+                with marks.of(node.mark, source.TANGENT):
                     out = node.primitive.bind(*args, **node.params)
             if node.results is None:
                 env[node.index] = out
@@ -355,7 +326,7 @@ class LinearProgram:
                     continue
             args = node.args
             if node.mark is not None:
-                with _of(node.mark, source.BACKWARD):
+                with marks.of(node.mark, source.BACKWARD):
                     cts = _transposed(node, ct, reduced)
             elif reduced:
                 cts = _transposed(node, ct, reduced)
@@ -379,50 +350,3 @@ class LinearProgram:
                 nodes.append(node)
                 reached.update([node.index] if node.results is None else [var.index for var in node.results])
         return LinearProgram(nodes, self.inputs, self.outputs, self.count)
-
-    def split(self) -> tuple[list[Any], ProgramStructure]:
-        """The values that the program holds, and the rest of it as a hashable structure."""
-        residuals: list[Any] = []
-        nodes = []
-        for node in self.nodes:
-            operands: list[Any] = []
-            for x in node.args:
-                if type(x) is LinearVar:
-                    operands.append((x.index,))
-                elif type(x) in SCALARS:
-                    operands.append(x)
-                else:
-                    operands.append(None)
-                    residuals.append(x)
-            results = (node,) if node.results is None else tuple(node.results)
-            nodes.append((
-                node.primitive, tuple(operands), tuple(sorted(node.params.items())),
-                tuple((v.index, v.aval) for v in results), node.results is not None, node.mark,
-            ))  # fmt: skip
-        inputs = tuple((v.index, v.aval) for v in self.inputs)
-        outputs = tuple(ZERO if v is ZERO else v.index for v in self.outputs)
-        return residuals, (tuple(nodes), inputs, outputs, self.count)
-
-    @staticmethod
-    def join(structure: ProgramStructure, residuals: Sequence[Any]) -> LinearProgram:
-        """The inverse of :meth:`split`, for any residuals."""
-        nodes, inputs, outputs, count = structure
-        values = iter(residuals)
-        variables: dict[int, LinearVar] = {i: LinearVar(i, None, (), {}, aval) for i, aval in inputs}
-        built = []
-        for primitive, operands, params, results, many, mark in nodes:
-            args = tuple(variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands)
-            if many:
-                outs = [LinearVar(i, None, (), {}, aval) for i, aval in results]
-                built.append(LinearVar(-1, primitive, args, dict(params), None, outs))
-            else:
-                outs = [LinearVar(results[0][0], primitive, args, dict(params), results[0][1])]
-                built.append(outs[0])
-            built[-1].mark = mark
-            variables.update((v.index, v) for v in outs)
-        ends = [ZERO if i is ZERO else variables[i] for i in outputs]
-        return LinearProgram(built, [variables[i] for i, _ in inputs], ends, count)
-
-
-ProgramStructure = tuple[Any, ...]
-"""A linear program without its residuals: hashable."""

@@ -42,6 +42,17 @@ def spread(flags: Iterable[bool], values: Iterable[Any], default: Any) -> list[A
     return [next(given) if flag else default for flag in flags]
 
 
+def positions(values: Iterable[Any]) -> dict[Any, int]:
+    """The index of each value's first occurrence: ``a, b, a`` -> ``{a: 0, b: 1}``. Looking up is not a search."""
+    return {value: i for i, value in reversed(list(enumerate(values)))}
+
+
+def appended(values: Sequence[Any], others: Iterable[Any]) -> list[Any]:
+    """The values, and then those others that are not among them, each once: ``[a, b], [c, a, c]`` -> ``[a, b, c]``."""
+    there = set(values)
+    return [*values, *(v for v in dict.fromkeys(others) if v not in there)]
+
+
 def fixpoint(step: Callable[[list[bool]], tuple[list[bool], R]], start: Iterable[bool]) -> tuple[list[bool], R]:
     """The flags of a carry with which a loop agrees: those that a step returns as it takes them.
 

@@ -92,3 +92,21 @@ class RunsAgain(BaseException):
 
     It never reaches the user: what runs the function makes a program of it instead, which runs once.
     """
+
+
+class Outside:
+    """What a program under construction uses of its surroundings beside values; ``Scope`` notes references."""
+
+    def begin(self, trace: Any) -> None:
+        """Prepare for a program."""
+
+    def inputs(self) -> list[Any]:
+        """The inputs that the program has for it, after the others."""
+        return []
+
+    def results(self) -> list[Any]:
+        """The results that the program has for it, after the others."""
+        return []
+
+
+NOTHING = Outside()

@@ -11,6 +11,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Runtime:
     """Functions that the core calls, each provided once by a module above it, by :func:`provides`."""
 
+    def begin_thread(self, state: Any) -> None:
+        """Have a thread, of which this is the dynamic state, evaluate as its switches ask for."""
+
     def evaluate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation that has no host rule."""
         raise NotImplementedError

@@ -1,4 +1,3 @@
-# long: because the current trace, the traces at the bottom and the switches that choose these are one state
 """Primitives, traces and tracers: who interprets an operation, and the interpreter that computes it."""
 
 from __future__ import annotations
@@ -6,27 +5,17 @@ from __future__ import annotations
 import contextvars
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray, as_array, number_dtype
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl
 from pullback.core.array import recorders as recorders
-from pullback.core.config import Config, config, observe
-from pullback.core.errors import (
-    ConcretizationTypeError,
-    LostDerivativeError,
-    MissingRuleError,
-    PullbackError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-    UnexpectedTracerError,
-)
-from pullback.core.locks import lock
-from pullback.core.registry import Registry
+from pullback.core.errors import MissingRuleError, UnexpectedTracerError
+from pullback.core.host_operands import host_operands
+from pullback.core.looking import LookedAt
 from pullback.core.rule_errors import explain as explain
 from pullback.core.rule_errors import missing_rule as missing_rule
 from pullback.core.rule_kinds import Rule as Rule
@@ -382,7 +371,7 @@ class _State(threading.local):
     trace: Trace
     bottom: EvalTrace
     axes: dict[Any, MappedAxis]
-    switched: SwitchedThread
+    switched: Any
     silently: Callable[..., Any]
     source_loc: source.Location | None = None
     scope: source.Scope | None = None
@@ -392,23 +381,11 @@ class _State(threading.local):
         context.run(np.seterr, all="ignore")
         self.silently = context.run
         self.axes = {}
-        self.trace = self.bottom = _evaluator(vars(config))
-        self.switched = SwitchedThread(vars(self), vars(config))
-        _switched_threads.add(self.switched)
+        self.trace = self.bottom = EVAL
+        runtime.begin_thread(self)
 
 
-_FORMAT = (
-    'pullback.debug.print("{x:.3f}", x=x) prints the value when the function runs; without a format the type is shown.'
-)
-_BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
-_CONVERT = (
-    "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
-)
-_ARRAY = "Use the function of pullback.numpy, or take the value out of the transformed function with has_aux."
-_INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
-
-
-class Tracer(Array):
+class Tracer(LookedAt):
     """A value that belongs to a trace."""
 
     __slots__ = ("__weakref__", "_aval", "_trace", "made_at")
@@ -454,125 +431,19 @@ class Tracer(Array):
         """The number of elements."""
         return self.aval.size
 
-    def concrete(self) -> Any:
-        """The value that Python may look at, or None where it is not known; without its derivative."""
-        return None
-
-    def differentiated(self) -> Tracer | None:
-        """The tracer, this one or one that it wraps, of which a derivative is being taken."""
-        return None
-
-    def abstract_part(self) -> Tracer:
-        """The tracer, this one or one that it wraps, that has no concrete value."""
-        return self
-
-    def dependence(self) -> str:
-        """Which arguments of the transformed function the value depends on, as a sentence, where that is known."""
-        return ""
-
     def origin(self) -> str:
         """What made this value, for error messages."""
         if self.made_at is None:
             return f"{self._trace.describe()}, of which it is an argument, or a value made within a rule."
         return f"{self._trace.describe()}, where it was made:\n{source.format_location(self.made_at)}"
 
-    def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
-        value = self.concrete() if is_at_work(self._trace) else None
-        if value is None:
-            raise self._unknown(error, f"{what} needs a concrete value", instead)
-        return value
+    def _leak(self) -> UnexpectedTracerError | None:
+        """The error for a value that leaked; None while its trace is at work."""
+        return None if is_at_work(self._trace) else leaked(self)
 
-    def taken(self, what: str, instead: str = _CONVERT) -> Any:
-        """The value, for Python to compute with.
-
-        Raises:
-          ConcretizationTypeError: it is not known.
-          LostDerivativeError: its derivative is being taken, and would be lost.
-        """
-        value = self._known(ConcretizationTypeError, what, instead)
-        own = self.differentiated()
-        if own is None:
-            return value
-        lost = LostDerivativeError(
-            f"{what} would lose a derivative{source.calling_expression()}: it takes the value of an array of type "
-            f"{own.aval}, whose derivative is being taken by {own._trace.describe()}.\nCompute with the functions of "
-            "pullback.numpy, as with jnp.sin for math.sin. Where the value alone is wanted, stop the derivative first, "
-            "as in float(lax.stop_gradient(x))."
-        )
-        lost.trace = own._trace
-        raise lost
-
-    def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
-        """The error for a value that Python may not look at, or for one that leaked."""
-        part = self.abstract_part()
-        for tracer in (self, part):
-            if not is_at_work(tracer._trace):
-                return leaked(tracer)
-        made = f", made here:\n{source.format_location(self.made_at)}" if self.made_at else "."
-        unknown = error(
-            f"{need}, but this one of type {part.aval} is traced, by {part._trace.describe()}{made}\n"
-            f"{part.dependence()}{instead}"
-        )
-        unknown.trace = part._trace
-        return unknown
-
-    def __bool__(self) -> bool:
-        return bool(
-            self._known(TracerBoolConversionError, "a condition in Python (if, while, and, or, not, bool)", _BRANCH)
-        )
-
-    def __float__(self) -> float:
-        # "%.3f" % x shows the value, as f"{x:.3f}" does
-        if self.differentiated() is not None and source.is_formatting():
-            return float(self._known(ConcretizationTypeError, "a format", _FORMAT))
-        return float(self.taken("float()"))
-
-    def __int__(self) -> int:
-        return int(self._known(ConcretizationTypeError, "int()", _CONVERT))
-
-    def __complex__(self) -> complex:
-        return complex(self.taken("complex()"))
-
-    def __index__(self) -> int:
-        known = self._known(TracerIntegerConversionError, "a Python index, range() or shape", _INDEX)
-        return int(known.__index__())
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        raise self._unknown(
-            TracerArrayConversionError,
-            "np.asarray() and NumPy functions that Pullback lacks need a concrete value",
-            _ARRAY,
-        )
-
-    def shown(self) -> Any:
-        """The value that is printed, or None where it is not known: that of all examples under ``vmap``."""
-        return self.concrete()
-
-    def __repr__(self) -> str:
-        value = self.shown()
-        elements = "" if value is None else ": " + " ".join(map(str.strip, str(value).splitlines()))
-        return f"Traced<{self.aval}{elements}> by {self._trace.transformation}"
-
-    def __str__(self) -> str:
-        value = self.shown()
-        return repr(self) if value is None else str(value)
-
-    def __format__(self, spec: str) -> str:
-        if not spec:
-            return str(self)
-        value = self.shown()
-        if value is None:
-            raise self._unknown(ConcretizationTypeError, f"the format {spec!r} needs a concrete value", _FORMAT)
-        return format(value, spec)
-
-    def __reduce__(self) -> Any:
-        raise TypeError(f"traced values cannot be pickled: {self!r}")
-
-    def __copy__(self) -> Tracer:
-        return self  # it does not change, and has no memory of its own
-
-    def __deepcopy__(self, memo: Any) -> Tracer:
-        return self
+    def _leaked(self) -> UnexpectedTracerError:
+        """The error for a value that is used where its trace is not at work."""
+        return leaked(self)
 
 
 class EvalTrace(Trace):
@@ -642,47 +513,6 @@ class EvalTrace(Trace):
         return result
 
 
-class Watcher(NamedTuple):
-    """What a thread looks for at the bottom of its traces, while it has a switch on.
-
-    Attributes:
-      process: takes the trace that evaluates, and an operation; returns its results.
-      run_program: takes that trace, and what :meth:`EvalTrace.run_program` does; None if it looks at no programs.
-      quick: whether operations on arrays need not be handed to it.
-      looks: whether it looks at what comes out.
-    """
-
-    process: Callable[[EvalTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
-    run_program: Callable[[EvalTrace, Any, Sequence[Any], Callable[[], Any]], Any] | None = None
-    quick: bool = False
-    looks: bool = False
-
-
-class WatchedTrace(EvalTrace):
-    """Computes by another trace, and looks for something.
-
-    Attributes:
-      inner: the trace that evaluates.
-      watcher: what looks.
-    """
-
-    __slots__ = ("inner", "looks", "watcher")
-
-    def __init__(self, inner: EvalTrace, watcher: Watcher) -> None:
-        super().__init__(None)
-        self.inner, self.watcher = inner, watcher
-        self.quick = inner.quick and watcher.quick
-        self.looks = inner.looks or watcher.looks
-
-    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return self.watcher.process(self.inner, primitive, args, params)
-
-    def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-        if self.watcher.run_program is None:
-            return self.inner.run_program(closed, leaves, run)
-        return self.watcher.run_program(self.inner, closed, leaves, run)
-
-
 _new = object.__new__
 
 
@@ -706,50 +536,6 @@ def _is_within_rule() -> bool:
     except RuntimeError:
         return True
     return False
-
-
-NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
-"""What NumPy raises where the general way converts, computes otherwise, or explains the error: operands that do not
-fit, a number or a result that is too large, and a context that cannot be entered again, within a rule."""
-
-
-def host_operands(primitive: Primitive, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
-    """The NumPy values of some operands, and whether the result is weakly typed: booleans have no say in it.
-
-    None for values of which one is on other devices than the host's.
-    """
-    values: list[Any] = []
-    weak = primitive.keeps_weak_type
-    scalars = False
-    for x in args:
-        kind = type(x)
-        if kind is ArrayImpl:
-            values.append(x._value)
-            if weak and not x.weak_type and x._value.dtype.kind != "b":
-                weak = False
-        elif kind in SCALARS:
-            values.append(x)
-            scalars = True
-        elif kind is PlacedArray:
-            return None, None
-        else:
-            if isinstance(x, Tracer):
-                raise leaked(x)
-            values.append(as_array(x)._value)  # type: ignore[attr-defined]  # tracers were refused
-            if weak:
-                weak = False
-    if scalars:
-        _fit_scalars(values)
-    return values, weak
-
-
-def _fit_scalars(values: list[Any]) -> None:
-    """Give Python numbers a dtype where NumPy would not find the right one by itself."""
-    dtype = number_dtype(values)
-    if dtype.isbuiltin != 1 or all(type(v) in SCALARS for v in values):
-        for i, v in enumerate(values):
-            if type(v) in SCALARS:
-                values[i] = np.asarray(v, dtype)[()]
 
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
@@ -787,90 +573,8 @@ def is_at_work(trace: Trace) -> bool:
     return at_work(trace) is not None
 
 
-# The evaluating trace of each thread, by its switches ----------------------------------------------------------------
-
-EVAL, WATCHED = EvalTrace(None), EvalTrace(None)
-"""Evaluates, but not by the quick paths: for a thread whose operands are looked at, by the functions of arrays."""
-WATCHED.quick = False
-
-
-def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
-    """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
-    switches = {**vars(Config), **own}
-    found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
-    for what, names in _WATCHED_FOR.items():
-        if any(switches[name] in (True, "raise") for name in names):
-            found = _watched(found, what)
-    return found
-
-
-def _watched(inner: EvalTrace, what: str) -> EvalTrace:
-    """The trace that looks for something, on another one; ``WATCHED`` before the floor that has it is there."""
-    if (inner, what) not in _watched_traces and what in _watchers:
-        _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
-    return _watched_traces.get((inner, what), WATCHED)
-
-
-class SwitchedThread:
-    """A thread, as others reach it that set a switch for the whole process.
-
-    Attributes:
-      dynamic: what the attributes of ``state`` are there.
-      switches: the switches that the thread has set for itself.
-    """
-
-    __slots__ = ("__weakref__", "dynamic", "switches")
-
-    def __init__(self, dynamic: dict[str, Any], switches: dict[str, Any]) -> None:
-        self.dynamic, self.switches = dynamic, switches
-
-    def obey(self) -> None:
-        """Put the trace that the switches ask for at the bottom of those that are at work."""
-        found = _evaluator(self.switches)
-        self.dynamic["bottom"] = found
-        if self.dynamic["trace"].is_bottom:
-            self.dynamic["trace"] = found
-            return
-        above = [self.dynamic["trace"]]
-        for trace in above:
-            for side in ("parent", "rules"):
-                below = getattr(trace, side, found)
-                if below.is_bottom and hasattr(trace, side):
-                    setattr(trace, side, found)
-                elif not below.is_bottom and below not in above:
-                    above.append(below)
-        for trace in above:
-            trace.quick = found.quick and trace.eager
-
-
-def _obey_all(everywhere: bool) -> None:
-    """Have this thread, or all, evaluate as their switches ask for."""
-    with _lock:
-        own = state.switched  # which is not among those that live before it is asked for
-        living = _switched_threads.living()
-        for thread in living if everywhere else [own]:
-            thread.obey()
-        quick = all(_evaluator(own).quick for own in ({}, *[thread.switches for thread in living]))
-        if quick is (WATCHED in recorders):
-            (recorders.remove if quick else recorders.append)(WATCHED)
-
-
-def watch_by(what: str, make: Callable[[], Watcher]) -> None:
-    """Set what looks for one of the keys of ``_WATCHED_FOR``, made when a switch first asks for it."""
-    _watchers[what] = make
-    _obey_all(True)
-
-
-_WATCHED_FOR = {
-    "numbers": ("debug_nans", "debug_infs"),
-    "indices": ("check_indices", "error_checking_behavior_oob"),
-    "keys": ("debug_key_reuse",),
-}
-"""What is looked for, from the first to the last that sees an operation's results, and the switches that ask for it."""
-_watchers: dict[str, Callable[[], Watcher]] = {}
-_watched_traces: dict[tuple[EvalTrace, str], EvalTrace] = {}
-_lock = lock(globals(), "_lock")
-_switched_threads: Registry[SwitchedThread] = Registry()
+EVAL = EvalTrace(None)
+"""The trace that evaluates for threads that look for nothing; see :mod:`pullback.core.watching` for the others."""
 state = _State()
 
 
@@ -878,7 +582,3 @@ state = _State()
 def is_recording() -> bool:
     """Whether this thread records a program."""
     return not state.trace.eager
-
-
-for _name in ("numpy_rank_promotion", *(name for names in _WATCHED_FOR.values() for name in names)):
-    observe(_name, _obey_all)

@@ -2,7 +2,7 @@
 
 from pullback.core import source as _source
 from pullback.core.faces import face
-from pullback.core.jaxpr import SourceInfo as SourceInfo
+from pullback.core.jaxpr_info import SourceInfo as SourceInfo
 from pullback.core.trace import state as _state
 
 

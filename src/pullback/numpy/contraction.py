@@ -15,7 +15,8 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import ShapeError
-from pullback.core.trace import NUMPY_REFUSES, state
+from pullback.core.host_operands import NUMPY_REFUSES
+from pullback.core.trace import state
 from pullback.core.types import Shape
 from pullback.numpy.creation import eye
 from pullback.numpy.einstein import contract, diagonal

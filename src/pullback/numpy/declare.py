@@ -17,7 +17,8 @@ from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, as_array, from_scalar
 from pullback.core.config import config
 from pullback.core.errors import DtypeError
-from pullback.core.trace import NUMPY_REFUSES, Primitive, recorders, state
+from pullback.core.host_operands import NUMPY_REFUSES
+from pullback.core.trace import Primitive, recorders, state
 from pullback.numpy import promotion
 from pullback.numpy.promotion import fits, inexact_operand, operand, promote, promote_all, refuse_options, strong
 from pullback.primitives.declare import PUBLIC

@@ -12,7 +12,8 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import OperandError, ShapeError
-from pullback.core.trace import NUMPY_REFUSES, state
+from pullback.core.host_operands import NUMPY_REFUSES
+from pullback.core.trace import state
 from pullback.numpy.manipulation import ravel, three_axes, transpose, two_axes, unstack
 from pullback.numpy.promotion import axis_index, is_sequence, known_int, operand, promote_all
 from pullback.primitives import shapes, slicing

@@ -17,7 +17,8 @@ from pullback.core import source
 from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
-from pullback.core.trace import NUMPY_REFUSES, recorders, state
+from pullback.core.host_operands import NUMPY_REFUSES
+from pullback.core.trace import recorders, state
 from pullback.numpy import logic, ufuncs
 
 __all__: list[str] = []

@@ -28,7 +28,8 @@ from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import KeyReuseError
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.lists import split_list
-from pullback.core.trace import EvalTrace, Primitive, RuleKind, Watcher, state, watch_by
+from pullback.core.trace import EvalTrace, Primitive, RuleKind, state
+from pullback.core.watching import Watcher, watch_by
 from pullback.primitives import elementwise
 from pullback.primitives.random_bits import random_clone_p, random_use_p
 from pullback.transforms.interpreters.inlining import programs_in_step

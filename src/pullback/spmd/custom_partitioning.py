@@ -23,8 +23,9 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.captured import hoisted
 from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.interpreters.stage import stage_flat
 
 custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, keeps_weak_type=False)
 

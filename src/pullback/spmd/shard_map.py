@@ -20,7 +20,8 @@ from pullback.spmd.shard_map_primitive import axes_of, names_of, part_aval, shar
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.interpreters.captured import hoisted
+from pullback.transforms.interpreters.stage import stage_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -28,7 +28,7 @@ from pullback.transforms.checkpoint.eager_remat import StandInTrace, eager_remat
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.interpreters.dce import close, live_equations
 from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
-from pullback.transforms.interpreters.stage import settle_literals
+from pullback.transforms.interpreters.literals import settle_literals
 
 Run = Callable[..., Sequence[Any]]
 

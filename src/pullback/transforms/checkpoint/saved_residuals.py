@@ -10,7 +10,9 @@ from pullback.core import dtypes, source, tree
 from pullback.core.array import typeof
 from pullback.core.errors import ConcretizationTypeError
 from pullback.core.inlining import runs_once
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, positions, subjaxprs
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, subjaxprs
+from pullback.core.linear_data import split
+from pullback.core.lists import positions
 from pullback.core.trace import Primitive, RelayTrace, Trace, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
@@ -114,7 +116,7 @@ def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> t
     trace = RelayTrace(state.trace, note, fun, "saved_residuals")
     trace.quick = False
     _, program = trace.run(linearize_flat, fun, run, arrays)
-    residuals = list(map(variable, program.split()[0]))
+    residuals = list(map(variable, split(program)[0]))
     return Jaxpr([], invars, eqns, residuals), residuals
 
 

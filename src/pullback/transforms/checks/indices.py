@@ -17,7 +17,8 @@ import numpy as np
 from pullback.core.array import host_value
 from pullback.core.check_rules import checked_program, checks
 from pullback.core.errors import OutOfBoundsError
-from pullback.core.trace import EvalTrace, Primitive, Watcher, state, watch_by
+from pullback.core.trace import EvalTrace, Primitive, state
+from pullback.core.watching import Watcher, watch_by
 from pullback.transforms.checks.report import Failures
 from pullback.transforms.checks.trace import CheckTrace, Errors
 

@@ -48,8 +48,9 @@ from pullback.transforms.checks.report import (
 )
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.interpreters.captured import hoisted
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.interpreters.stage import stage_flat
 
 Errors = frozenset[type[CheckError]]
 USER: Errors = frozenset({FailedCheckError})

@@ -38,9 +38,10 @@ from pullback.transforms.custom.linear_map import (
 )
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.affine import is_affine
 from pullback.transforms.interpreters.batch import BatchTrace, Uniform
-from pullback.transforms.interpreters.stage import StageTrace, hoisted, stage_flat
-from pullback.transforms.interpreters.transpose import is_affine
+from pullback.transforms.interpreters.captured import hoisted
+from pullback.transforms.interpreters.stage import StageTrace, stage_flat
 
 
 class CustomCall(HoldsFunction):

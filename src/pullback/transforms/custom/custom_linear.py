@@ -29,8 +29,9 @@ from pullback.transforms.functions.arguments import (
 )
 from pullback.transforms.functions.flat_function import flat_result
 from pullback.transforms.interpreters.batch import BatchTrace
+from pullback.transforms.interpreters.captured import hoisted
 from pullback.transforms.interpreters.laplacian import LaplacianTrace
-from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.interpreters.stage import stage_flat
 
 linear_call_p = linear_operation("linear_call")
 

@@ -23,11 +23,12 @@ from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.functions.arguments import name_of
+from pullback.transforms.interpreters.affine import checked_trace
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
-from pullback.transforms.interpreters.transpose import checked_trace, transpose_flat
+from pullback.transforms.interpreters.transpose import transpose_flat
 
 Dims = Sequence[int | None]
 JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]

@@ -20,7 +20,8 @@ from pullback.core.array import ArrayImpl, as_array, host_value, signature, type
 from pullback.core.config import config, override
 from pullback.core.errors import NonFiniteError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from pullback.core.trace import EvalTrace, Primitive, Watcher, state, watch_by
+from pullback.core.trace import EvalTrace, Primitive, state
+from pullback.core.watching import Watcher, watch_by
 from pullback.transforms.programs.callbacks import NotRepeatable, without_effects
 
 _PASSES = {

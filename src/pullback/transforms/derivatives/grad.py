@@ -13,6 +13,7 @@ from pullback.core.axes import reducing
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
 from pullback.core.linear import LinearProgram
+from pullback.core.linear_data import join, split
 from pullback.core.refs import AbstractRef
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ZERO, ShapedArray
@@ -40,9 +41,10 @@ from pullback.transforms.functions.flat_function import (
     differentiable,
     unflatten_arguments,
 )
+from pullback.transforms.interpreters.affine import checked_trace
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.refs import Ref, WithRefs, check_aliases, content_of, contents, write_all
-from pullback.transforms.interpreters.transpose import checked_trace, linear_program
+from pullback.transforms.interpreters.transpose import linear_program
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -407,14 +409,14 @@ def _place(index: int, treedef: Any, what: str, name: str) -> str:
 
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
-    residuals, structure = f.program.split()
+    residuals, structure = split(f.program)
     parts = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
     return residuals, (structure, parts, f.wants if isinstance(f, VJPFunction) else None)
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
     structure, parts, wants = aux
-    return kind(LinearProgram.join(structure, residuals), *parts, **({} if wants is None else {"wants": wants}))
+    return kind(join(structure, residuals), *parts, **({} if wants is None else {"wants": wants}))
 
 
 for _kind in (LinearFunction, VJPFunction):

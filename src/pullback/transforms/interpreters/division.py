@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, infer, positions
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, infer
 from pullback.core.linear import LinearTrace, LinearTracer, operand_avals
+from pullback.core.lists import positions
 from pullback.core.trace import Primitive
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 

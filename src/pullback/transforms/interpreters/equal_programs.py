@@ -13,7 +13,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from pullback.core.array import SCALARS
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, literal_key, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
+from pullback.core.jaxpr_text import literal_key
 from pullback.core.locks import lock
 from pullback.transforms.interpreters.derived import cached_by_jaxpr, caches
 

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import source
-from pullback.core.array import ArrayImpl, host_value, is_on_host, typeof
+from pullback.core.array import host_value, is_on_host, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotLinearError
 from pullback.core.linear import LinearTrace, LinearTracer
-from pullback.core.masking import has_nan, mark, mask_trace, unmarked
-from pullback.core.trace import EVAL, Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
+from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
 from pullback.transforms.interpreters.marks import marking
+from pullback.transforms.interpreters.masked import masked_results
 
 
 class Direction(enum.IntEnum):
@@ -144,7 +143,7 @@ class JVPTrace(Trace):
             rules = self.rules
             if self.marks:
                 if self.masks:
-                    return self._masked(primitive, args, primals, params)
+                    return masked_results(self, JVPTracer, primitive, args, primals, params)
                 if state.scope is not None or state.bottom.looks:
                     rules = marking(rules, primitive, primals, params)
         previous = state.trace
@@ -181,49 +180,6 @@ class JVPTrace(Trace):
             elif tangent is not ZERO:
                 tangent = _constant(tangent, primitive)
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
-
-    def _masked(
-        self, primitive: Primitive, args: tuple[Any, ...], primals: tuple[Any, ...], params: dict[str, Any]
-    ) -> Any:
-        """The results of an operation whose tangents are marked: at once, or if one comes out as NaN without."""
-        known = self.parent
-        while isinstance(known, BatchTrace):
-            known = known.parent
-        rules = self.rules
-        if state.scope is not None or state.bottom.looks:
-            rules = marking(rules, primitive, primals, params)
-        if known is EVAL and not primitive.effect:  # nobody differentiates the tangents, or looks at them
-            out = self.process(primitive, args, params, rules)
-            if not (any(map(_is_undefined, out)) if primitive.multiple_results else _is_undefined(out)):
-                return out
-        trace = mask_trace(rules)
-        marked = [
-            JVPTracer(self, x.primal, mark(trace, x.tangent), x.made_at)
-            if type(x) is JVPTracer and x._trace is self
-            else x
-            for x in args
-        ]
-        try:
-            out = self.process(primitive, tuple(marked), params, trace)
-        finally:
-            trace.live = False
-        return [self._unmarked(trace, x) for x in out] if primitive.multiple_results else self._unmarked(trace, out)
-
-    def _unmarked(self, trace: Trace, x: Any) -> Any:
-        if type(x) is not JVPTracer or x._trace is not self:
-            return unmarked(trace, x)
-        x.primal, x.tangent = unmarked(trace, x.primal), unmarked(trace, x.tangent)
-        return x
-
-
-def _is_undefined(x: Any) -> bool:
-    """Whether a tangent is NaN, or is not known."""
-    if type(x) is not JVPTracer:
-        return False
-    tangent = x.tangent
-    while type(tangent) is BatchTracer:
-        tangent = tangent.value
-    return type(tangent) is not ArrayImpl or has_nan(tangent._value)
 
 
 def _constant(tangent: Any, primitive: Primitive) -> Any:

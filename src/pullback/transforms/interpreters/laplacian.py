@@ -16,7 +16,6 @@ Taylor mode automatic differentiation, NeurIPS 2025, for operations of which onl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -502,7 +501,6 @@ def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> C
     return Carried(value, jacobian, next(derivatives) if curved else ZERO)
 
 
-@dataclass(frozen=True)
 class Curvatures(Forward):
     """The forward Laplacian, along a number of directions; a mark is the kind of Jacobian, and if there is a Laplacian.
 
@@ -510,9 +508,12 @@ class Curvatures(Forward):
     another axis than that of the steps.
     """
 
-    count: int
-    weighted: bool
+    __slots__ = ("count", "weighted")
     nothing = None, False
+
+    def __init__(self, count: int, weighted: bool) -> None:
+        super().__init__(count, weighted)
+        self.count, self.weighted = count, weighted
 
     def marks(self, xs: Sequence[Carried]) -> tuple[tuple[Kind, bool], ...]:
         return tuple([(_kind(x.jacobian), x.laplacian is not ZERO) for x in xs])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -89,11 +88,22 @@ class Forward:
     programs are kept. What is carried may be of any type: of each value there is the array, and what is beside it.
     """
 
+    __slots__ = ("options",)
     nothing: Any
     alone = False
     """Whether there is never anything beside a value, and an operation is transformed whatever its marks."""
     moves_rows = True
     """Whether :meth:`row`, :meth:`element` and :meth:`stacked` do something."""
+
+    def __init__(self, *options: Any) -> None:
+        """A transformation with options, which are hashable."""
+        self.options = options
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.options == self.options
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.options))
 
     def marks(self, xs: Sequence[Any]) -> tuple[Any, ...]:
         """What there is for some values."""
@@ -292,13 +302,16 @@ def lifted(
 # Forward mode and vmap -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Tangents(Forward):
     """Forward mode: pairs of a value and its tangent, which may be ``ZERO``; a mark says whether there is one."""
 
-    directional: Direction
+    __slots__ = ("directional",)
     nothing = False
     moves_rows = False
+
+    def __init__(self, directional: Direction) -> None:
+        super().__init__(directional)
+        self.directional = directional
 
     def marks(self, xs: Sequence[Any]) -> tuple[bool, ...]:
         return tuple([t is not ZERO for _, t in xs])
@@ -328,13 +341,16 @@ class Tangents(Forward):
         return jvp_jaxpr(closed, marks, forced, self.directional)
 
 
-@dataclass(frozen=True)
 class Mapped(Forward):
     """``vmap``: pairs of a value and the position of its mapped axis, which is the mark; None without."""
 
-    axis: MappedAxis
+    __slots__ = ("axis",)
     nothing = None
     alone = True
+
+    def __init__(self, axis: MappedAxis) -> None:
+        super().__init__(axis)
+        self.axis = axis
 
     def marks(self, xs: Sequence[Any]) -> tuple[int | None, ...]:
         return tuple([d for _, d in xs])

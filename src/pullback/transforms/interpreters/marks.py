@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.jaxpr_text import holds_programs
-from pullback.core.linear import within
+from pullback.core.marks import within
 from pullback.core.source import TANGENT, Scope
 from pullback.core.trace import Primitive, RelayTrace, Trace, state
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, positions
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.lists import positions
 from pullback.core.types import ShapedArray
 from pullback.transforms.interpreters.dce import close, flags, live_equations
 from pullback.transforms.interpreters.derived import cached_by_jaxpr

@@ -20,7 +20,7 @@ from pullback.core.array import Array, ArrayLike, Index, as_array, typeof
 from pullback.core.errors import IndexingError, OperandError, RefError, RefIndexError, UnexpectedTracerError
 from pullback.core.jaxpr import Var
 from pullback.core.naming import quoted
-from pullback.core.refs import AbstractRef, RefCell, RunsAgain
+from pullback.core.refs import AbstractRef, Outside, RefCell, RunsAgain
 from pullback.core.trace import Trace, Tracer, leaked, state
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
@@ -28,7 +28,7 @@ from pullback.primitives.elementwise import convert_element_type
 from pullback.transforms.functions.arguments import as_weak
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import JVPTrace
-from pullback.transforms.interpreters.stage import Outside, StageTrace, StageTracer
+from pullback.transforms.interpreters.stage import StageTrace, StageTracer
 from pullback.transforms.interpreters.taylor import TaylorTrace
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, appended, positions
-from pullback.core.lists import fixpoint, select, split_list
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.lists import appended, fixpoint, positions, select, split_list
 from pullback.transforms.interpreters.dce import close, live_equations
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr

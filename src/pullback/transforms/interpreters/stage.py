@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.backends.host import convert
 from pullback.core import dtypes, source
-from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_literal, number_dtype, scalar_array, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, is_literal, typeof
 from pullback.core.config import config
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, infer
 from pullback.core.jaxpr_check import check_jaxpr
+from pullback.core.refs import NOTHING, Outside
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import convert_element_type_p
+from pullback.transforms.interpreters.literals import converted, settle_literals
 
 
 class StageTracer(Tracer):
@@ -57,24 +58,6 @@ class StageTracer(Tracer):
         return f"It depends on {' and '.join(names)}.\n" if names else ""
 
 
-class Outside:
-    """What a program under construction uses of its surroundings beside values; see ``refs.Scope``."""
-
-    def begin(self, trace: StageTrace) -> None:
-        """Prepare for a program."""
-
-    def inputs(self) -> list[Var]:
-        """The inputs that the program has for it, after the others."""
-        return []
-
-    def results(self) -> list[Any]:
-        """The results that the program has for it, after the others."""
-        return []
-
-
-_NOTHING = Outside()
-
-
 class StageTrace(Trace):
     """Records every operation as an equation.
 
@@ -93,7 +76,7 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.name_input: Callable[[int], str] | None = None
         self.literals = True
-        self.outside = _NOTHING
+        self.outside = NOTHING
         self.eager = self.quick = False
         self.eqns: list[Eqn] = []
         self.consts: list[Any] = []
@@ -122,7 +105,7 @@ class StageTrace(Trace):
             avals = [a.aval for a in invars]
         # The one operation that is often applied to Python numbers: those of a program have their dtypes.
         if primitive is convert_element_type_p and type(invars[0]) is Literal:
-            return self.adopt(_converted(invars[0], **params))
+            return self.adopt(converted(invars[0], **params))
         aval = infer(primitive, avals, params)
         made_at = state.source_loc or source.here()
         if primitive.multiple_results:
@@ -162,26 +145,6 @@ class StageTrace(Trace):
         return var
 
 
-def _converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl:
-    """The number of a literal in another dtype, of which the program has a literal too."""
-    value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.aval.dtype.type(literal.val)
-    return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
-
-
-def settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
-    dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
-    integer = dtypes.is_integer(dtype)
-    for atom, x in zip(atoms, args, strict=True):
-        if type(x) not in SCALARS:
-            continue
-        if integer and type(x) is int and not dtypes.holds(dtype, x):
-            raise OverflowError(f"Python integer {x} out of bounds for {dtype.name}")
-        if atom.aval.dtype != dtype:
-            atom.aval = ShapedArray((), dtype, dtype.kind != "b")
-            atom.val = scalar_array(dtype.type(x), dtype.kind != "b")
-
-
 def stage_flat(
     function: Any,
     run: Callable[..., Sequence[Any]],
@@ -189,7 +152,7 @@ def stage_flat(
     transformation: str = "staging (make_jaxpr, eval_shape)",
     name_input: Callable[[int], str] | None = None,
     literals: bool = True,
-    outside: Outside = _NOTHING,
+    outside: Outside = NOTHING,
 ) -> ClosedJaxpr:
     """The jaxpr of ``run`` at some abstract inputs.
 
@@ -220,7 +183,7 @@ def stage_flat(
         outside.begin(trace)
         results = run(*tracers)
         outvars = [trace.atom(x) for x in results]
-        if outside is not _NOTHING:
+        if outside is not NOTHING:
             outvars += [trace.atom(x) for x in outside.results()]
     finally:
         state.source_loc, state.scope = source_loc, scope
@@ -232,16 +195,3 @@ def stage_flat(
     if config.enable_checks:
         check_jaxpr(jaxpr, anew=False)
     return ClosedJaxpr(jaxpr, trace.consts)
-
-
-def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """A program whose captured tracers are inputs, after the others; and these tracers."""
-    captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
-    if not captured:
-        return closed, captured
-    jaxpr = closed.jaxpr
-    pairs = list(zip(jaxpr.constvars, closed.consts, strict=True))
-    inputs = [v for v, x in pairs if isinstance(x, Tracer)]
-    kept = [(v, x) for v, x in pairs if not isinstance(x, Tracer)]
-    smaller = Jaxpr([v for v, _ in kept], [*jaxpr.invars, *inputs], jaxpr.eqns, jaxpr.outvars)
-    return ClosedJaxpr(smaller, [x for _, x in kept]), captured

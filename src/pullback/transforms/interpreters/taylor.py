@@ -13,7 +13,6 @@ series (1990), for series that are computed on demand.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -510,16 +509,16 @@ def grouped(values: Iterable[Any], kept: Sequence[tuple[bool, ...]]) -> list[tup
     return [tuple([next(given) if k else ZERO for k in flags]) for flags in kept]
 
 
-@dataclass(frozen=True)
 class Coefficients(Forward):
     """Taylor mode: pairs of a value and its coefficients from 1 to an order, some of them ``ZERO``."""
 
-    order: int
+    __slots__ = ("nothing", "order")
     moves_rows = False
 
-    @property
-    def nothing(self) -> tuple[bool, ...]:
-        return (False,) * self.order
+    def __init__(self, order: int) -> None:
+        super().__init__(order)
+        self.order = order
+        self.nothing = (False,) * order
 
     def marks(self, xs: Sequence[Any]) -> tuple[tuple[bool, ...], ...]:
         return tuple([tuple([c is not ZERO for c in cs]) for _, cs in xs])

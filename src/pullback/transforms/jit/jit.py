@@ -24,8 +24,9 @@ from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.interpreters.captured import hoisted
 from pullback.transforms.interpreters.refs import Scope, WithRefs
-from pullback.transforms.interpreters.stage import hoisted, stage_flat
+from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
 from pullback.transforms.jit.jit_refs import UsedRefs

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import dtypes, traits
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, literal_key
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.jaxpr_text import literal_key
 from pullback.primitives.elementwise import add_p, neg_p, sub_p
 from pullback.transforms.interpreters.equal_programs import param_key
 

@@ -1,0 +1,166 @@
+"""What Python may look at of a traced value, and may not take: conversions, conditions, formats, printing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import source
+from pullback.core.array import Array
+from pullback.core.errors import (
+    ConcretizationTypeError,
+    LostDerivativeError,
+    PullbackError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+from pullback.core.types import ShapedArray
+
+_FORMAT = (
+    'pullback.debug.print("{x:.3f}", x=x) prints the value when the function runs; without a format the type is shown.'
+)
+_BRANCH = "Use jnp.where or lax.select, or compute the condition from values that are not traced."
+_CONVERT = (
+    "Keep it as an array (x.astype(...) changes its type), or take it out of the transformed function with has_aux."
+)
+_ARRAY = "Use the function of pullback.numpy, or take the value out of the transformed function with has_aux."
+_INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, or index an array with jnp.take."
+
+
+class LookedAt(Array):
+    """A traced value, as Python looks at it; :class:`pullback.core.trace.Tracer` says what is known of one."""
+
+    __slots__ = ()
+
+    _trace: Any
+    made_at: source.Location | None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The abstract value."""
+        raise NotImplementedError
+
+    def concrete(self) -> Any:
+        """The value that Python may look at, or None where it is not known; without its derivative."""
+        return None
+
+    def differentiated(self) -> Any:
+        """The value, this one or one that it wraps, of which a derivative is being taken."""
+        return None
+
+    def abstract_part(self) -> Any:
+        """The value, this one or one that it wraps, that has no concrete value."""
+        return self
+
+    def dependence(self) -> str:
+        """Which arguments of the transformed function the value depends on, as a sentence, where that is known."""
+        return ""
+
+    def _leak(self) -> UnexpectedTracerError | None:
+        """The error for a value that leaked; None while its trace is at work."""
+        raise NotImplementedError
+
+    def _leaked(self) -> UnexpectedTracerError:
+        """The error for a value that is used where its trace is not at work."""
+        raise NotImplementedError
+
+    def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
+        value = self.concrete() if self._leak() is None else None
+        if value is None:
+            raise self._unknown(error, f"{what} needs a concrete value", instead)
+        return value
+
+    def taken(self, what: str, instead: str = _CONVERT) -> Any:
+        """The value, for Python to compute with.
+
+        Raises:
+          ConcretizationTypeError: it is not known.
+          LostDerivativeError: its derivative is being taken, and would be lost.
+        """
+        value = self._known(ConcretizationTypeError, what, instead)
+        own = self.differentiated()
+        if own is None:
+            return value
+        lost = LostDerivativeError(
+            f"{what} would lose a derivative{source.calling_expression()}: it takes the value of an array of type "
+            f"{own.aval}, whose derivative is being taken by {own._trace.describe()}.\nCompute with the functions of "
+            "pullback.numpy, as with jnp.sin for math.sin. Where the value alone is wanted, stop the derivative first, "
+            "as in float(lax.stop_gradient(x))."
+        )
+        lost.trace = own._trace
+        raise lost
+
+    def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
+        """The error for a value that Python may not look at, or for one that leaked."""
+        part = self.abstract_part()
+        for leak in (self._leak(), part._leak()):
+            if leak is not None:
+                return leak
+        made = f", made here:\n{source.format_location(self.made_at)}" if self.made_at else "."
+        unknown = error(
+            f"{need}, but this one of type {part.aval} is traced, by {part._trace.describe()}{made}\n"
+            f"{part.dependence()}{instead}"
+        )
+        unknown.trace = part._trace
+        return unknown
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._known(TracerBoolConversionError, "a condition in Python (if, while, and, or, not, bool)", _BRANCH)
+        )
+
+    def __float__(self) -> float:
+        # "%.3f" % x shows the value, as f"{x:.3f}" does
+        if self.differentiated() is not None and source.is_formatting():
+            return float(self._known(ConcretizationTypeError, "a format", _FORMAT))
+        return float(self.taken("float()"))
+
+    def __int__(self) -> int:
+        return int(self._known(ConcretizationTypeError, "int()", _CONVERT))
+
+    def __complex__(self) -> complex:
+        return complex(self.taken("complex()"))
+
+    def __index__(self) -> int:
+        known = self._known(TracerIntegerConversionError, "a Python index, range() or shape", _INDEX)
+        return int(known.__index__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        raise self._unknown(
+            TracerArrayConversionError,
+            "np.asarray() and NumPy functions that Pullback lacks need a concrete value",
+            _ARRAY,
+        )
+
+    def shown(self) -> Any:
+        """The value that is printed, or None where it is not known: that of all examples under ``vmap``."""
+        return self.concrete()
+
+    def __repr__(self) -> str:
+        value = self.shown()
+        elements = "" if value is None else ": " + " ".join(map(str.strip, str(value).splitlines()))
+        return f"Traced<{self.aval}{elements}> by {self._trace.transformation}"
+
+    def __str__(self) -> str:
+        value = self.shown()
+        return repr(self) if value is None else str(value)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        value = self.shown()
+        if value is None:
+            raise self._unknown(ConcretizationTypeError, f"the format {spec!r} needs a concrete value", _FORMAT)
+        return format(value, spec)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"traced values cannot be pickled: {self!r}")
+
+    def __copy__(self) -> LookedAt:
+        return self  # it does not change, and has no memory of its own
+
+    def __deepcopy__(self, memo: Any) -> LookedAt:
+        return self

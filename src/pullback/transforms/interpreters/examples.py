@@ -1,0 +1,36 @@
+"""How the examples of a batch are printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.array import ArrayImpl, host_value
+
+
+class Examples:
+    """All examples of a batch, as they are printed.
+
+    Attributes:
+      value: their values: an array, or again ``Examples``, of an outer ``vmap``.
+      size: how many examples there are.
+      dim: the axis of the value along which they are.
+    """
+
+    __slots__ = ("dim", "size", "value")
+
+    def __init__(self, value: Any, size: int, dim: int) -> None:
+        self.value, self.size, self.dim = value, size, dim
+
+    def _labelled(self, text: str) -> str:
+        return f"{text} ({self.size} examples along axis {int(self.dim)})"
+
+    def __str__(self) -> str:
+        return self._labelled(str(self.value))
+
+    def __format__(self, spec: str) -> str:
+        value: Any = self.value
+        if spec and isinstance(value, ArrayImpl):
+            return self._labelled(np.array2string(host_value(value), formatter={"all": lambda x: format(x, spec)}))
+        return self._labelled(format(value, spec))
