@@ -52,7 +52,6 @@ from pullback.transforms.functions.arguments import check_callable, out_leaf
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr
 from pullback.transforms.interpreters.lift import Feed, batch_of_programs, holds_programs
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
@@ -304,7 +303,6 @@ def _feed(branches: Branches) -> Feed:
 
 holds_programs(cond_p, _feed)
 cond_p.record(partial(record_in_parts, cond_p))
-programs_in_step(cond_p)(lambda branches, **params: [Stepped(branch, 1) for branch in branches])
 
 
 @cond_p.impl

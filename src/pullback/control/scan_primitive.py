@@ -38,7 +38,6 @@ from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.lift import Fed, Feed, holds_programs
 from pullback.transforms.interpreters.remat import Policy, RematSplit, remat_steps
 from pullback.transforms.interpreters.stage import stage_flat
@@ -111,11 +110,6 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
 
 
 scan_p.record(partial(record_in_parts, scan_p))
-
-
-@programs_in_step(scan_p)
-def _programs(*, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -> list[Stepped]:
-    return [Stepped(jaxpr, 0, range(num_consts, num_consts + num_carry))]
 
 
 # Evaluation ----------------------------------------------------------------------------------------------------------

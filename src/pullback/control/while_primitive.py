@@ -48,7 +48,6 @@ from pullback.transforms.checks.trace import (
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.inlining import Stepped, programs_in_step
 from pullback.transforms.interpreters.jaxprs import batch_jaxpr
 from pullback.transforms.interpreters.lift import Fed, Feed, holds_programs
 from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
@@ -59,11 +58,6 @@ from pullback.transforms.programs.program_primitive import check_types
 _BOOL = np.dtype(bool)
 
 while_p = Primitive("while", multiple_results=True, keeps_weak_type=False)
-
-
-@programs_in_step(while_p)
-def _programs(*, cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int, **rest: Any) -> list[Stepped]:
-    return [Stepped(body_jaxpr, cond_nconsts, range(body_nconsts, len(body_jaxpr.in_avals)))]
 
 
 class While(NamedTuple):

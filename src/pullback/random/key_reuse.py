@@ -282,7 +282,7 @@ def known_of(x: Any) -> Any:
 
 def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The results of an operation, and an account of the keys that it used."""
-    loop = programs_in_step.of(primitive) is not None
+    loop = bool(programs_in_step(primitive, params))
     if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
         return evaluate.process(primitive, args, params)
     where = state.source_loc or source.here()

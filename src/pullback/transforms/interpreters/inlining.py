@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import itertools
+from typing import Any, NamedTuple
 
 from pullback.core import inlining
 from pullback.core.jaxpr import ClosedJaxpr
-from pullback.core.rule_kinds import RuleKind
+from pullback.core.trace import Primitive
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
-
-programs_in_step = RuleKind("programs_in_step", "its programs are not looked into")
-"""``rule(**params) -> programs``, for an operation that runs programs on its operands, such as a loop: each as a
-``Stepped``."""
+from pullback.transforms.interpreters.lift import Feed, feed
 
 
 class Stepped(NamedTuple):
@@ -26,6 +24,25 @@ class Stepped(NamedTuple):
     program: ClosedJaxpr
     first: int
     changing: range = range(0)
+
+
+def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepped]:
+    """The programs that a loop or a choice runs on its operands; those that run once and always are none of these."""
+    rule = feed.of(primitive)
+    if rule is None or inlining.runs_once.of(primitive) is not None:
+        return []
+    found: Feed = rule(**params)
+    if found.scope is not None:  # other values are in sight there
+        return []
+    starts = [0, *itertools.accumulate(found.sizes)]
+    first = starts[found.takes[0]]
+    changing = range(0)
+    if found.carried is not None:
+        begin = starts[found.carried]
+        inputs = len(found.programs[0].in_avals)
+        end = begin + found.sizes[found.carried] if found.carried < len(found.sizes) else first + inputs
+        changing = range(begin - first, end - first)
+    return [Stepped(closed, first, changing) for closed in found.programs]
 
 
 @cached_by_jaxpr

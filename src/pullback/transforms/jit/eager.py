@@ -199,6 +199,6 @@ def _seconds(eqn: Eqn) -> float:
 
 def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:
     """Whether it is known how often an operation runs the programs that it holds."""
-    if programs_in_step.of(primitive) is not None:
+    if programs_in_step(primitive, params):
         return "length" in params or "branches" in params
     return runs_once.of(primitive) is not None or primitive.decomposition_rule is not None

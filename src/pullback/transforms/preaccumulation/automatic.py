@@ -124,10 +124,8 @@ def _same_in_all_steps(jaxpr: Jaxpr, changing: range) -> set[Eqn]:
 
 def _within(eqn: Eqn, name: str) -> Eqn:
     """An equation that holds programs, with parts of these that keep their local Jacobian."""
-    rule = programs_in_step.of(eqn.primitive)
-    if rule is None:
-        return eqn
-    programs = {closed: in_step(closed, name, changing) for closed, _, changing in rule(**eqn.params)}
+    stepped = programs_in_step(eqn.primitive, eqn.params)
+    programs = {closed: in_step(closed, name, changing) for closed, _, changing in stepped}
     if all(closed is found for closed, found in programs.items()):
         return eqn
 

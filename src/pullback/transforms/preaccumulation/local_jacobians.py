@@ -226,10 +226,8 @@ def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
 
 def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
     """Whether an operation that holds programs, such as a loop, works element for element."""
-    rule = programs_in_step.of(eqn.primitive)
-    if rule is None:
-        return False
-    for closed, first, _ in rule(**eqn.params):
+    stepped = programs_in_step(eqn.primitive, eqn.params)
+    for closed, first, _ in stepped:
         inputs = zip(eqn.invars[first:], active[first:], closed.in_avals, strict=True)
         if any(flag and a.aval.shape != aval.shape for a, flag, aval in inputs):
             return False  # it goes over the elements of an operand
@@ -238,7 +236,7 @@ def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
             return False  # it stacks results
         if not is_elementwise(closed):
             return False
-    return True
+    return bool(stepped)
 
 
 @cached_by_jaxpr
