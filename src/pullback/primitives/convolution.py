@@ -27,6 +27,7 @@ from pullback.primitives.checks import VALUE, check_dtype, same_dtype
 from pullback.primitives.contraction import dot_general
 from pullback.primitives.declare import jvp_bilinear
 from pullback.primitives.masked import masked_sum_of_products
+from pullback.primitives.rules import axis_kept
 from pullback.primitives.slicing import concatenate, pad, rev, slice
 from pullback.primitives.windows import zeros
 
@@ -124,6 +125,23 @@ def padding_pairs(name: str, padding: Any) -> Pairs:
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
 conv_general_dilated_p.jvp_rule = jvp_bilinear(conv_general_dilated_p)
+
+
+@axis_kept(conv_general_dilated_p)
+def _keeps(
+    axis: int, operand: int, lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int, batch_group_count: int, **params: Any,
+) -> int | None:  # fmt: skip
+    """The batch, the features of the result, and features that each have kernels of their own: one for each."""
+    if batch_group_count > 1:
+        return None
+    batch, features, *_ = dimension_numbers.out_spec
+    if operand == 1:
+        return features if axis == dimension_numbers.rhs_spec[0] else None
+    if axis == dimension_numbers.lhs_spec[0]:
+        return batch
+    apart = feature_group_count == lhs[axis] == rhs[dimension_numbers.rhs_spec[0]]
+    return features if axis == dimension_numbers.lhs_spec[1] and apart else None
 
 
 # Types -------------------------------------------------------------------------------------------------------------
