@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _BOOL = np.dtype(bool)
 _NAMES = re.compile(r"%\w+")
 _SAME = re.compile(
-    r'%\w+(?::\d+)? = (?:"stablehlo\.(?:reshape|transpose|bitcast_convert|optimization_barrier)"|func\.call)'
+    r"%\w+(?::\d+)? = "
+    r'(?:"stablehlo\.(?:reshape|dynamic_reshape|transpose|bitcast_convert|optimization_barrier)"|func\.call)'
 )
 """Operations whose result may be their operand, in another shape."""
 
