@@ -1,5 +1,6 @@
 """Compiled functions over several devices: run by ``test_over_devices``, in a process with eight devices."""
 
+import itertools
 import re
 import threading
 from unittest import mock
@@ -478,6 +479,18 @@ def test_what_is_padded_between_elements(config):
             np.testing.assert_array_equal(jit(padded)(pullback.device_put(x, EIGHT)), expected)
         if expected.size % 8 == 0:
             np.testing.assert_array_equal(jit(padded, out_shardings=EIGHT)(x), expected)
+
+
+def test_what_is_padded_between_elements_within_a_function_that_is_mapped_over_another_axis():
+    """``shard_map`` over one axis of a mesh leaves the other to the compiler: it ended the process."""
+    mesh = Mesh(np.array(DEVICES).reshape(2, 4), ("a", "b"))
+    over_b = NamedSharding(mesh, P(None, "b"))
+    for n, config in itertools.product((4, 8), ((0, 0, 1), (1, 0, 1), (0, 1, 2), (-1, 0, 1), (1, 2, 3))):
+        padded = lambda x, config=config: lax.pad(x, 0.0, ((0, 0, 0), config))
+        within = lambda x, padded=padded: 2 * padded(lax.with_sharding_constraint(jnp.sin(x), over_b))
+        x = np.arange(2.0 * n, dtype=np.float32).reshape(2, n)
+        f = pullback.shard_map(within, mesh=mesh, in_specs=P("a", None), out_specs=P("a", None), axis_names={"a"})
+        np.testing.assert_allclose(jit(f)(x), 2 * padded(jnp.sin(x)), rtol=1e-6)
 
 
 EVERYWHERE = pullback.shard_map(lambda x: 2 * x, mesh=EIGHT.mesh, in_specs=P("i"), out_specs=P("i"))

@@ -45,12 +45,17 @@ def _divide_evenly(hlo: Builder, sizes: Sequence[Any]) -> bool:
 def _undivided(hlo: Builder, x: Value, axes: Sequence[int]) -> Value:
     """A value whose axes of these numbers are whole on each device, where the program runs on several."""
     module = hlo.module
-    if module.manual is not None or not axes:
+    if not axes:
         return x
-    if module.size == 1:
+    if module.manual is not None:
+        if module.manual_axes.issuperset(module.manual.axis_names):  # each device has a part of its own
+            return x
+        mesh: Any = module.manual
+    elif module.size == 1:
         module.whole |= not module.portable
         return x
-    known: list[Any] = [*module.meshes, *module.logical_meshes]
-    mesh = known[0] if known else Mesh(module.devices.devices, ("devices",))  # type: ignore[union-attr]
+    else:
+        known: list[Any] = [*module.meshes, *module.logical_meshes]
+        mesh = known[0] if known else Mesh(module.devices.devices, ("devices",))  # type: ignore[union-attr]
     entries = [None if d in axes else UNCONSTRAINED for d in range(x.ndim)]
     return hlo.constrained(x, NamedSharding(mesh, PartitionSpec(*entries)))
