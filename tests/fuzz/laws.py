@@ -35,7 +35,7 @@ NEAR = 0.02
 STEP = 3e-5
 """Of differences."""
 
-UNDETERMINED = re.compile(r"primitive\('(svd|eigh?|schur)'\)|row\('[\w.]*linalg\.(svd|eigh?)\(")
+UNDETERMINED = re.compile(r"primitive\('(svd|eigh?|schur|geqrf)'\)|row\('[\w.]*linalg\.(svd|eigh?)\(")
 """Operations whose vectors are determined but for signs and phases, which each precision chooses for itself."""
 
 Results = list[Any]
