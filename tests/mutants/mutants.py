@@ -126,7 +126,7 @@ MUTANTS = (
     # After `where` float16 becomes float32.
     Mutant(
         "a condition makes results strong, eager",
-        "core/trace.py",
+        "core/host_operands.py",
         'if weak and not x.weak_type and x._value.dtype.kind != "b":',
         "if weak and not x.weak_type:",
         ["tests/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
@@ -158,7 +158,7 @@ MUTANTS = (
     # A loop runs with a zero of the other sign.
     Mutant(
         "programs with 0.0 and -0.0 are equal",
-        "core/jaxpr.py",
+        "core/jaxpr_text.py",
         "repr(value) if type(value) in SCALARS",
         "value if type(value) in SCALARS",
         ["tests/control/test_scan.py::test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero"],
