@@ -107,18 +107,18 @@ def _places(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
     width = ops.sub(stop, start)
 
     def place(s: Any) -> tuple[Any, Any]:
-        rest = ops.sub(1.0, s)
-        t = ops.mul(ops.square(s), ops.add(s, ops.mul(3.0, rest)))
-        u = ops.mul(ops.square(rest), ops.add(rest, ops.mul(3.0, s)))  # 1 - t, without cancellation
-        slope = ops.mul(6.0, ops.mul(s, rest))
-        ratio, twice = ops.div(u, t), ops.mul(t, u)
+        rest = 1.0 - s
+        t = ops.square(s) * (s + 3.0 * rest)
+        u = ops.square(rest) * (rest + 3.0 * s)  # 1 - t, without cancellation
+        slope = 6.0 * (s * rest)
+        ratio, twice = u / t, t * u
         # From a point to infinity by (1 - t) / t; over all numbers by (t - u) / (t u).
-        away, steep = ops.where(infinite_b, ratio, ops.neg(ratio)), ops.div(1.0, ops.square(t))
-        across = ops.div(ops.sub(t, u), twice)
-        wide = ops.div(ops.sub(1.0, ops.mul(2.0, twice)), ops.square(twice))
-        inner = ops.where(ops.lt(t, 0.5), ops.add(start, ops.mul(width, t)), ops.sub(stop, ops.mul(width, u)))
-        x = ops.where(both, across, ops.where(either, ops.add(ops.add(start, stop), away), inner))
-        return x, ops.mul(slope, ops.where(both, wide, ops.where(either, steep, width)))
+        away, steep = ops.where(infinite_b, ratio, -ratio), 1.0 / ops.square(t)
+        across = (t - u) / twice
+        wide = (1.0 - 2.0 * twice) / ops.square(twice)
+        inner = ops.where(t < 0.5, start + width * t, stop - width * u)
+        x = ops.where(both, across, ops.where(either, start + stop + away, inner))
+        return x, slope * ops.where(both, wide, ops.where(either, steep, width))
 
     return place
 
@@ -372,7 +372,7 @@ def quad(
     values, errors, counts = zip(*parts, strict=True)
     value, error, count = (sum(v[1:], v[0]) for v in (values, errors, counts))
     _warn_of(value, error, options)
-    info = {"neval": ops.mul(ops.sub(ops.mul(2, count), len(parts)), len(_NODES)), "last": count}
+    info = {"neval": (2 * count - len(parts)) * len(_NODES), "last": count}
     return (value, error, info) if full_output else (value, error)
 
 

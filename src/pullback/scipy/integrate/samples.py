@@ -74,14 +74,13 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     if n % 2:
         return total
     if n == 2:
-        return ops.mul(0.5, ops.mul(h if not h.shape else h[..., -1], ops.add(f[..., -1], f[..., -2])))
+        return 0.5 * ((h if not h.shape else h[..., -1]) * (f[..., -1] + f[..., -2]))
     h0, h1 = (h, h) if not h.shape else (h[..., -2], h[..., -1])
-    both, product = ops.add(h0, h1), ops.mul(3.0, ops.mul(h0, h1))
-    last = ops.div(ops.add(ops.mul(2.0, ops.square(h1)), product), ops.mul(6.0, both))
-    middle = ops.div(ops.add(ops.square(h1), product), ops.mul(6.0, h0))
-    first = ops.div(ops.mul(h1, ops.square(h1)), ops.mul(6.0, ops.mul(h0, both)))
-    end = ops.sub(ops.add(ops.mul(last, f[..., -1]), ops.mul(middle, f[..., -2])), ops.mul(first, f[..., -3]))
-    return ops.add(total, end)
+    both, product = h0 + h1, 3.0 * (h0 * h1)
+    last = (2.0 * ops.square(h1) + product) / (6.0 * both)
+    middle = (ops.square(h1) + product) / (6.0 * h0)
+    first = h1 * ops.square(h1) / (6.0 * (h0 * both))
+    return total + (last * f[..., -1] + middle * f[..., -2] - first * f[..., -3])
 
 
 def _parabolas(f: Any, h: Any, stop: int) -> Any:
@@ -91,12 +90,10 @@ def _parabolas(f: Any, h: Any, stop: int) -> Any:
         weighted = ops.add(ops.add(y0, y2), ops.mul(4.0, y1))
         return ops.mul(ops.div(h, 3.0), weighted)
     h0, h1 = (_part(h, k, max(stop - 1 + k, k), 2) for k in range(2))
-    both = ops.add(h0, h1)
-    weighted = ops.add(
-        ops.add(ops.mul(y0, ops.sub(2.0, ops.div(h1, h0))), ops.mul(y2, ops.sub(2.0, ops.div(h0, h1)))),
-        ops.mul(y1, ops.div(ops.square(both), ops.mul(h0, h1))),
-    )
-    return ops.mul(ops.div(both, 6.0), weighted)
+    both = h0 + h1
+    ends = ops.add(ops.mul(y0, 2.0 - h1 / h0), ops.mul(y2, 2.0 - h0 / h1))
+    weighted = ops.add(ends, ops.mul(y1, ops.square(both) / (h0 * h1)))
+    return ops.mul(both / 6.0, weighted)
 
 
 def cumulative_trapezoid(

@@ -15,10 +15,9 @@ from pullback.numpy import declare
 from pullback.numpy.manipulation import roll
 from pullback.numpy.promotion import known_int, operand
 from pullback.primitives import elementwise as ops
-from pullback.primitives.elementwise import add, div, gt, lt, mul, neg, sqrt, sub
+from pullback.primitives.elementwise import add, gt, lt, mul, neg, sub
+from pullback.primitives.formulas import formula, lifted, sqrt, where
 from pullback.scipy.special.operands import real_operands
-
-_where = ops.where
 
 
 def sph_harm_y(
@@ -73,10 +72,10 @@ def sph_harm_y(
     # Of negative orders it is (-1)**m times the conjugate.
     negative = lt(signed, 0)
     odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
-    value = _where(ops.and_p.bind(negative, odd), neg(value), value)
-    sine = _where(negative, neg(ops.sin(angle)), ops.sin(angle))
+    value = ops.where(ops.and_p.bind(negative, odd), neg(value), value)
+    sine = ops.where(negative, neg(ops.sin(angle)), ops.sin(angle))
     outside = ops.or_p.bind(lt(degree, 0), gt(degree, n_max))
-    value = _where(outside, math.nan, value)
+    value = ops.where(outside, math.nan, value)
     return ops.complex(mul(value, ops.cos(angle)), mul(value, sine))
 
 
@@ -87,34 +86,36 @@ def _integers(name: str, which: str, x: Any) -> Array:
     return x
 
 
+@formula
 def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
     """The function of degree n and order m >= 0 with the normalisation of spherical harmonics, of the cosine x.
 
     One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), which is the function of
     degree and order k; from there on it is the recurrence, which stops at n.
     """
-    zero = mul(mul(add(n, m), add(x, sine)), 0)
-    start = add(zero, math.sqrt(0.25 / math.pi))
+    zero = (n + m) * (x + sine) * 0
+    start = zero + math.sqrt(0.25 / math.pi)
 
+    @formula
     def body(k: Any, carry: Any) -> Any:
         before, value = carry
-        k = ops.convert_element_type(k, x.dtype)
-        diagonal = neg(mul(mul(sine, sqrt(div(add(mul(2, k), 1), mul(2, k)))), value))
-        above, squared = gt(k, m), mul(m, m)
-        rest = _where(above, sub(mul(k, k), squared), 1)
-        scale = sqrt(div(sub(mul(mul(4, k), k), 1), rest))
-        last = _where(above, sub(mul(sub(k, 1), sub(k, 1)), squared), 0)
-        back = sqrt(div(_where(gt(last, 0), last, 1), _where(gt(k, 1), sub(mul(4, mul(sub(k, 1), sub(k, 1))), 1), 1)))
-        back = _where(gt(last, 0), back, 0)
-        step = mul(scale, sub(mul(x, value), mul(back, before)))
-        new = _where(above, step, diagonal)
-        going = ops.le_p.bind(k, n)
-        return _where(going, value, before), _where(going, new, value)
+        k = lifted(ops.convert_element_type)(k, x.dtype)
+        diagonal = -(sine * sqrt((2 * k + 1) / (2 * k)) * value)
+        above, squared = k > m, m * m
+        rest = where(above, k * k - squared, 1)
+        scale = sqrt((4 * k * k - 1) / rest)
+        last = where(above, (k - 1) * (k - 1) - squared, 0)
+        back = sqrt(where(last > 0, last, 1) / where(k > 1, 4 * ((k - 1) * (k - 1)) - 1, 1))
+        back = where(last > 0, back, 0)
+        step = scale * (x * value - back * before)
+        new = where(above, step, diagonal)
+        going = k <= n
+        return where(going, value, before), where(going, new, value)
 
     value = start
     if n_max:
-        _, value = fori_loop(1, n_max + 1, body, (zero, start))
-    return _where(gt(m, n), 0, value)
+        _, value = lifted(fori_loop)(1, n_max + 1, body, (zero, start))
+    return where(m > n, 0, value)
 
 
 def lpmn_values(m: ArrayLike, n: ArrayLike, z: ArrayLike, is_normalized: bool) -> Array:
@@ -143,7 +144,7 @@ def lpmn_values(m: ArrayLike, n: ArrayLike, z: ArrayLike, is_normalized: bool) -
     m, n, z = _table_operands("lpmn_values", m, n, z)
     orders = ops.convert_element_type(_table_index(n, 1), z.dtype)
     degrees = ops.convert_element_type(_table_index(n, 0), z.dtype)
-    value = _legendre(degrees, orders, z, sqrt(mul(sub(1, z), add(1, z))), n)
+    value = _legendre(degrees, orders, z, ops.sqrt(mul(sub(1, z), add(1, z))), n)
     return value if is_normalized else mul(value, _unnormalised(n, z.dtype))
 
 
@@ -166,12 +167,16 @@ def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
     """
     m, n, z = _table_operands("lpmn", m, n, z)
     values = lpmn_values(m, n, z, False)
-    # (1 - z²) P' = (n + m) P of the degree below, less n z P (DLMF 14.10.5).
     degrees = ops.convert_element_type(_table_index(n, 0), z.dtype)
     orders = ops.convert_element_type(_table_index(n, 1), z.dtype)
-    below = _where(gt(degrees, 0), roll(values, 1, 1), 0)
-    slope = sub(mul(add(degrees, orders), below), mul(mul(degrees, z), values))
-    return values, div(slope, mul(sub(1, z), add(1, z)))
+    below = ops.where(gt(degrees, 0), roll(values, 1, 1), 0)
+    return values, _slope(degrees, orders, z, values, below)
+
+
+@formula
+def _slope(n: Any, m: Any, z: Any, value: Any, below: Any) -> Any:
+    """(1 - z²) P' = (n + m) P of the degree below, less n z P (DLMF 14.10.5)."""
+    return ((n + m) * below - n * z * value) / ((1 - z) * (1 + z))
 
 
 def _table_index(n: int, axis: int) -> Any:

@@ -34,15 +34,15 @@ def _log_mass(a: Any, b: Any) -> Any:
     width, centre = ops.sub(b, a), ops.mul(ops.add(a, b), 0.5)
     narrow = both(ops.lt(ops.mul(width, ops.max_p.bind(ops.abs(centre), 1)), 1e-3), ops.lt(ops.abs(centre), math.inf))
     between, small = where(narrow, centre, 0), where(both(narrow, ops.gt(width, 0)), width, 1e-3)
-    square = ops.mul(between, between)
-    bend = log1p(ops.mul(ops.mul(ops.sub(square, 1), 1 / 24), ops.mul(small, small)))
-    direct = ops.add(ops.sub(ops.mul(square, -0.5), 0.5 * math.log(2 * math.pi)), ops.add(log(small), bend))
+    square = between * between
+    bend = log1p((square - 1) * (1 / 24) * (small * small))
+    direct = square * -0.5 - 0.5 * math.log(2 * math.pi) + (log(small) + bend)
     direct = where(ops.gt(width, 0), direct, -math.inf)
     return where(narrow, direct, where(around, log1p(ops.neg(missing)), in_tail))
 
 
 def _log_density(y: Any, a: Any, b: Any) -> Any:
-    return ops.sub(ops.sub(ops.mul(ops.mul(y, y), -0.5), 0.5 * math.log(2 * math.pi)), _log_mass(a, b))
+    return ops.sub(y * y * -0.5 - 0.5 * math.log(2 * math.pi), _log_mass(a, b))
 
 
 def _by_the_smaller(value: Any, rest: Any) -> Any:
@@ -90,13 +90,14 @@ def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
     """Whether a share of the mass lies so near above an end that a series serves, and how far it reaches."""
     finite = ops.lt(ops.abs(end), math.inf)
     end = where(finite, end, 0)
-    log_density = ops.sub(ops.mul(ops.mul(end, end), -0.5), 0.5 * math.log(2 * math.pi))
+    log_density = end * end * -0.5 - 0.5 * math.log(2 * math.pi)
     u = ops.mul(share, exp(ops.sub(log_total, log_density)))
     bound = float(dtypes.finfo(share.dtype).eps) ** (1 / 3) / 4
     near = both(finite, ops.lt(ops.mul(u, ops.max_p.bind(ops.abs(end), 1)), bound))
     u = where(near, u, 0)
-    second = ops.add(ops.mul(ops.mul(end, end), 2), 1)
-    return near, ops.mul(u, ops.add(ops.mul(u, ops.add(ops.mul(end, 0.5), ops.mul(ops.mul(second, u), 1 / 6))), 1))
+    second = end * end * 2 + 1
+    bend = ops.add(end * 0.5, ops.mul(second, u) * (1 / 6))
+    return near, u * (u * bend + 1)
 
 
 def _middle(a: Any, b: Any) -> Any:

@@ -26,8 +26,8 @@ def _log_constant(kappa: Any) -> Any:
 
 
 def _log_density(y: Any, kappa: Any) -> Any:
-    sine = ops.sin(ops.mul(y, 0.5))
-    return ops.sub(ops.mul(ops.mul(kappa, ops.mul(sine, sine)), -2), _log_constant(kappa))
+    sine = ops.sin(y * 0.5)
+    return ops.sub(ops.mul(kappa, sine * sine) * -2, _log_constant(kappa))
 
 
 def _log_tail(kappa: Any, size: Any) -> Any:
@@ -39,8 +39,8 @@ def _log_tail(kappa: Any, size: Any) -> Any:
     end = ops.min_p.bind(ops.sub(math.pi, size), reach)
 
     def integrand(s: Any, size: Any, kappa: Any) -> Any:
-        half = ops.mul(s, 0.5)
-        return exp(ops.mul(ops.mul(kappa, -2), ops.mul(ops.sin(ops.add(size, half)), ops.sin(half))))
+        half = s * 0.5
+        return exp(kappa * -2 * (ops.sin(size + half) * ops.sin(half)))
 
     start = ops.le_p.bind(end, 0)
     inner = integral(integrand, where(start, 1, end), where(start, 1, size), kappa)
@@ -91,17 +91,18 @@ def _angle_rule(primals: Any, tangents: Any) -> Any:
     ans = _angle(*primals)
     by_kappa = von_mises_log_cdf_p.bind(kappa, ans, orders=(1, 0))
     slope = exp(ops.sub(_log_density(ans, kappa), von_mises_log_cdf_p.bind(kappa, ans, orders=(0, 0))))
-    return ans, ops.div(ops.sub(tangents[1], ops.mul(by_kappa, tangents[0])), slope)
+    change = ops.sub(tangents[1], ops.mul(by_kappa, tangents[0]))
+    return ans, ops.div(change, slope)
 
 
 def _ppf(q: Any, kappa: Any) -> Any:
     """Next to a half it is a series, of which the term of the fifth power is below the rounding."""
     low = ops.lt(q, 0.5)
     size = _angle(kappa, log(where(low, q, ops.sub(1, q))))
-    u = ops.mul(ops.sub(q, 0.5), exp(ops.neg(_log_density(ops.mul(q, 0), kappa))))
+    u = ops.mul(q - 0.5, exp(-_log_density(q * 0, kappa)))
     near = ops.lt(ops.mul(ops.mul(u, u), ops.max_p.bind(kappa, 1)), float(dtypes.finfo(q.dtype).eps) ** 0.5)
     u = where(near, u, 0)
-    series = ops.mul(u, ops.add(ops.mul(kappa, ops.mul(ops.mul(u, u), 1 / 6)), 1))
+    series = u * (ops.mul(kappa, u * u * (1 / 6)) + 1)
     return where(near, series, where(low, size, ops.neg(size)))
 
 
