@@ -164,10 +164,7 @@ REMAINING = {
     "primitives/matrix_functions.py": 1, "primitives/precision.py": 2, "primitives/random_rejection.py": 19,
     "primitives/special.py": 7, "random/continuous.py": 2, "random/gammas.py": 1, "random/transformed.py": 4,
     "scipy/interpolate/piecewise.py": 1, "scipy/interpolate/vectors.py": 1, "scipy/ndimage.py": 1,
-    "scipy/spatial/transform.py": 1, "scipy/special/gammas.py": 2, "scipy/stats/bernoulli.py": 1,
-    "scipy/stats/betabinom.py": 1, "scipy/stats/binom.py": 2, "scipy/stats/gumbel_r.py": 1, "scipy/stats/nbinom.py": 2,
-    "scipy/stats/norm.py": 1, "scipy/stats/operations.py": 1, "scipy/stats/pareto.py": 1, "scipy/stats/t.py": 3,
-    "scipy/stats/wrapcauchy.py": 2,
+    "scipy/spatial/transform.py": 1, "scipy/special/gammas.py": 2,
 }  # fmt: skip
 """Statements with three or more nested calls, by file: they are evaluated eagerly, or not in infix yet."""
 
