@@ -158,16 +158,10 @@ ARITHMETIC = {"add", "add_any", "sub", "mul", "div", "neg", "pow"}
 STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 REMAINING = {
     "control/matrix_function.py": 1, "nn/activations.py": 2, "numpy/editing.py": 1, "numpy/histograms.py": 1,
-    "numpy/interpolation.py": 1, "numpy/statistics.py": 3, "primitives/bessel.py": 2, "primitives/bits.py": 1,
-    "primitives/eigen.py": 2, "primitives/elementwise.py": 17, "primitives/exponential_integrals.py": 2,
-    "primitives/gamma_functions.py": 2, "primitives/inverse_incomplete.py": 1, "primitives/log_incomplete.py": 1,
-    "primitives/matrix_functions.py": 1, "primitives/precision.py": 2, "primitives/random_rejection.py": 19,
-    "primitives/special.py": 7, "primitives/transformed.py": 5, "primitives/zeta_series.py": 3,
-    "random/continuous.py": 2, "random/gammas.py": 1, "random/transformed.py": 4, "scipy/interpolate/piecewise.py": 1,
-    "scipy/interpolate/vectors.py": 1, "scipy/ndimage.py": 1, "scipy/spatial/transform.py": 1,
-    "scipy/special/gammas.py": 2, "scipy/stats/bernoulli.py": 1, "scipy/stats/betabinom.py": 1,
-    "scipy/stats/binom.py": 2, "scipy/stats/gumbel_r.py": 1, "scipy/stats/nbinom.py": 2, "scipy/stats/norm.py": 1,
-    "scipy/stats/operations.py": 1, "scipy/stats/pareto.py": 1, "scipy/stats/t.py": 3, "scipy/stats/wrapcauchy.py": 2,
+    "numpy/interpolation.py": 1, "primitives/bessel.py": 2, "primitives/bits.py": 1, "primitives/eigen.py": 2,
+    "primitives/elementwise.py": 17, "primitives/exponential_integrals.py": 2, "primitives/gamma_functions.py": 2,
+    "primitives/inverse_incomplete.py": 1, "primitives/log_incomplete.py": 1, "primitives/matrix_functions.py": 1,
+    "primitives/precision.py": 2, "primitives/random_rejection.py": 19, "primitives/special.py": 7,
 }  # fmt: skip
 """Statements with three or more nested calls, by file: they are evaluated eagerly, or not in infix yet."""
 

@@ -361,11 +361,11 @@ def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
 def _place(q: Any, end: Any, method: str) -> Any:
     """Where quantiles are among the elements in order, counted from zero; ``end`` is the last place."""
     if method in ("averaged_inverted_cdf", "closest_observation"):
-        return ops.sub(ops.mul(q, ops.add(end, 1)), 1 if method.startswith("averaged") else 1.5)
+        return q * (end + 1) - (1 if method.startswith("averaged") else 1.5)
     a, b = _CONTINUOUS.get(method, (1, 1))
     if a == b == 1:
-        return ops.mul(q, end)
-    return ops.add(ops.mul(q, ops.add(end, 2 - a - b)), a - 1)
+        return q * end
+    return q * (end + (2 - a - b)) + (a - 1)
 
 
 def _inverted_cdf(x: Any, weights: Any, parts: Any, skip_nan: bool) -> Any:
@@ -438,7 +438,7 @@ def cov(
             freedom = ops.sub(total, ddof)
         else:
             important = convert_element_type(operand("cov", aweights), x.dtype)
-            freedom = ops.sub(total, ops.mul(ops.div(sum(ops.mul(w, important)), total), ddof))
+            freedom = total - sum(w * important) / total * ddof
     off = ops.sub(x, center)
     weighted = off if w is None else ops.mul(off, w)
     result = ops.div(dot_general(weighted, ops.conj(off), (((1,), (1,)), ((), ()))), freedom)

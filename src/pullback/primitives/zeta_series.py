@@ -100,13 +100,15 @@ def _of_positive(s: Series, q: Series) -> Coefficient:
     rising: Any = ops.div(s[0], last[0])
     for j, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
         rows.append(ops.mul(rising, bernoulli / math.factorial(2 * j)))
-        rising = ops.mul(rising, ops.div(ops.add(s[0], 2 * j - 1), last[0]))
-        rising = ops.mul(rising, ops.div(ops.add(s[0], 2 * j), last[0]))
+        for i in (2 * j - 1, 2 * j):
+            ratio = ops.div(ops.add(s[0], i), last[0])
+            rising = ops.mul(rising, ratio)
     tail = concatenate([shapes.expand_dims(ops.mul(row, ones), (0,)) for row in rows], 0)
     offsets = [-1, 0, *range(1, 2 * corrections, 2)]
     exponent = _moved(s, ops.add(_along_axis(offsets, ones), s[0]))
     growth = None if is_fixed(s) else _growth(s, offsets, ones)
-    sums.append(_powers(ops.mul(ops.pow(last[0], ops.neg(s[0])), tail), exponent, last, growth))
+    power = ops.pow(last[0], ops.neg(s[0]))
+    sums.append(_powers(ops.mul(power, tail), exponent, last, growth))
 
     def coefficient(k: int) -> Any:
         return total(c if c is ZERO else reduce_sum(c, (0,)) for c in [of(k) for of in sums])

@@ -104,7 +104,8 @@ def unit(words: Words, shape: Shape, dtype: DType) -> Any:
 
 def _between(u: Any, low: Any, high: Any) -> Any:
     """Numbers between two bounds, for uniform ones from 0 to 1; ``low`` where ``high`` is below it."""
-    return ops.max_p.bind(low, ops.add(ops.mul(u, ops.sub(high, low)), low))
+    width = ops.sub(high, low)
+    return ops.max_p.bind(low, ops.add(ops.mul(u, width), low))
 
 
 def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
@@ -270,7 +271,7 @@ def gumbel_of(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any
         exponential = ops.neg(ops.log(_above(words, shape, dtype, tiny)))
     elif mode == "high":
         coarse, fine = pair(unit(words, (2, *shape), dtype))
-        refined = ops.add(ops.add(coarse, ops.mul(fine, 2.0**-info.nmant)), tiny)
+        refined = coarse + fine * 2.0**-info.nmant + tiny
         upper = ops.where(ops.ge_p.bind(coarse, 0.5), coarse, refined)
         exponential = ops.neg(ops.log1p_p.bind(ops.neg(upper)))
     else:

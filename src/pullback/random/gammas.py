@@ -347,7 +347,8 @@ def generalized_normal(
 def _generalized_normal(words: Words, p: Any, shape: Shape) -> Any:
     for_size, for_sign = subkeys(words, 2)
     size = _gamma(for_size, ops.div(1, p), shape, False)
-    return ops.mul(signs(for_sign, shape, p.dtype), ops.pow_p.bind(size, ops.div(1, p)))
+    sign, root = signs(for_sign, shape, p.dtype), ops.div(1, p)
+    return ops.mul(sign, ops.pow_p.bind(size, root))
 
 
 def ball(

@@ -236,7 +236,8 @@ def triangular(
     u, width = unit(words, size, found), ops.sub(right, left)
     rises = ops.lt(u, ops.div(ops.sub(mode, left), width))
     up = ops.where(rises, ops.mul(ops.mul(u, width), ops.sub(mode, left)), 1)  # the square root has no derivative at 0
-    down = ops.where(rises, 1, ops.mul(ops.mul(ops.sub(1, u), width), ops.sub(right, mode)))
+    rest = ops.mul(ops.sub(1, u), width)
+    down = ops.where(rises, 1, ops.mul(rest, ops.sub(right, mode)))
     out = ops.where(rises, ops.add(left, ops.sqrt(up)), ops.sub(right, ops.sqrt(down)))
     ordered = ops.and_p.bind(ops.le_p.bind(left, mode), ops.le_p.bind(mode, right))
     return constrained(_valid(ordered, out), out_sharding, "random.triangular")
@@ -281,8 +282,8 @@ def wald(
     mean = shapes.broadcast_to(mean, size)
     y = ops.square(normal_of_key(for_normal, size, found))
     square = ops.square(mean)
-    root = ops.sqrt(ops.add(ops.mul(ops.mul(4, mean), y), ops.mul(square, ops.square(y))))
-    x = ops.sub(ops.add(mean, ops.div(ops.mul(square, y), 2)), ops.mul(ops.div(mean, 2), root))
+    root = ops.sqrt(4 * mean * y + square * ops.square(y))
+    x = mean + square * y / 2 - mean / 2 * root
     smaller = ops.le_p.bind(unit(for_root, size, found), ops.div(mean, ops.add(mean, x)))
     out = ops.where(smaller, x, ops.div(square, x))
     return constrained(_valid(ops.ge_p.bind(mean, 0), out), out_sharding, "random.wald")
@@ -317,5 +318,6 @@ def weibull_min(
     concentration = parameter("weibull_min", "concentration", concentration, found)
     drawn = exponential_of(words, shape_tuple(shape, "weibull_min"), found)
     drawn_shape("weibull_min", None, drawn=drawn.shape, scale=scale.shape, concentration=concentration.shape)
-    out = ops.mul(ops.pow_p.bind(drawn, ops.div(1, concentration)), scale)
+    exponent = ops.div(1, concentration)
+    out = ops.mul(ops.pow_p.bind(drawn, exponent), scale)
     return _valid(ops.and_p.bind(ops.ge_p.bind(scale, 0), ops.gt(concentration, 0)), out)

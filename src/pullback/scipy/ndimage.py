@@ -160,10 +160,10 @@ def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
         return start, [u, t]
 
     def near(s: Any) -> Any:
-        return ops.div(ops.add(4.0, ops.mul(ops.square(s), ops.sub(ops.mul(3.0, s), 6.0))), 6.0)
+        return (4.0 + ops.square(s) * (3.0 * s - 6.0)) / 6.0
 
     def far(s: Any) -> Any:
-        return ops.div(ops.mul(s, ops.square(s)), 6.0)
+        return s * ops.square(s) / 6.0
 
     return ops.sub(start, 1.0), [far(u), near(t), near(u), far(t)]
 

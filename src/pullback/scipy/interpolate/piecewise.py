@@ -315,7 +315,7 @@ def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]
     if condition is None:
         both = ops.add(h[0], h[1])
         right = ops.add(
-            pnp.multiply(ops.mul(ops.add(h[0], ops.mul(2.0, both)), h[1]), slope[:1]),
+            pnp.multiply((h[0] + 2.0 * both) * h[1], slope[:1]),
             pnp.multiply(ops.square(h[0]), slope[1:2]),
         )
         return h[1:2], shapes.reshape(both, (1,)), pnp.divide(right, both)

@@ -182,13 +182,9 @@ def _quadratic(x: Any, y: Any) -> PPoly:
     dl, d, du = (v.astype(dtype) for v in (below, diagonal, above))
     s = tridiagonal_solve(dl, d, du, target)
     last = pnp.concatenate([s[1:], pnp.zeros((1, s.shape[1]), dtype)])
-    by_knot = ops.sub(
-        ops.mul(scaled(right)[:, None], bend[1:]),
-        pnp.divide(
-            ops.add(ops.mul(scaled(0.5 + 0.5 * right)[:, None], s), ops.mul(scaled(0.5 * (right - 1))[:, None], last)),
-            wide[1:],
-        ),
-    )
+    by_knot = ops.mul(scaled(right)[:, None], bend[1:])
+    others = ops.add(ops.mul(scaled(0.5 + 0.5 * right)[:, None], s), ops.mul(scaled(0.5 * (right - 1))[:, None], last))
+    by_knot = ops.sub(by_knot, pnp.divide(others, wide[1:]))
     knots = pnp.concatenate([x[:1], ops.mul(0.5, ops.add(x[1:-2], x[2:-1])), x[-1:]])
     offset = shapes.expand_dims(ops.sub(knots[:-1], x[1:-1]), (1,))
     q = by_knot

@@ -370,7 +370,7 @@ class Rotation(NamedTuple):
             else:
                 third = ops.mul(sign, third)
         turn = 2 * math.pi
-        first, third = (ops.sub(v, ops.mul(turn, pnp.round(ops.div(v, turn)))) for v in (first, third))
+        first, third = (v - turn * pnp.round(v / turn) for v in (first, third))
         out = pnp.stack([first, second, third], axis=-1)
         return ops.mul(out, 180 / math.pi) if degrees else out
 

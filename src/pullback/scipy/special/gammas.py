@@ -459,11 +459,11 @@ def _riemann(x: Any) -> Any:
     s = ops.where(left, x, -1)
     mirrored = ops.sub(1, s)
     turns = ops.round_p.bind(ops.mul(stop_gradient(s), 0.5))
-    sine = ops.sin(ops.mul(ops.sub(s, ops.mul(2, turns)), math.pi / 2))
+    sine = ops.sin((s - 2 * turns) * (math.pi / 2))
     odd = ops.ne_p.bind(ops.rem_p.bind(turns, 2.0), 0)
     powers = ops.mul(ops.exp(ops.mul(s, math.log(2 * math.pi))), 1 / math.pi)
-    below = ops.mul(ops.mul(powers, ops.where(odd, ops.neg(sine), sine)), primitives.gamma_p.bind(mirrored))
-    below = ops.mul(below, zeta_p.bind(mirrored, one))
+    below = powers * ops.where(odd, -sine, sine) * primitives.gamma_p.bind(mirrored)
+    below = below * zeta_p.bind(mirrored, one)
     return ops.where(right, above, ops.where(left, below, strip))
 
 

@@ -15,7 +15,7 @@ def _log_mass(k: Any, p: Any) -> Any:
 
 
 def _quantile(fails: Any, q: Any, p: Any) -> Any:
-    return where(fails, ops.add(ops.mul(ops.add(q, p), 0), 1), 0)
+    return where(fails, ops.add(q, p) * 0 + 1, 0)
 
 
 DISTRIBUTION = Discrete(

@@ -23,7 +23,7 @@ def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
     shape = broadcast_shape("betabinom", [x.shape for x in pairs[1]])
     columns = [[shapes.broadcast_to(x, (1, *shape)) for x in xs] for xs in zip(*pairs, strict=True)]
     ways, both_ways, shares = betaln_p.bind(*[slicing.concatenate(column, 0) for column in columns])
-    return ops.sub(ops.sub(both_ways, shares), ops.add(log(ops.add(n, 1)), ways))
+    return ops.sub(both_ways - shares, ops.add(log(n + 1), ways))
 
 
 _TOGETHER = 64

@@ -18,8 +18,8 @@ _FEW = 20
 def _log_mass(k: Any, n: Any, p: Any) -> Any:
     rest = ops.sub(n, k)
     many = both(ops.gt(n, _FEW), both(ops.gt(p, 0), ops.lt(p, 1)))
-    ways = ops.sub(lgamma(ops.add(n, 1)), ops.add(lgamma(ops.add(k, 1)), lgamma(ops.add(rest, 1))))
-    few = ops.add(ways, ops.add(xlogy_p.bind(k, p), xlog1py_p.bind(rest, ops.neg(p))))
+    ways = ops.sub(lgamma(n + 1), ops.add(lgamma(k + 1), lgamma(rest + 1)))
+    few = ops.add(ways, ops.add(xlogy_p.bind(k, p), xlog1py_p.bind(rest, -p)))
     density = log_beta_density_p.bind(ops.add(k, 1), ops.add(rest, 1), where(many, p, 0.5))
     return where(many, ops.sub(density, log(ops.add(n, 1))), few)
 

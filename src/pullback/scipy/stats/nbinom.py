@@ -18,8 +18,9 @@ _FEW = 20
 def _log_mass(k: Any, n: Any, p: Any) -> Any:
     total = ops.add(n, k)
     many = both(ops.gt(total, _FEW), ops.lt(p, 1))
-    ways = ops.sub(lgamma(total), ops.add(lgamma(ops.add(k, 1)), lgamma(n)))
-    few = ops.add(ways, ops.add(ops.mul(n, log(p)), xlog1py_p.bind(k, ops.neg(p))))
+    ways = ops.sub(lgamma(total), ops.add(lgamma(k + 1), lgamma(n)))
+    chances = ops.add(ops.mul(n, log(p)), xlog1py_p.bind(k, -p))
+    few = ops.add(ways, chances)
     density = log_beta_density_p.bind(n, ops.add(k, 1), where(many, p, 0.5))
     return where(many, ops.sub(ops.add(density, log(p)), log(total)), few)
 

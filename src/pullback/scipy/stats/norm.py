@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from pullback.core.faces import face
-from pullback.primitives import elementwise as ops
 from pullback.primitives.error_functions import ndtri_p
 from pullback.primitives.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
@@ -14,7 +13,7 @@ from pullback.scipy.stats.distributions import Continuous
 DISTRIBUTION = Continuous(
     values=("0.108", "-2.226", "0.02275", "-3.783", "0.9772", "-0.02301", "2.641", "1.359"),
     name="norm", of="the normal distribution", symmetric=True, example="1.0; 0.9; 2.0; 0.5",
-    log_density=lambda y: ops.sub(ops.mul(ops.mul(y, y), -0.5), 0.5 * math.log(2 * math.pi)),
+    log_density=lambda y: y * y * -0.5 - 0.5 * math.log(2 * math.pi),
     cdf=ndtr, logcdf=log_ndtr_p.bind, ppf=ndtri_p.bind,
 )  # fmt: skip
 

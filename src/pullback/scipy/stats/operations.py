@@ -112,7 +112,7 @@ def quantile_function(
 
     def by_parameter(t: Any, parameter: Any, q: Any, ans: Any) -> Any:
         change = distribution.bind(parameter, ans, orders=(1, 0))
-        return ops.mul(t, ops.neg(ops.mul(change, exp(ops.neg(log_density(ans, parameter))))))
+        return ops.mul(t, -(change * exp(-log_density(ans, parameter))))
 
     return elementwise(
         name, of=FLOAT, arity=2, host=host, hlo=in_blocks(formula),

@@ -42,9 +42,9 @@ def _log_kernel(y: Any, df: Any) -> Any:
 
 
 def _log_density(y: Any, df: Any) -> Any:
-    half = ops.mul(df, 0.5)
-    constant = ops.add(betaln_p.bind(half, ops.add(ops.mul(df, 0), 0.5)), ops.mul(log(df), 0.5))
-    return ops.neg(ops.add(constant, ops.mul(ops.add(half, 0.5), _log_kernel(y, df))))
+    half = df * 0.5
+    constant = betaln_p.bind(half, df * 0 + 0.5) + log(df) * 0.5
+    return -ops.add(constant, ops.mul(half + 0.5, _log_kernel(y, df)))
 
 
 def _log_tail(df: Any, size: Any) -> Any:
@@ -56,7 +56,7 @@ def _log_tail(df: Any, size: Any) -> Any:
     below = ops.add(inner, 1)
     inside, _ = log_beta_sides(half, other, ops.div(1, below), ops.gt(ops.mul(df, 0), 1), ops.div(inner, below))
     distance = ops.sub(log(df), ops.mul(log(where(huge, size, 1)), 2))
-    beyond = ops.sub(ops.sub(ops.mul(half, distance), log(half)), betaln_p.bind(half, other))
+    beyond = half * distance - log(half) - betaln_p.bind(half, other)
     return ops.sub(where(zero, 0, where(huge, beyond, inside)), math.log(2))
 
 

@@ -18,9 +18,9 @@ def _ratio(c: Any) -> Any:
 
 def _log_density(y: Any, c: Any) -> Any:
     """1 + c² - 2 c cos(y) is (1 - c)² + 4 c sin(y / 2)², in which nothing cancels."""
-    sine, rest = _sin(ops.mul(y, 0.5)), ops.sub(1, c)
-    below = ops.add(ops.mul(rest, rest), ops.mul(ops.mul(ops.mul(sine, sine), c), 4))
-    return ops.sub(ops.sub(ops.add(log(rest), log1p(c)), math.log(2 * math.pi)), log(below))
+    sine, rest = _sin(y * 0.5), 1 - c
+    below = ops.add(rest * rest, ops.mul(sine * sine, c) * 4)
+    return ops.sub(log(rest) + log1p(c) - math.log(2 * math.pi), log(below))
 
 
 def _cdf(y: Any, c: Any) -> Any:
