@@ -16,43 +16,42 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.checks import FLOAT, INEXACT, broadcast_shape
 from pullback.primitives.declare import by_formula, elementwise
-from pullback.primitives.elementwise import div, mul, neg, sub
+from pullback.primitives.elementwise import abs, add, div, eq, gt, lt, mul, neg, sub
 from pullback.primitives.precision import doubled
 from pullback.primitives.special import exprel_derivative_p, exprel_p
 
-from pullback.primitives.formulas import (  # isort: skip
-    exp, expm1, formula, full, lifted, log, log1p, polynomial, real, square, unary, where,
-)  # fmt: skip
-
-exprel, exprel_derivative, integer_pow = unary(exprel_p), lifted(exprel_derivative_p.bind), lifted(ops.integer_pow)
+_log1p = ops.log1p_p.bind
+_or, _and, _not = ops.or_p.bind, ops.and_p.bind, ops.not_p.bind
+_ge, _ne = ops.ge_p.bind, ops.ne_p.bind
+_where = ops.where
 
 
 # Relative entropies --------------------------------------------------------------------------------------------------
 
 
 def _number(value: float, like: Any) -> Any:
-    return full((), value, like.dtype)
+    return shapes.full((), value, like.dtype)
 
 
 def _rel_entr(p: Any, q: Any) -> Any:
     """p log(p / q); the quotient may overflow, its logarithm does not."""
-    inside = (p > 0) & (q > 0)
-    value = p * _log_quotient(where(inside, p, 1), where(inside, q, 1))
-    zero = (p == 0) & (q >= 0)
-    return _at_ends(p, q, where(inside, value, where(zero, 0, _number(math.inf, p))))
+    inside = _and(gt(p, 0), gt(q, 0))
+    value = mul(p, _log_quotient(_where(inside, p, 1), _where(inside, q, 1)))
+    zero = _and(eq(p, 0), _ge(q, 0))
+    return _at_ends(p, q, _where(inside, value, _where(zero, 0, _number(math.inf, p))))
 
 
 def _log_quotient(p: Any, q: Any) -> Any:
-    quotient = p / q
-    ordinary = (quotient > 1e-300) & (quotient < math.inf)
-    near = abs(p - q) < q * 0.5
-    small = log1p(where(near, p - q, 0) / q)
-    direct = log(where(ordinary, quotient, 1))
-    return where(near, small, where(ordinary, direct, log(p) - log(q)))
+    quotient = div(p, q)
+    ordinary = _and(gt(quotient, 1e-300), lt(quotient, math.inf))
+    near = lt(abs(sub(p, q)), mul(q, 0.5))
+    small = _log1p(div(_where(near, sub(p, q), 0), q))
+    direct = ops.log(_where(ordinary, quotient, 1))
+    return _where(near, small, _where(ordinary, direct, sub(ops.log(p), ops.log(q))))
 
 
 def _at_ends(p: Any, q: Any, value: Any) -> Any:
-    return where((p != p) | (q != q), math.nan, value)
+    return _where(_or(_ne(p, p), _ne(q, q)), math.nan, value)
 
 
 _OF_ARTANH = [1 / n for n in range(33, 2, -2)]
@@ -61,28 +60,28 @@ _OF_ARTANH = [1 / n for n in range(33, 2, -2)]
 
 def _kl_div(p: Any, q: Any) -> Any:
     """p (r - log(1 + r)), where r = (q - p) / p: near zero r - log(1 + r) is by its series."""
-    inside = (p > 0) & (q > 0)
-    safe_p, safe_q = where(inside, p, 1), where(inside, q, 1)
-    difference = safe_q - safe_p
-    near = abs(difference) < safe_p * 0.5
-    r = where(near, difference, 0) / safe_p
-    s = r / (r + 2)
-    squared = square(s)
+    inside = _and(gt(p, 0), gt(q, 0))
+    safe_p, safe_q = _where(inside, p, 1), _where(inside, q, 1)
+    difference = sub(safe_q, safe_p)
+    near = lt(abs(difference), mul(safe_p, 0.5))
+    r = div(_where(near, difference, 0), safe_p)
+    s = div(r, add(r, 2))
+    square = ops.square(s)
     # log(1 + r) is 2 artanh(s), and r - 2 s is r s.
-    series = s * squared * polynomial(squared, _OF_ARTANH)
-    small = safe_p * (r * s - 2 * series)
-    direct = safe_p * _log_quotient(safe_p, safe_q) + difference
-    zero = (p == 0) & (q >= 0)
-    return _at_ends(p, q, where(inside, where(near, small, direct), where(zero, q, math.inf)))
+    series = mul(mul(s, square), ops.polynomial(square, _OF_ARTANH))
+    excess = sub(mul(r, s), mul(2, series))
+    small = mul(safe_p, excess)
+    direct = add(mul(safe_p, _log_quotient(safe_p, safe_q)), difference)
+    zero = _and(eq(p, 0), _ge(q, 0))
+    return _at_ends(p, q, _where(inside, _where(near, small, direct), _where(zero, q, math.inf)))
 
 
-@formula
 def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
     """The derivative of an entropy by p."""
-    inside = (p >= 0) & (q >= 0) & ((p > 0) | (q > 0))
-    value = _log_quotient(where(inside & (p > 0), p, 1), where(inside & (q > 0), q, 1))
-    value = where(p == 0, -math.inf, where(q == 0, math.inf, value))
-    return where(inside, value + extra, math.nan)
+    inside = _and(_and(_ge(p, 0), _ge(q, 0)), _or(gt(p, 0), gt(q, 0)))
+    value = _log_quotient(_where(_and(inside, gt(p, 0)), p, 1), _where(_and(inside, gt(q, 0)), q, 1))
+    value = _where(eq(p, 0), -math.inf, _where(eq(q, 0), math.inf, value))
+    return _where(inside, add(value, extra), math.nan)
 
 
 def _spread(t: Any, p: Any, q: Any) -> Any:
@@ -107,7 +106,7 @@ def _rel_entr_by_q(t: Any, p: Any, q: Any, ans: Any) -> Any:
 
 rel_entr_p: Primitive = elementwise(
     "rel_entr", of=FLOAT, arity=2, host=host.special("rel_entr"),
-    hlo=lambda hlo, p, q: hlo.inline(doubled(formula(_rel_entr)), p, q),
+    hlo=lambda hlo, p, q: hlo.inline(doubled(_rel_entr), p, q),
     jvp=(lambda t, p, q, ans: mul(t, log_of_ratio_p.bind(p, q, extra=1.0)), _rel_entr_by_q),
 )  # fmt: skip
 
@@ -142,7 +141,7 @@ def _kl_div_by_q(t: Any, p: Any, q: Any, ans: Any) -> Any:
 
 _scipy_kl_div = host.special("kl_div", many=4 * MANY)
 kl_div_p: Primitive = elementwise(
-    "kl_div", of=FLOAT, arity=2, host=_host_kl_div, hlo=lambda hlo, p, q: hlo.inline(doubled(formula(_kl_div)), p, q),
+    "kl_div", of=FLOAT, arity=2, host=_host_kl_div, hlo=lambda hlo, p, q: hlo.inline(doubled(_kl_div), p, q),
     jvp=(lambda t, p, q, ans: mul(t, log_of_ratio_p.bind(p, q, extra=0.0)), _kl_div_by_q),
 )  # fmt: skip
 
@@ -150,49 +149,49 @@ kl_div_p: Primitive = elementwise(
 # The transforms of Box and Cox ---------------------------------------------------------------------------------------
 
 
-@formula
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
     """A derivative by the power: log(x)**(n + 1) times that of exprel at power log(x)."""
     if dtypes.is_complex(x.dtype):
         return _complex_box_cox(x, power, order=order, shifted=shifted)
-    logarithm = log1p(x) if shifted else log(x)
-    start, end = x == (-1 if shifted else 0), x == math.inf
-    inner = where(start, -1, where(end, 1, logarithm))
-    product = inner * power
-    value = exprel_derivative(product, order=order) if order else exprel(product)
+    logarithm = _log1p(x) if shifted else ops.log(x)
+    start, end = eq(x, -1 if shifted else 0), eq(x, math.inf)
+    inner = _where(start, -1, _where(end, 1, logarithm))
+    product = mul(inner, power)
+    value = exprel_derivative_p.bind(product, order=order) if order else exprel_p.bind(product)
     # x near one and a power that overflows: the logarithm is 0, and so is the transform.
-    value = where(inner == 0, 0, integer_pow(inner, order + 1) * value)
+    value = _where(eq(inner, 0), 0, mul(ops.integer_pow(inner, order + 1), value))
     # At 0 of positive powers, and at infinity of negative ones, it is -1 / power.
-    size = where(power == 0, 1, power)
-    limit = -((-1.0) ** order) * math.factorial(order) / integer_pow(size, order + 1)
-    lowest = where(power > 0, limit, _number((-1.0) ** (order + 1) * math.inf, x))
-    highest = where(power < 0, limit, _number(math.inf, x))
-    out = where(start, lowest, where(end, highest, value))
+    size = _where(eq(power, 0), 1, power)
+    limit = div(-((-1.0) ** order) * math.factorial(order), ops.integer_pow(size, order + 1))
+    lowest = _where(gt(power, 0), limit, _number((-1.0) ** (order + 1) * math.inf, x))
+    highest = _where(lt(power, 0), limit, _number(math.inf, x))
+    out = _where(start, lowest, _where(end, highest, value))
     return _at_ends(x, power, out)
 
 
 def _complex_box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
-    logarithm = log1p(x) if shifted else log(x)
-    start = x == (-1 if shifted else 0)
-    inner = where(start, -1, logarithm)
-    value = integer_pow(inner, order + 1) * _complex_exprel(inner * power, order)
-    limit = -((-1.0) ** order) * math.factorial(order) / integer_pow(where(power == 0, 1, power), order + 1)
-    lowest = where(real(power) > 0, limit, _number((-1.0) ** (order + 1) * math.inf, x))
-    return where(start, lowest, value)
+    logarithm = _log1p(x) if shifted else ops.log(x)
+    start = eq(x, -1 if shifted else 0)
+    inner = _where(start, -1, logarithm)
+    value = mul(ops.integer_pow(inner, order + 1), _complex_exprel(mul(inner, power), order))
+    limit = div(-((-1.0) ** order) * math.factorial(order), ops.integer_pow(_where(eq(power, 0), 1, power), order + 1))
+    lowest = _where(gt(ops.real(power), 0), limit, _number((-1.0) ** (order + 1) * math.inf, x))
+    return _where(start, lowest, value)
 
 
 def _complex_exprel(w: Any, order: int) -> Any:
     """The integral of t**n exp(w t) from 0 to 1, by parts, and near zero by its series (see ``exprel_derivative``)."""
     n, bound = order, 2.0 * (order + 1)
     terms = range(3 * int(bound) + 25, -1, -1)
-    near, negative = abs(w) < bound, real(w) < 0
-    small, large = where(near, where(negative, -w, w), 0), where(near, bound, w)
-    above = polynomial(small, [1 / (math.factorial(k) * (n + k + 1)) for k in terms])
-    below = polynomial(small, [math.factorial(n) / math.factorial(n + k + 1) for k in terms])
-    far = expm1(large) / large
+    near, negative = lt(abs(w), bound), lt(ops.real(w), 0)
+    small, large = _where(near, _where(negative, neg(w), w), 0), _where(near, bound, w)
+    above = ops.polynomial(small, [1 / (math.factorial(k) * (n + k + 1)) for k in terms])
+    below = ops.polynomial(small, [math.factorial(n) / math.factorial(n + k + 1) for k in terms])
+    far = div(ops.expm1_p.bind(large), large)
     for k in range(1, n + 1):
-        far = (exp(large) - far * k) / large
-    return where(near, where(negative, exp(-small) * below, above), far)
+        numerator = sub(ops.exp(large), mul(far, k))
+        far = div(numerator, large)
+    return _where(near, _where(negative, mul(ops.exp(neg(small)), below), above), far)
 
 
 def _declare_box_cox(name: str, shifted: bool) -> tuple[Primitive, Primitive]:
