@@ -277,3 +277,11 @@ def test_vectors_of_rotations_are_differentiated_at_zero() -> None:
     for v in (np.zeros(3), np.array([0.01, 0.002, 0.003]), np.array([0.03, 0.0, 0.0]), np.array([0.5, -0.4, 0.1])):
         agree(jacfwd(through)(v), np.eye(3))
         check_grads(lambda v: Rotation.from_rotvec(v).apply(pnp.ones(3)), (v,), order=2)
+
+
+def test_the_integral_of_one_point_is_zero() -> None:
+    """Compiled, too: a part of no points began behind the end."""
+    for shape in ((1,), (2, 1)):
+        y = pnp.ones(shape)
+        for f in (integrate.simpson, jit(integrate.simpson), lambda y: integrate.simpson(y, y[..., :1])):
+            assert (f(y) == pnp.zeros(shape[:-1])).all()

@@ -69,6 +69,8 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
     """
     f, h, _ = _samples("simpson", y, x, dx, axis)
     n = f.shape[-1]
+    if n == 1:
+        return pnp.sum(f[..., :0], axis=-1)
     stop = n - 1 if n % 2 else n - 2  # the last point of a parabola
     total = pnp.sum(_parabolas(f, h, max(stop, 0)), axis=-1)
     if n % 2:
