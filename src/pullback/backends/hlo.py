@@ -185,7 +185,7 @@ class Builder:
       source_loc: where in the user's program it was written, as the text that ends each line.
       sizes: what the names of symbolic sizes stand for, numbers of 32 bits.
       order: what the last effect returned, on which the next one depends; None before the first.
-      called: whether another function calls this one: two arguments may be one array, in two shapes.
+      called, index: whether another function calls it; which lines make which values, for ``in_place``.
     """
 
     __slots__ = (
@@ -195,6 +195,7 @@ class Builder:
         "elements",
         "head",
         "hoisted",
+        "index",
         "lines",
         "module",
         "operands",
@@ -212,6 +213,7 @@ class Builder:
         self.signature: list[Value] = []
         self.head: list[str] = []
         self.lines: list[str] = []
+        self.index: tuple[list[str], int, dict[str, str]] = [], 0, {}
         self.source_loc = ""
         self.order: Value | None = None
         self.constants: dict[Any, Value] = {}
@@ -265,8 +267,7 @@ class Builder:
         out = f"%{self.count}"
         names = ", ".join(map(_name_of, operands))
         self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
-        value = Value(out, x.shape, x.dtype)
-        return value
+        return Value(out, x.shape, x.dtype)
 
     def divide(self, x: Value, y: Value, shape: Shape) -> Value:
         """The quotient of two values that broadcast to a shape.

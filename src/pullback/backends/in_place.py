@@ -41,11 +41,9 @@ def settled(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ())
     is_argument = name.startswith("%arg")
     if is_argument and not hlo.called:
         return update
-    if not is_argument:
-        line = next((line for line in reversed(hlo.lines) if _makes(line, name)), "")
-        if not _SAME.match(line):
-            return update
-    makers = {line[: _NAMES.match(line).end()]: line for line in hlo.lines if line.startswith("%")}  # type: ignore[union-attr]
+    makers = _makers(hlo)
+    if not is_argument and not _SAME.match(makers.get(name, "")):
+        return update
     same: set[str] = set()
     waiting = [name]
     for name in waiting:
@@ -86,9 +84,21 @@ def once(hlo: Builder, x: Value) -> Value:
 
 
 def _base(name: str) -> str:
-    """The name of an operation, of that of one of its results."""
+    """The name of an operation, from that of one of its results."""
     return name.partition("#")[0]
 
 
-def _makes(line: str, name: str) -> bool:
-    return line.startswith(name) and line[len(name) : len(name) + 1] in (" ", ":")
+def _makers(hlo: Builder) -> dict[str, str]:
+    """The lines that make the values of the function or region that is being written, by their names.
+
+    They are kept with the function, so that each line is looked at once.
+    """
+    lines, count, makers = hlo.index
+    if lines is not hlo.lines:
+        count, makers = 0, {}
+    for line in hlo.lines[count:]:
+        found = _NAMES.match(line)
+        if found:
+            makers[found.group()] = line
+    hlo.index = hlo.lines, len(hlo.lines), makers
+    return makers

@@ -149,7 +149,7 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
 
     def both(*values: Any) -> list[Any]:
         again = JVPTrace(state.trace, trace.function)
-        again.masks, again.marks = trace.masks, trace.marks
+        again.masks, again.wraps = trace.masks, trace.wraps
         inner, given = split_list(values, len(own))
         ts = spread(own, given, ZERO)
         args = [x if t is ZERO else JVPTracer(again, x, t, None) for x, t in zip(inner, ts, strict=True)]

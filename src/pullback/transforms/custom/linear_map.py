@@ -23,12 +23,11 @@ from pullback.primitives.reductions import reduce_sum
 from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.affine import checked_trace
+from pullback.transforms.interpreters.affine import checked_trace, refused_if_affine
 from pullback.transforms.interpreters.batch import BatchTrace
 from pullback.transforms.interpreters.forward import jvp_flat
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.stage import StageTrace, stage_flat
-from pullback.transforms.interpreters.transpose import transpose_flat
 
 Dims = Sequence[int | None]
 JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
@@ -87,7 +86,8 @@ class LinearMap(HoldsFunction):
         """The results, under the current trace; by default ``transpose`` transposed."""
         trace = checked_trace(self.function)
         try:
-            outs = transpose_flat(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals, tangents)
+            _, program = refused_if_affine(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals)
+            outs = program.transpose(tangents, add_any)
         except PullbackError as error:
             if isinstance(error, NotLinearError) or error.trace is trace:
                 raise self._not_linear(error) from None

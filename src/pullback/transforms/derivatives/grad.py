@@ -41,10 +41,9 @@ from pullback.transforms.functions.flat_function import (
     differentiable,
     unflatten_arguments,
 )
-from pullback.transforms.interpreters.affine import checked_trace
+from pullback.transforms.interpreters.affine import checked_trace, refused_if_affine
 from pullback.transforms.interpreters.linearize import linearize_flat
 from pullback.transforms.interpreters.refs import Ref, WithRefs, check_aliases, content_of, contents, write_all
-from pullback.transforms.interpreters.transpose import linear_program
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -579,7 +578,7 @@ def linear_transpose(
     for i, aval in enumerate(avals):
         check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
     flat = FlatFunction(fun, in_tree)
-    outs, program = linear_program(checked_trace(fun), flat, avals)
+    outs, program = refused_if_affine(checked_trace(fun), flat, avals)
     out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(program.outputs, outs, strict=True)]
     names = _axis_names(reduce_axes, "linear_transpose")
     return VJPFunction(program, in_tree, flat.out_tree, avals, out_avals, name_of(fun), names)

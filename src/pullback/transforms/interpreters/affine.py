@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import SCALARS, ArrayImpl, host_value
 from pullback.core.errors import NotLinearError
-from pullback.core.linear import LinearTrace, LinearTracer, LinearVar, is_linear
+from pullback.core.linear import LinearProgram, LinearTrace, LinearTracer, LinearVar, is_linear
 from pullback.core.linearity import linear_part
 from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
+from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.transforms.functions.arguments import name_of, out_leaf
 from pullback.transforms.interpreters.division import divide
+from pullback.transforms.interpreters.transpose import linear_program
 
 
 def _is_nonzero(x: Any) -> bool:
@@ -72,22 +74,32 @@ def _may_be_nonzero(x: Any) -> bool:
 
 def checked_trace(function: Any) -> LinearTrace:
     """A trace that records a linear function, refuses what is affine, and remembers the user's lines."""
-    return LinearTrace(state.trace, function, check)
+    return LinearTrace(state.trace, function, _check)
 
 
-def check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
+def refused_if_affine(
+    trace: LinearTrace, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]
+) -> tuple[Sequence[Any], LinearProgram]:
+    """As :func:`linear_program`, of a :func:`checked_trace`: what does not depend on the inputs has to be zero.
+
+    Raises:
+      NotLinearError: the function is not linear (a TypeError).
+    """
+    outs, program = linear_program(trace, run, avals)
+    for x, end in zip(outs, program.outputs, strict=True):
+        if end is ZERO and x is not ZERO and _is_nonzero(out_leaf(x, trace.function)):
+            raise NotLinearError(
+                f"{name_of(trace.function)} is not linear: it returned {x}, which does not depend on its arguments, "
+                "and is not zero"
+            )
+    return outs, program
+
+
+def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
+    """Refuse an operation that was recorded and adds a constant, and remember the user's line."""
     if trace.parent.eager and is_affine(node, trace.parent):
         assert node.primitive is not None
         raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")
     made_at = source.here()
     for tracer in tracers:
         tracer.made_at = made_at
-
-
-def check_end(trace: LinearTrace, x: Any) -> None:
-    """Refuse a result that does not depend on the inputs, and is not zero."""
-    if _is_nonzero(out_leaf(x, trace.function)):
-        raise NotLinearError(
-            f"{name_of(trace.function)} is not linear: it returned {x}, which does not depend on its arguments, "
-            "and is not zero"
-        )

@@ -96,11 +96,11 @@ class JVPTrace(Trace):
       rules: the trace that is current while a rule runs: the parent, or the tape above it.
       tape: where linearisation records what rules do to tangents; None in forward mode.
       directional: what is known of the tangents.
-      marks: whether rules run in the scope of the operation that they are of.
       masks: whether tangents stay zero that are multiplied by infinite or undefined derivatives (``core.masking``).
+      wraps: whether rules may need more than their trace: masks, or marks while the thread is in a scope.
     """
 
-    __slots__ = ("directional", "marks", "masks", "rules", "tape", "transformation")
+    __slots__ = ("directional", "masks", "rules", "tape", "transformation", "wraps")
 
     def __init__(self, parent: Trace, function: Any, tape: LinearTrace | None = None) -> None:
         Trace.__init__(self, parent, function)
@@ -112,7 +112,7 @@ class JVPTrace(Trace):
             self.rules, self.transformation = tape, "differentiation (linearize, vjp or grad)"
             self.masks = False  # the tape's own
         self.directional = Direction.LINEAR
-        self.marks = self.masks or not parent.quick
+        self.wraps = self.masks or not parent.quick
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], rules: Trace | None = None
@@ -141,7 +141,7 @@ class JVPTrace(Trace):
             tangents = tuple([x.tangent if mine else ZERO for x, mine in zip(args, own, strict=True)])
         if rules is None:
             rules = self.rules
-            if self.marks:
+            if self.wraps:
                 if self.masks:
                     return masked_results(self, JVPTracer, primitive, args, primals, params)
                 if state.scope is not None or state.bottom.looks:

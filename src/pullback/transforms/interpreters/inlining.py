@@ -32,7 +32,7 @@ def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepp
     if rule is None or inlining.runs_once.of(primitive) is not None:
         return []
     found: Feed = rule(**params)
-    if found.scope is not None:  # other values are in sight there
+    if found.scope is not None:  # whose inputs are parts of the operands
         return []
     starts = [0, *itertools.accumulate(found.sizes)]
     first = starts[found.takes[0]]

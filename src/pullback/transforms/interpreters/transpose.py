@@ -7,9 +7,8 @@ from typing import Any
 
 from pullback.core.linear import LinearProgram, LinearTrace
 from pullback.core.trace import state
-from pullback.core.types import ZERO, ShapedArray
+from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add_any
-from pullback.transforms.interpreters.affine import check, check_end
 
 
 def linear_program(
@@ -29,12 +28,7 @@ def linear_program(
     finally:
         state.trace = trace.parent
         trace.live = False
-    ends = list(map(trace.end, outs))
-    if trace.watch is check:
-        for x, end in zip(outs, ends, strict=True):
-            if end is ZERO and x is not ZERO:
-                check_end(trace, x)
-    return outs, LinearProgram(trace.nodes, [x.variable for x in inputs], ends, trace.count)
+    return outs, LinearProgram(trace.nodes, [x.variable for x in inputs], list(map(trace.end, outs)), trace.count)
 
 
 def transpose_flat(
