@@ -104,7 +104,6 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
     while True:
         sys.setswitchinterval(interval)
         time.sleep(0.001)
-        at_work = {t.ident for t in threading.enumerate() if t.ident not in known and not _rests(t)}
         sys.setswitchinterval(1)
         once_more = time.monotonic() + interval + 0.001
         while time.monotonic() < once_more:
@@ -112,8 +111,9 @@ def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
         looks += 1
         frames = {i: frame for i, frame in sys._current_frames().items() if i not in known}
         within = {i for i, frame in frames.items() if i in asked or _is_ours(frame)}  # results are freed in C++ too
+        at_work = {t.ident for t in threading.enumerate() if t.ident in frames and not _rests(t)}
         if time.monotonic() > end or (not within and looks >= (_LOOKS_AT_WORK if at_work else _LOOKS)):
-            left = within | (at_work & frames.keys())
+            left = within | at_work
             return [thread for thread in threading.enumerate() if thread.ident in left]
         for i in within - asked:
             ask(ctypes.c_ulong(i), ctypes.py_object(SystemExit))
@@ -131,14 +131,19 @@ _FUTEX = {"x86_64": b"202", "aarch64": b"98"}
 def _rests(thread: threading.Thread) -> bool:
     """Whether a thread waits for something else than the interpreter's lock, for which threads wait a bounded time.
 
-    Where the system does not say, it counts as resting.
+    Where the system does not say, it counts as resting. It is asked by functions that keep that lock: what Python does
+    with files gives it away, and the thread would be elsewhere by then.
     """
-    try:
-        with open(f"/proc/self/task/{thread.native_id}/syscall", "rb") as file:
-            call, *arguments = file.read(200).split()
-    except (OSError, ValueError):
+    libc, text = ctypes.PyDLL(None), ctypes.create_string_buffer(200)
+    file = libc.open(f"/proc/self/task/{thread.native_id}/syscall".encode(), os.O_RDONLY | os.O_CLOEXEC)
+    if file < 0:
         return True
-    return call != b"running" and not (call == _FUTEX.get(os.uname().machine) and int(arguments[3], 16))
+    libc.read(file, text, len(text) - 1)
+    libc.close(file)
+    call, *arguments = text.value.split() or [b""]
+    if call == b"running" or call != _FUTEX.get(os.uname().machine):
+        return call != b"running"
+    return int(arguments[3], 16) == 0
 
 
 def _is_ours(frame: FrameType | None) -> bool:
