@@ -38,20 +38,11 @@ class Pairs(Forward):
     def marks(self, xs: Sequence[Any]) -> tuple[bool, ...]:
         return tuple([y is not None for _, y in xs])
 
-    def width(self, mark: bool) -> int:
-        return int(mark)
-
-    def values(self, xs: Sequence[Any]) -> list[Any]:
-        return [x for x, _ in xs]
-
     def beside(self, xs: Sequence[Any]) -> list[Any]:
         return [y for _, y in xs if y is not None]
 
     def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[bool]) -> list[Any]:
         return [(x, next(beside) if m else None) for x, m in zip(values, marks, strict=True)]
-
-    def carried(self, mark: bool) -> bool:
-        return mark
 
     def joined(self, marks: Sequence[bool]) -> bool:
         return any(marks)
@@ -214,6 +205,10 @@ def test_laplacians_of_loops_keep_blocks(name: str) -> None:
     wanted = jnp.trace(hessian(lambda v: f(v.reshape(3, 2)))(x.ravel()))
     assert np.allclose(laplacian(f)(x), wanted, rtol=1e-4)
     assert np.allclose(jit(laplacian(f))(x), wanted, rtol=1e-4)
+    weights = jnp.arange(1.0, 7.0).reshape(3, 2)
+    weighted = jnp.diag(hessian(lambda v: f(v.reshape(3, 2)))(x.ravel())) @ weights.ravel()
+    for run in (laplacian(f, weights=weights), jit(laplacian(f, weights=weights))):
+        assert np.allclose(run(x), weighted, rtol=1e-4)
     wide = make_jaxpr(laplacian(f))(jnp.ones((64, 3)))
     assert largest(wide) <= 3 * 576
 

@@ -521,9 +521,6 @@ class Curvatures(Forward):
     def width(self, mark: tuple[Kind, bool]) -> int:
         return (mark[0] is not None) + mark[1]
 
-    def values(self, xs: Sequence[Carried]) -> list[Any]:
-        return [x.value for x in xs]
-
     def beside(self, xs: Sequence[Carried]) -> list[Any]:
         return [t for x in xs for t in _derivatives(x)]
 

@@ -85,7 +85,7 @@ class Forward:
     """What a transformation carries for each value, and what it makes of a program.
 
     A mark says what there is for a value: ``nothing``, or more. It is hashable, and so is the transformation, by which
-    programs are kept. What is carried may be of any type: of each value there is the array, and what is beside it.
+    programs are kept. What is carried is a tuple, of the value and of what says more; arrays among that are beside it.
     """
 
     __slots__ = ("options",)
@@ -111,14 +111,14 @@ class Forward:
 
     def width(self, mark: Any) -> int:
         """How many arrays are beside a value."""
-        raise NotImplementedError
+        return int(mark)
 
     def values(self, xs: Sequence[Any]) -> list[Any]:
         """The values."""
-        raise NotImplementedError
+        return [x[0] for x in xs]
 
     def beside(self, xs: Sequence[Any]) -> list[Any]:
-        """What is beside values, those of the first value first."""
+        """The arrays beside values, those of the first value first."""
         raise NotImplementedError
 
     def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[Any]) -> list[Any]:
@@ -127,7 +127,7 @@ class Forward:
 
     def carried(self, mark: Any) -> Any:
         """The mark of a value that a loop carries, from that of its first value or of what a step returns."""
-        raise NotImplementedError
+        return mark
 
     def joined(self, marks: Sequence[Any]) -> Any:
         """The mark of a value of which several are known."""
@@ -316,20 +316,11 @@ class Tangents(Forward):
     def marks(self, xs: Sequence[Any]) -> tuple[bool, ...]:
         return tuple([t is not ZERO for _, t in xs])
 
-    def width(self, mark: bool) -> int:
-        return int(mark)
-
-    def values(self, xs: Sequence[Any]) -> list[Any]:
-        return [x for x, _ in xs]
-
     def beside(self, xs: Sequence[Any]) -> list[Any]:
         return [t for _, t in xs if t is not ZERO]
 
     def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[bool]) -> list[Any]:
         return [(x, next(beside) if m else ZERO) for x, m in zip(values, marks, strict=True)]
-
-    def carried(self, mark: bool) -> bool:
-        return mark
 
     def joined(self, marks: Sequence[bool]) -> bool:
         return any(marks)
@@ -357,12 +348,6 @@ class Mapped(Forward):
 
     def width(self, mark: int | None) -> int:
         return 0
-
-    def values(self, xs: Sequence[Any]) -> list[Any]:
-        return [x for x, _ in xs]
-
-    def beside(self, xs: Sequence[Any]) -> list[Any]:
-        return []
 
     def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[int | None]) -> list[Any]:
         return list(zip(values, marks, strict=True))

@@ -526,9 +526,6 @@ class Coefficients(Forward):
     def width(self, mark: tuple[bool, ...]) -> int:
         return sum(mark)
 
-    def values(self, xs: Sequence[Any]) -> list[Any]:
-        return [x for x, _ in xs]
-
     def beside(self, xs: Sequence[Any]) -> list[Any]:
         return [c for _, cs in xs for c in cs if c is not ZERO]
 
