@@ -8,8 +8,23 @@ from hypothesis import given, settings
 
 import pullback
 import pullback.numpy as pnp
-from pullback import checkpoint, custom_vjp, disable_jit, grad, jit, jvp, lax, make_mesh, pmap, shard_map, vjp, vmap
+from pullback import (
+    checkpoint,
+    custom_vjp,
+    disable_jit,
+    grad,
+    hessian,
+    jit,
+    jvp,
+    lax,
+    make_mesh,
+    pmap,
+    shard_map,
+    vjp,
+    vmap,
+)
 from pullback.core.errors import ShardMapError
+from pullback.derivatives import laplacian
 from pullback.sharding import Mesh
 from pullback.sharding import PartitionSpec as P
 from tests.collectives.cases import CASES, SIZE, weights
@@ -429,3 +444,12 @@ def test_smap_is_shard_map_by_positions():
 def test_smap_refuses_axes_that_do_not_fit(axes, message):
     with pullback.set_mesh(GRID), pytest.raises(ShardMapError, match=message):
         pullback.smap(lambda a: a, **{"axis_name": "j", **axes})(pnp.ones((8, 6)))
+
+
+def test_laplacians_of_mapped_functions():
+    """What is beside a value there has its shape: so a Laplacian goes along each direction by itself."""
+    g = shard_map(lambda y: pnp.sin(y) * lax.psum(y.sum(), "i"), mesh=FOUR, in_specs=P("i"), out_specs=P("i"))
+    f = lambda x: (g(pnp.cos(x)) ** 2).sum()
+    x = pnp.arange(8.0).reshape(4, 2) / 5
+    expected = pnp.trace(hessian(lambda v: f(v.reshape(4, 2)))(x.ravel()))
+    near([laplacian(f)(x), jit(laplacian(f))(x)], [expected, expected])

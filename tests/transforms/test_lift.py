@@ -16,6 +16,7 @@ from pullback.core.trace import RelayTrace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.derivatives import laplacian
 from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.transforms.interpreters.inlining import programs_in_step
 from pullback.transforms.interpreters.lift import Forward, feed, lifted
 from pullback.transforms.interpreters.stage import stage_flat
 
@@ -166,6 +167,28 @@ def test_what_does_not_depend_on_a_point_is_carried_once() -> None:
     assert len(step.outvars) == 3
 
 
+def test_the_programs_of_loops_and_choices_are_told_with_what_changes_in_them() -> None:
+    y = jnp.ones(2)
+    programs = {
+        "scan": lambda x: lax.scan(lambda c, r: (c * y.sum() + x, c), x, jnp.arange(3.0)),
+        "while": lambda x: lax.while_loop(lambda c: c[0] < x, lambda c: (c[0] + 1, c[1] * x, c[2]), (0.0, x, x)),
+        "cond": lambda x: lax.cond(x > 0, lambda: x, lambda: 2 * x),
+        "jit": lambda x: jit(jnp.sin)(x),
+    }
+    found = {}
+    for name, f in programs.items():
+        (eqn,) = [e for e in make_jaxpr(f)(1.0).eqns if e.primitive.name == name]
+        found[name] = [(first, changing) for _, first, changing in programs_in_step(eqn.primitive, eqn.params)]
+        for closed, first, _ in programs_in_step(eqn.primitive, eqn.params):
+            assert closed.in_avals[0].shape == eqn.invars[first].aval.shape
+    assert found == {
+        "scan": [(0, range(2, 3))],
+        "while": [(2, range(2, 4))],
+        "cond": [(1, range(0)), (1, range(0))],
+        "jit": [],
+    }
+
+
 # Laplacians ----------------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +234,14 @@ def test_laplacians_of_loops_keep_blocks(name: str) -> None:
         assert np.allclose(run(x), weighted, rtol=1e-4)
     wide = make_jaxpr(laplacian(f))(jnp.ones((64, 3)))
     assert largest(wide) <= 3 * 576
+
+
+def test_a_loop_of_which_the_condition_alone_depends_on_the_point_has_no_derivatives() -> None:
+    f = lambda x: lax.while_loop(lambda c: c < x.sum(), lambda c: c + 1, 0.0)
+    x = jnp.array([1.5, 2.0])
+    for g in (f, jit(f)):
+        assert float(laplacian(g, weights=x)(x)) == 0
+        assert (grad(g)(x) == 0).all()
 
 
 def test_gradients_and_maps_of_loops_agree_with_loops_in_python() -> None:

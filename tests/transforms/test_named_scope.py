@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pullback.numpy as jnp
-from pullback import errors, grad, jit, jvp, make_jaxpr, named_call, named_scope, vjp, vmap
+from pullback import errors, grad, jit, jvp, make_jaxpr, masked_zeros, named_call, named_scope, vjp, vmap
 from pullback.core.linear import LinearTrace
 from pullback.core.source import BACKWARD, TANGENT, Scope
 from pullback.core.trace import state
@@ -103,6 +103,21 @@ def test_forward_derivatives_and_batches() -> None:
     assert tangents[0] == "encoder/dense/tanh"
     assert "jvp(encoder/dense)/mul" in tangents
     assert names(jit(vmap(model)), jnp.ones(3))[0] == "encoder/dense/tanh"
+
+
+def test_forward_derivatives_with_masked_zeros() -> None:
+    """What keeps zeros zero leaves operations in the scope and in the pass that they belong to."""
+
+    def f(x: Any) -> Any:
+        with named_scope("layer"):
+            return jnp.tanh(x) * x
+
+    with masked_zeros(True):
+        eqns = make_jaxpr(lambda x, t: jvp(f, (x,), (t,)))(1.0, 2.0).eqns
+    found = [eqn.scope.label(eqn.primitive.name) for eqn in eqns if eqn.scope is not None]
+    assert len(found) == len(eqns)
+    assert found.count("layer/tanh") == found.count("layer/mul") == 1
+    assert found.count("jvp(layer)/masked_mul") == 3
 
 
 def test_transposition_of_a_program_that_has_scopes() -> None:

@@ -201,7 +201,7 @@ def _lift(
         if others:
             outs = [forward.joined(column) for column in zip(*[each for _, each in found], strict=True)]
             found = [forward.program(closed, inputs, tuple(outs)) for closed in programs]
-        after = [forward.joined((m, forward.carried(out))) for m, out in zip(carry, outs, strict=False)]
+        after = list(map(forward.carried, outs[:count]))  # no less than before, which was forced
         if after == carry:
             break
         carry = after
