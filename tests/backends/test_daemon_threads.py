@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
+from pullback.backends import ending
 from tests.helpers import chosen
 
 BEGINNING = """
@@ -75,6 +79,25 @@ def test_the_process_ends_with_its_own_status(kind: str) -> None:
         assert done.returncode == (1 if fails else 3), (done.stdout, done.stderr)
         assert done.stdout.replace("()\n", "") == "end\nat exit\n"
         assert done.stderr.count("Traceback") == fails, done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="the system does not say what threads wait for")
+def test_threads_that_wait_rest_and_threads_at_work_do_not() -> None:
+    """One that waits for the interpreter's lock is at work: it would get into the runtime next."""
+    stop, held = threading.Event(), threading.Lock()
+    held.acquire()
+    busy = lambda: [None for _ in iter(stop.is_set, True)]
+    runs = {"waits": held.acquire, "sleeps": lambda: time.sleep(1), "works": busy}
+    threads = {name: threading.Thread(target=run, daemon=True) for name, run in runs.items()}
+    try:
+        for thread in threads.values():
+            thread.start()
+        time.sleep(0.1)
+        found = [{name: ending._rests(thread) for name, thread in threads.items()} for _ in range(20)]
+    finally:
+        stop.set()
+        held.release()
+    assert all(each["waits"] and each["sleeps"] and not each["works"] for each in found)
 
 
 @pytest.mark.slow
