@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.hlo import Builder, Constant, Value, integers
-from pullback.backends.in_place import settled
+from pullback.backends.in_place import computed_first
 
 Axes = tuple[int, ...]
 Numbers = tuple[Axes, Axes, Axes, Axes, Axes]
@@ -47,7 +47,7 @@ def dynamic_update_slice(hlo: Builder, x: Value, update: Value, starts: Sequence
         return x
     limits = [n - size for n, size in zip(x.shape, update.shape, strict=True)]
     places = _of_one_dtype(hlo, starts, limits)
-    update = settled(hlo, x, update, places)
+    update = computed_first(hlo, x, update, places)
     return hlo.op("stablehlo.dynamic_update_slice", [x, update, *places], x.shape, x.dtype)
 
 
@@ -167,7 +167,7 @@ def scatter(
     )
     element = ((), x.dtype)
     body = hlo.region([element, element], lambda old, new: [combine(old, new)])
-    updates = settled(hlo, x, updates, [indices])
+    updates = computed_first(hlo, x, updates, [indices])
     return hlo.many("stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)], attributes, [body])[0]
 
 

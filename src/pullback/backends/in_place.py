@@ -3,7 +3,8 @@
 A ``dynamic_update_slice``, or a scatter of one window, takes the memory of its operand, and is computed in one loop
 with its update. The compiler sees to it that the update does not read the operand elsewhere. It does not see that the
 operand is another array in another shape, ``a.reshape(...)``, and that the update reads ``a``: then the update reads
-elements that are overwritten already. So does JAX's. :func:`settled` finds such updates in the text that is written.
+elements that are overwritten already. So does JAX's. :func:`computed_first` finds such updates in the text that is
+written.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SAME = re.compile(
 """Operations whose result may be their operand, in another shape."""
 
 
-def settled(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
+def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
     """The update, computed before the operand is changed, if it may read memory that the result takes.
 
     Args:
