@@ -112,7 +112,10 @@ KILLED = """
     def write_for_ever(ready):
         os.write(ready, b"!")
         place, write = disk_cache.cache_directory(), os.write
-        os.write = lambda descriptor, data: write(descriptor, data[:500])  # so that it takes a while
+        def write_slowly(descriptor, data):  # so that most of the time a file is there in part
+            time.sleep(0.0005)
+            return write(descriptor, data[:500])
+        os.write = write_slowly
         while True:
             i, _, (text, device, overrides, loaded) = random.choice(copies())
             text = f"{text} // {i}"
