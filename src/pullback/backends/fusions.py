@@ -33,6 +33,7 @@ NEAR, FAR, CACHED = 1, 4, 2**18
 """What reading or writing an element costs: of arrays of at most so many bytes, and of larger ones."""
 CODE = 30
 """What compiling a loop takes besides its operations, each of which takes its cost."""
+_COST, _LIGHT = traits.cost.name, traits.Cost.LIGHT
 _MOST = 16
 """How many operations of loops are looked at for each equation: more are too many in any case."""
 
@@ -56,7 +57,7 @@ def weight(eqn: Eqn) -> int:
 
 def weight_in_loop(eqn: Eqn) -> int:
     """The same of an operation that the compiler fuses with those that make its operands; 0 for others."""
-    if traits.cost.of(eqn.primitive) is traits.Cost.LIGHT:
+    if eqn.primitive.traits.get(_COST) is _LIGHT:  # ``cost.of``, written out: it is asked for each equation
         return 1
     return HEAVY if _reduces_last(eqn) or _is_elementwise(eqn) else 0
 

@@ -183,7 +183,7 @@ class LinearTrace(Trace):
         self.count += 1
         self.nodes.append(var)
         out = LinearTracer(self, var)
-        if self.notes:
+        if self.notes and (state.scope is not None or self.watch is not None or state.bottom.looks):
             self._note(var, [out])
         return out
 

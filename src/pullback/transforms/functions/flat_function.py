@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pullback.core import dtypes, tree
-from pullback.core.array import SCALARS, Array, ArrayImpl, typeof
+from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar, typeof
 from pullback.transforms.functions.arguments import (
     argument_name,
     check_differentiable,
@@ -151,9 +151,15 @@ def differentiable(
     if type(argnums) is int and 0 <= argnums < len(args):
         where: tuple[int, ...] = (argnums,)
         x = args[argnums]
-        if type(x) is ArrayImpl and not holomorphic and x._held.dtype.kind == "f":  # the quick way
-            return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
-        leaves, in_tree = ([x], None) if isinstance(x, Array) or type(x) in SCALARS else tree.flatten((x,))
+        if type(x) is float:
+            x = from_scalar(x)
+        if type(x) is ArrayImpl or isinstance(x, Array):
+            dtype = x._held.dtype if type(x) is ArrayImpl else x.dtype
+            if dtype.kind == "f" and not holomorphic:  # the quick way
+                return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
+            leaves, in_tree = [x], None
+        else:
+            leaves, in_tree = ([x], None) if type(x) in SCALARS else tree.flatten((x,))
     else:
         where = positions(argnums, len(args), name, fun)
         leaves, in_tree = tree.flatten(tuple([args[i] for i in where]))

@@ -174,11 +174,10 @@ class JVPTrace(Trace):
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
         """A result as a tracer, or as it is if its tangent is zero."""
-        if self.tape is not None:
-            if type(tangent) is LinearTracer:
-                tangent.variable._shape = out.shape
-            elif tangent is not ZERO:
-                tangent = _constant(tangent, primitive)
+        if type(tangent) is LinearTracer:  # of this trace's tape, or of one further out
+            tangent.variable._shape = out.shape
+        elif self.tape is not None and tangent is not ZERO:
+            tangent = _constant(tangent, primitive)
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
 
 
