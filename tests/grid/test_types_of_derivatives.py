@@ -5,6 +5,7 @@ Arithmetic promotes, so that a derivative rule that forgets a conversion shows o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from all_specs import ALL
 from specs import Spec
 
 import pullback.numpy as jnp
-from pullback import jvp, tree, vjp
+from pullback import jvp, make_jaxpr, tree, vjp
 from pullback.core import dtypes
 
 NARROW = "hb"
@@ -46,3 +47,36 @@ def test_derivatives_have_the_types_of_values(spec: Spec, letter: str) -> None:
     assert [t.dtype for t in ts] == [y.dtype for y in ys]
     assert [ct.dtype for ct in cts] == [x.dtype for x in xs]
     assert [ct.shape for ct in cts] == [x.shape for x in xs]
+
+
+# Functions that take operands of several dtypes --------------------------------------------------------------------
+
+PROMOTE = re.compile(r"(?!lax\.)\w+\.[^(]*\(")
+OF_FUNCTIONS = [spec for spec in ALL if PROMOTE.match(str(spec)) and "f" in spec.dtypes and spec.derivative]
+"""The rows of functions; operations themselves, and ``lax``'s functions, want one dtype."""
+
+
+@pytest.mark.filterwarnings("ignore:x.at.* are converted, with a loss:FutureWarning")
+@pytest.mark.parametrize("spec", OF_FUNCTIONS, ids=map(str, OF_FUNCTIONS))
+def test_operands_of_several_dtypes(spec: Spec) -> None:
+    """What the function takes eagerly it takes while a program is staged, and derivatives have the types they should.
+
+    One operand is of another kind or another width than the rest: NumPy promotes in operations, and staging does not.
+    """
+    f, xs = of_inexact(spec, "f")
+    for i in range(len(xs) if len(spec.point("f")) > 1 else 0):
+        for dtype in (jnp.complex64, jnp.float16):
+            args = [x.astype(dtype) if k == i else x for k, x in enumerate(xs)]
+            try:
+                ys = f(*args)
+            except (TypeError, ValueError) as error:
+                if "takes operands of one dtype" in str(error):
+                    raise
+                continue
+            ones = [jnp.ones(y.shape, y.dtype) for y in ys]
+            ts = jvp(f, args, [jnp.ones(x.shape, x.dtype) for x in args])[1]
+            assert [t.dtype for t in ts] == [y.dtype for y in ys]
+            pull = lambda *args, ones=ones: vjp(f, *args)[1](ones)
+            assert [ct.dtype for ct in pull(*args)] == [x.dtype for x in args]
+            staged = make_jaxpr(lambda *args, pull=pull: (f(*args), pull(*args)))(*args)
+            assert [v.aval.dtype for v in staged.jaxpr.outvars] == [x.dtype for x in [*ys, *args]]

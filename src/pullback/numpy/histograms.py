@@ -289,12 +289,15 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
 
     Raises:
       ShapeError: ``bins`` does not have one axis (a ValueError).
+      DtypeError: complex numbers (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.digitize(pnp.array([0.5, 1.0, 2.5]), pnp.array([0.0, 1.0, 2.0])))
     [1 2 3]
     """
     values, edges = operand("digitize", x), operand("digitize", bins)
+    if dtypes.is_complex(values.dtype) or dtypes.is_complex(edges.dtype):
+        raise DtypeError("digitize takes real numbers, got complex ones")
     if len(edges.shape) != 1:
         raise ShapeError(f"digitize: bins must have one axis, got shape {edges.shape}")
     n = edges.shape[0]

@@ -44,11 +44,17 @@ def floats(name: str, x: Any) -> Array:
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
 
 
-def abscissas(name: str, x: Any, what: str, least: int) -> Any:
-    """A vector of at least so many real numbers."""
+def real_floats(name: str, x: Any, what: str) -> Array:
+    """Real numbers in single or double precision."""
     x = floats(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name}: {what} must be real numbers, got {dtypes.short_name(x.dtype)}")
+    return x
+
+
+def abscissas(name: str, x: Any, what: str, least: int) -> Any:
+    """A vector of at least so many real numbers."""
+    x = real_floats(name, x, what)
     if len(x.shape) != 1 or x.shape[0] < least:
         raise ShapeError(f"{name}: {what} must be a vector of at least {least} elements, got shape {x.shape}")
     return x

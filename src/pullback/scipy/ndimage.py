@@ -132,7 +132,8 @@ def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -
     if inside:
         values = ops.where(reduce(ops.and_p.bind, inside), values, cval)
     for w in weights:
-        values = pnp.sum(ops.mul(values, shapes.reshape(w, w.shape[len(w.shape) - len(values.shape) :])), axis=0)
+        factor = ops.convert_element_type(shapes.reshape(w, w.shape[len(w.shape) - len(values.shape) :]), values.dtype)
+        values = pnp.sum(values * factor, axis=0)
     return values
 
 

@@ -254,7 +254,7 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
         if x is None:
             by_limits.append(None)
             continue
-        total = pnp.sum(ops.mul(ct, _at(f, x, params)).real)
+        total = pnp.sum(pnp.multiply(ct, _at(f, x, params)).real)
         by_limits.append(ops.convert_element_type(ops.mul(total, sign), x.dtype))
     moving = [i for i, mark in enumerate(still) if mark is None]
     by_params: list[Any] = [None] * len(params)
@@ -269,7 +269,8 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
             return _together([v for g in pull(direction) for v in [_vector(g)]])
 
         unit = ops.div(ct, ops.convert_element_type(size, ct.dtype))
-        flat = ops.mul(_integral(along, options, a, b, [*params, unit])[0], size)
+        flat = _integral(along, options, a, b, [*params, unit])[0]
+        flat = ops.mul(flat, ops.convert_element_type(size, flat.dtype))
         start = 0
         for i in moving:
             width = params[i].size * (2 if dtypes.is_complex(params[i].dtype) else 1)

@@ -16,7 +16,7 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import promote_all, sequence
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
-from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known
+from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known, real_floats
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -121,12 +121,12 @@ class RegularGridInterpolator:
         """The coordinates along each axis, arrays of one shape and dtype."""
         n = len(self.grid)
         if isinstance(xi, tuple):
-            parts = [floats(_NAME, x) for x in xi]
+            parts = [real_floats(_NAME, x, "the points") for x in xi]
             if len(parts) != n:
                 raise ShapeError(f"{_NAME}: a point of this grid has {n} coordinates, got {len(parts)}")
             parts = list(pnp.broadcast_arrays(*parts))
         else:
-            x = floats(_NAME, xi)
+            x = real_floats(_NAME, xi, "the points")
             if len(x.shape) < 2 and x.size % n == 0:
                 x = shapes.reshape(x, (x.size // n, n))
             if not x.shape or x.shape[-1] != n:

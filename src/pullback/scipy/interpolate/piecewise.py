@@ -15,7 +15,7 @@ from pullback.numpy.promotion import axis_index, known_int, promote_all, quote
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes, slicing
 from pullback.primitives.tridiagonal import tridiagonal_solve
-from pullback.scipy.arguments import abscissas, check_increasing, floats, known
+from pullback.scipy.arguments import abscissas, check_increasing, floats, known, real_floats
 
 __all__ = ["CubicSpline", "PPoly"]
 
@@ -76,7 +76,7 @@ class PPoly:
         how = self.extrapolate if extrapolate is None else _extrapolation("PPoly", extrapolate)
         if order:
             return (self.derivative(order) if order > 0 else self.antiderivative(-order))(x, 0, how)
-        t, points = promote_all("PPoly", (floats("PPoly", x), self.x))
+        t, points = promote_all("PPoly", (real_floats("PPoly", x, "the points"), self.x))
         n = points.shape[0]
         if how == "periodic":
             t = ops.add(points[0], pnp.mod(ops.sub(t, points[0]), ops.sub(points[-1], points[0])))

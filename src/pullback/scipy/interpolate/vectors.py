@@ -14,7 +14,7 @@ from pullback.numpy.promotion import axis_index, promote_all
 from pullback.primitives import elementwise as ops
 from pullback.primitives import shapes
 from pullback.primitives.tridiagonal import tridiagonal_solve
-from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known
+from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known, real_floats
 from pullback.scipy.interpolate.piecewise import CubicSpline, PPoly
 
 __all__ = ["interp1d"]
@@ -115,7 +115,7 @@ class interp1d:
           ArgumentError: points out of bounds (a TypeError and a ValueError).
           UnsupportedArgumentError: ``bounds_error=True`` of points that are traced (a NotImplementedError).
         """
-        t, points = promote_all("interp1d", (floats("interp1d", x), self.x))
+        t, points = promote_all("interp1d", (real_floats("interp1d", x, "the points"), self.x))
         if self.refuses:
             check_inside("interp1d", t, points[0], points[-1], "the point", self.strict)
         out = self._at(t, points)
@@ -178,12 +178,16 @@ def _quadratic(x: Any, y: Any) -> PPoly:
 
     diagonal = ops.add(ops.mul(scaled(0.5 + 0.5 * left), inverse[:-1]), ops.mul(scaled(0.5 + 0.5 * right), inverse[1:]))
     below, above = (ops.mul(scaled(0.5 * (w - 1)), v) for w, v in ((left, inverse[:-1]), (right, inverse[1:])))
-    target = ops.add(ops.mul(scaled(left)[:, None], bend[:-1]), ops.mul(scaled(right)[:, None], bend[1:]))
+
+    def tall(weights: Any) -> Any:
+        return weights.astype(dtype)[:, None]
+
+    target = ops.add(ops.mul(tall(left), bend[:-1]), ops.mul(tall(right), bend[1:]))
     dl, d, du = (v.astype(dtype) for v in (below, diagonal, above))
     s = tridiagonal_solve(dl, d, du, target)
     last = pnp.concatenate([s[1:], pnp.zeros((1, s.shape[1]), dtype)])
-    by_knot = ops.mul(scaled(right)[:, None], bend[1:])
-    others = ops.add(ops.mul(scaled(0.5 + 0.5 * right)[:, None], s), ops.mul(scaled(0.5 * (right - 1))[:, None], last))
+    by_knot = ops.mul(tall(right), bend[1:])
+    others = ops.add(ops.mul(tall(0.5 + 0.5 * right), s), ops.mul(tall(0.5 * (right - 1)), last))
     by_knot = ops.sub(by_knot, pnp.divide(others, wide[1:]))
     knots = pnp.concatenate([x[:1], ops.mul(0.5, ops.add(x[1:-2], x[2:-1])), x[-1:]])
     offset = shapes.expand_dims(ops.sub(knots[:-1], x[1:-1]), (1,))
