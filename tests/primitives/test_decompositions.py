@@ -9,7 +9,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import eval_shape, jit, lax
+from pullback import enable_x64, eval_shape, hessian, jit, jvp, lax
 from pullback.core.errors import ArgumentError, DtypeError, MissingRuleError, ShapeError, UnsupportedArgumentError
 
 LINALG = lax.linalg
@@ -198,3 +198,32 @@ def test_tall_matrices_are_decomposed_by_way_of_their_triangular_factor(dtype: s
     np.testing.assert_allclose(inverse, np.linalg.pinv(x, rcond=1e-4), atol=precision)
     assert inverse.shape == unknown.shape == (3, 200)
     assert np.isnan(unknown).all()
+
+
+# The columns that complete Q ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pivoting", [False, True])
+@pytest.mark.parametrize("shape", [(3, 1), (4, 2), (5, 3)])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_completing_columns_have_their_derivatives(shape: tuple[int, ...], dtype: str, pivoting: bool) -> None:
+    with enable_x64(True):
+        rng = np.random.default_rng(3)
+        parts = [1, 1j] if dtype == "complex128" else [1, 1]
+        a, t = (jnp.asarray(rng.normal(size=(*shape, 2)) @ parts) for _ in range(2))
+        q = lambda a: LINALG.qr(a, full_matrices=True, pivoting=pivoting)[0]
+        for f in (q, jit(q)):
+            moved = [np.asarray(f(a + h * t)) for h in (1e-6, -1e-6)]
+            np.testing.assert_allclose(jvp(f, (a,), (t,))[1], (moved[0] - moved[1]) / 2e-6, atol=2e-8)
+        weights = jnp.arange(1.0, 1 + shape[0] ** 2).reshape(shape[0], -1)
+        slope = hessian(lambda x: jnp.sum(jnp.sin(q(x * a) * weights)).real)(jnp.cos(jnp.ones(shape)))
+        slope = np.asarray(slope).reshape(a.size, a.size)
+        np.testing.assert_allclose(slope, slope.T, atol=1e-8)  # of a function's second derivatives
+
+
+def test_completing_columns_where_nothing_is_reflected() -> None:
+    # A column that is a multiple of an axis is reflected by nothing, and next to it by a whole turn.
+    q, t = jvp(lambda a: LINALG.qr(a, full_matrices=True)[0], (jnp.eye(4, 2),), (jnp.ones((4, 2)),))
+    np.testing.assert_allclose(q, jnp.eye(4))
+    np.testing.assert_allclose(t + t.T, 0, atol=1e-6)
+    np.testing.assert_allclose(t[:2, 2:], -1)

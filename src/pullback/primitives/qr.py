@@ -18,11 +18,13 @@ from pullback.primitives.decompositions import (
     Results,
     check_matrices,
     columns_from,
+    join_columns,
     on_diagonal,
     one_by_one,
     part,
     skew_part_twice,
 )
+from pullback.primitives.determinants import det
 from pullback.primitives.linalg import (
     adjoint,
     compiled_routine,
@@ -31,8 +33,8 @@ from pullback.primitives.linalg import (
     rows_minus_columns,
     triangular_solve,
 )
-from pullback.primitives.lu import last_diagonal
-from pullback.primitives.slicing import pad
+from pullback.primitives.lu import identity, inverse, last_diagonal
+from pullback.primitives.slicing import pad, slice_in_dim
 from pullback.primitives.sorting import take_along_axis
 from pullback.primitives.svd import completed
 
@@ -123,9 +125,34 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
     r_tangent = ops.add_any_p.bind(product(adjoint(first), t), ops.neg(product(turn, part(r, k, n))))
     r_tangent = ops.where(upper, r_tangent, 0)
     if full_matrices and m > k:
-        q_tangent = completed(first, q_tangent, columns_from(q, k))
+        q_tangent = _completed(first, q_tangent, columns_from(q, k))
         r_tangent = _padded(r_tangent, m - k)
     return out, [q_tangent, r_tangent, *[ZERO] * len(order)]
+
+
+def _completed(first: Any, tangent: Any, rest: Any) -> Any:
+    """The tangents of all columns of Q: as it is a product of reflections, the last columns follow from the first.
+
+    Q1 = E1 - V T V1* and Q2 = E2 - V T V2*, with E1 and E2 of the identity: so Q2 = E2 + (Q1 - E1) W*, W = B inv(C),
+    where C is the upper square of Q1 - E1 and B what is below it. The determinant of C is the product of the factors of
+    the reflections, each of which is at least 1 in size, or 0: where there was nothing to reflect. Next to such a
+    matrix the signs of columns jump; at it the last columns turn as little as they can.
+    """
+    m, k = first.shape[-2:]
+    moved = ops.where(ops.eq_p.bind(rows_minus_columns(m, k), 0), ops.sub(first, 1), first)
+    square = part(moved, k, k)
+    size = ops.abs(det(ops.stop_gradient_p.bind(square)))
+    kept = shapes.broadcast_to(shapes.expand_dims(ops.lt_p.bind(size, 0.5), (-2, -1)), square.shape)
+    inverted = inverse(ops.where(kept, identity(k, first.dtype), square))
+
+    def below(x: Any) -> Any:
+        return slice_in_dim(x, k, m, len(x.shape) - 2)
+
+    w = product(below(first), inverted)
+    change = ops.sub(below(tangent), product(w, part(tangent, k, k)))
+    turned = ops.add_any_p.bind(product(tangent, adjoint(w)), product(moved, adjoint(product(change, inverted))))
+    kept = shapes.broadcast_to(part(kept, 1, 1), turned.shape)
+    return join_columns([tangent, ops.where(kept, columns_from(completed(first, tangent, rest), k), turned)])
 
 
 def _padded(x: Any, rows: int) -> Any:
