@@ -15,7 +15,7 @@ import pytest
 from helpers import EXHAUSTIVE, SECONDS, time_limit
 from hypothesis import HealthCheck, settings
 
-from pullback.backends import client
+from pullback.backends.compiler import client
 from pullback.core.config import config, enable_x64
 
 config.update("enable_checks", True)

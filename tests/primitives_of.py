@@ -12,7 +12,7 @@ from pullback.core.trace import Primitive
 
 @cache
 def all_primitives() -> dict[Primitive, str]:
-    """The operations that modules of the library hold, and where: ``pullback.primitives.sorting.sort_p``."""
+    """The operations that modules of the library hold, and where: ``pullback.primitives.arrays.sorting.sort_p``."""
     found: dict[Primitive, str] = {}
     for module in pkgutil.walk_packages(pullback.__path__, "pullback."):
         if not module.name.endswith("__main__"):

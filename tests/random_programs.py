@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.config import enable_x64
-from pullback.primitives import contraction, elementwise, reductions, shapes, slicing
+from pullback.primitives import elementwise, reductions
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.linalg import contraction
 
 Shape = tuple[int, ...]
 Draw = Callable[[Any], Any]

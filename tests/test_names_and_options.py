@@ -70,7 +70,7 @@ def test_what_does_not_leak() -> None:
 
 def test_enable_checks_checks_programs(monkeypatch: Any) -> None:
     checked = []
-    from pullback.transforms.interpreters import stage
+    from pullback.transforms.traces import stage
 
     monkeypatch.setattr(stage, "check_jaxpr", lambda jaxpr, **_: checked.append(jaxpr))
     with pullback.enable_checks(False):

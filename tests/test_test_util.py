@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.trace import Primitive
+from pullback.primitives.arrays.slicing import slice_in_dim
 from pullback.primitives.checks import INEXACT
 from pullback.primitives.declare import elementwise
 from pullback.primitives.elementwise import (
@@ -31,7 +32,6 @@ from pullback.primitives.elementwise import (
     where,
 )
 from pullback.primitives.reductions import reduce_sum
-from pullback.primitives.slicing import slice_in_dim
 from pullback.test_util import check_grads, check_jvp, check_vjp
 from pullback.testing.differences import Point
 

@@ -18,7 +18,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import export, jit, tree
-from pullback.backends import background
+from pullback.backends.compiler import background
 from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.config import override

@@ -18,19 +18,19 @@ from __future__ import annotations
 
 from pullback import numpy as numpy
 from pullback import start as _start
-from pullback.backends.devices import Device as Device
-from pullback.backends.devices import default_backend as default_backend
-from pullback.backends.devices import device_count as device_count
-from pullback.backends.devices import devices as devices
-from pullback.backends.devices import local_device_count as local_device_count
-from pullback.backends.devices import local_devices as local_devices
-from pullback.backends.devices import process_count as process_count
-from pullback.backends.devices import process_index as process_index
-from pullback.backends.devices import process_indices as process_indices
-from pullback.backends.meshes import make_mesh as make_mesh
-from pullback.backends.meshes import set_mesh as set_mesh
-from pullback.backends.shardings import NamedSharding as NamedSharding
-from pullback.backends.shardings import PartitionSpec as P
+from pullback.backends.devices.devices import Device as Device
+from pullback.backends.devices.devices import default_backend as default_backend
+from pullback.backends.devices.devices import device_count as device_count
+from pullback.backends.devices.devices import devices as devices
+from pullback.backends.devices.devices import local_device_count as local_device_count
+from pullback.backends.devices.devices import local_devices as local_devices
+from pullback.backends.devices.devices import process_count as process_count
+from pullback.backends.devices.devices import process_index as process_index
+from pullback.backends.devices.devices import process_indices as process_indices
+from pullback.backends.devices.meshes import make_mesh as make_mesh
+from pullback.backends.devices.meshes import set_mesh as set_mesh
+from pullback.backends.devices.shardings import NamedSharding as NamedSharding
+from pullback.backends.devices.shardings import PartitionSpec as P
 from pullback.core.array import Array as Array
 from pullback.core.config import check_custom_rules as check_custom_rules
 from pullback.core.config import check_indices as check_indices
@@ -65,32 +65,27 @@ from pullback.core.config import transfer_guard_device_to_host as transfer_guard
 from pullback.core.config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from pullback.core.dtypes import float0 as float0
 from pullback.core.faces import face as _face
-from pullback.primitives import compositions as _compositions  # which has lowering rules
+from pullback.primitives.special import compositions as _compositions  # which has lowering rules
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map
+from pullback.transforms.autodiff.grad import grad as grad
+from pullback.transforms.autodiff.grad import linear_transpose as linear_transpose
+from pullback.transforms.autodiff.grad import linearize as linearize
+from pullback.transforms.autodiff.grad import value_and_grad as value_and_grad
+from pullback.transforms.autodiff.grad import vjp as vjp
+from pullback.transforms.autodiff.jacobian import hessian as hessian
+from pullback.transforms.autodiff.jacobian import jacfwd as jacfwd
+from pullback.transforms.autodiff.jacobian import jacobian as jacobian
+from pullback.transforms.autodiff.jacobian import jacrev as jacrev
+from pullback.transforms.autodiff.jvp import jvp as jvp
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct as ShapeDtypeStruct
+from pullback.transforms.autodiff.tracing import eval_shape as eval_shape
+from pullback.transforms.autodiff.tracing import make_jaxpr as make_jaxpr
+from pullback.transforms.autodiff.tracing import typeof as typeof
+from pullback.transforms.autodiff.vmap import vmap as vmap
 from pullback.transforms.checks import indices as _indices  # which looks for those out of range, where a switch asks
 from pullback.transforms.debugging.named_scope import named_call as named_call
 from pullback.transforms.debugging.named_scope import named_scope as named_scope
-from pullback.transforms.derivatives.grad import grad as grad
-from pullback.transforms.derivatives.grad import linear_transpose as linear_transpose
-from pullback.transforms.derivatives.grad import linearize as linearize
-from pullback.transforms.derivatives.grad import value_and_grad as value_and_grad
-from pullback.transforms.derivatives.grad import vjp as vjp
-from pullback.transforms.derivatives.jacobian import hessian as hessian
-from pullback.transforms.derivatives.jacobian import jacfwd as jacfwd
-from pullback.transforms.derivatives.jacobian import jacobian as jacobian
-from pullback.transforms.derivatives.jacobian import jacrev as jacrev
-from pullback.transforms.derivatives.jvp import jvp as jvp
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct as ShapeDtypeStruct
-from pullback.transforms.derivatives.tracing import eval_shape as eval_shape
-from pullback.transforms.derivatives.tracing import make_jaxpr as make_jaxpr
-from pullback.transforms.derivatives.tracing import typeof as typeof
-from pullback.transforms.derivatives.vmap import vmap as vmap
-from pullback.transforms.interpreters.refs import Ref as Ref
-from pullback.transforms.interpreters.refs import empty_ref as empty_ref
-from pullback.transforms.interpreters.refs import free_ref as free_ref
-from pullback.transforms.interpreters.refs import freeze as freeze
-from pullback.transforms.interpreters.refs import new_ref as new_ref
 from pullback.transforms.jit.jit import clear_caches as clear_caches
 from pullback.transforms.jit.jit import jit as jit
 from pullback.transforms.programs.callbacks import effects_barrier as effects_barrier
@@ -108,6 +103,11 @@ from pullback.transforms.programs.transfer import block_until_ready as block_unt
 from pullback.transforms.programs.transfer import copy_to_host_async as copy_to_host_async
 from pullback.transforms.programs.transfer import device_get as device_get
 from pullback.transforms.programs.transfer import device_put as device_put
+from pullback.transforms.traces.refs import Ref as Ref
+from pullback.transforms.traces.refs import empty_ref as empty_ref
+from pullback.transforms.traces.refs import free_ref as free_ref
+from pullback.transforms.traces.refs import freeze as freeze
+from pullback.transforms.traces.refs import new_ref as new_ref
 
 __version__ = "0.1.0"
 

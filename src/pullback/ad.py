@@ -1,10 +1,10 @@
 """What a function that ``vjp`` returned does with each cotangent, under the names of ``jax.ad``."""
 
 from pullback.core.faces import face
-from pullback.transforms.derivatives.gradient_refs import DidntWant as DidntWant
-from pullback.transforms.derivatives.gradient_refs import DontWant as DontWant
-from pullback.transforms.derivatives.gradient_refs import GradRef as GradRef
-from pullback.transforms.derivatives.gradient_refs import GradValue as GradValue
+from pullback.transforms.autodiff.gradient_refs import DidntWant as DidntWant
+from pullback.transforms.autodiff.gradient_refs import DontWant as DontWant
+from pullback.transforms.autodiff.gradient_refs import GradRef as GradRef
+from pullback.transforms.autodiff.gradient_refs import GradValue as GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
 face(globals())

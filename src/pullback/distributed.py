@@ -3,9 +3,9 @@
 ``python -m pullback launch --processes 4 program.py`` starts them on one machine, and each calls ``initialize()``.
 """
 
-from pullback.backends.distributed import initialize as initialize
-from pullback.backends.distributed import is_initialized as is_initialized
-from pullback.backends.distributed import shutdown as shutdown
+from pullback.backends.processes.distributed import initialize as initialize
+from pullback.backends.processes.distributed import is_initialized as is_initialized
+from pullback.backends.processes.distributed import shutdown as shutdown
 from pullback.core.faces import face
 
 __all__ = ["initialize", "is_initialized", "shutdown"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.backends.exchange import is_exchangeable
-from pullback.backends.shardings import DeviceLike
+from pullback.backends.devices.exchange import is_exchangeable
+from pullback.backends.devices.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, SupportsDLPack
 from pullback.core.array import Array

@@ -30,7 +30,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.errors import ArgumentError, RendererError
 from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.jaxpr_text import VariableNames, show_literal, show_param, used_variables
-from pullback.transforms.derivatives.tracing import stage_tree
+from pullback.transforms.autodiff.tracing import stage_tree
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import check_callable, name_of
 

@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pullback.backends.devices import devices, process_count, process_index
+from pullback.backends.devices.devices import devices, process_count, process_index
 from pullback.core.array import Array, ArrayImpl
 
 _LIBRARIES = ("pullback", "jaxlib", "numpy", "scipy", "ml_dtypes", "optree", "opt_einsum")

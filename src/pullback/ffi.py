@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pullback.backends import client, foreign
-from pullback.backends.hlo import tensor_type
+from pullback.backends.compiler import client
+from pullback.backends.hlo import foreign
+from pullback.backends.hlo.builder import tensor_type
 from pullback.control.foreign_calls import (
     ffi_call,
     include_dir,

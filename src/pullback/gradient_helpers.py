@@ -19,10 +19,10 @@ from pullback.core.naming import named
 from pullback.core.trace import Tracer
 from pullback.primitives.elementwise import complex as make_complex
 from pullback.primitives.operands import stop_gradient
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_rules import CustomFunction, custom_jvp, custom_vjp
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, is_float0, name_of
 

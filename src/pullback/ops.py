@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
@@ -20,8 +20,9 @@ from pullback.core.faces import face
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import known_int, operand, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, scatter, shapes, slicing
-from pullback.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
+from pullback.primitives import reductions
+from pullback.primitives.arrays import scatter, shapes, slicing
+from pullback.primitives.arrays.windows import GatherScatterMode, ScatterDimensionNumbers
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 face(globals())

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pullback.backends import client
-from pullback.backends.profiling import (
+from pullback.backends.compiler import client
+from pullback.backends.compiler.profiling import (
     StepTraceAnnotation,
     TraceAnnotation,
     annotate_function,

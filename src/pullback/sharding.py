@@ -6,7 +6,7 @@
 (8, 4)
 """
 
-from pullback.backends.meshes import (
+from pullback.backends.devices.meshes import (
     AbstractMesh,
     AxisType,
     Mesh,
@@ -16,7 +16,7 @@ from pullback.backends.meshes import (
     use_abstract_mesh,
     use_mesh,
 )
-from pullback.backends.shardings import (
+from pullback.backends.devices.shardings import (
     NamedSharding,
     PartitionSpec,
     Sharding,

@@ -23,10 +23,10 @@ from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, BackendError, RendererError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.drawing import Drawing, input_names, result_names
-from pullback.transforms.derivatives.grad import linearize, vjp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct, eval_shape, make_jaxpr
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.grad import linearize, vjp
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct, eval_shape, make_jaxpr
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import abstractify
 
@@ -245,8 +245,8 @@ class Subject(NamedTuple):
 
 
 def _stable_hlo(closed: ClosedJaxpr, title: str) -> str:
-    from pullback.backends.devices import default_device
-    from pullback.backends.programs import Lowered
+    from pullback.backends.compiler.programs import Lowered
+    from pullback.backends.devices.devices import default_device
 
     return Lowered(closed, re.sub(r"\W+", "_", title).strip("_"), default_device()).module.text()
 

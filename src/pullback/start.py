@@ -43,6 +43,6 @@ def not_there(name: str) -> NoReturn:
 
 
 def _leave() -> None:
-    ending = sys.modules.get("pullback.backends.ending")
+    ending = sys.modules.get("pullback.backends.processes.ending")
     if ending is not None:
         ending.leave()

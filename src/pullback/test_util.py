@@ -28,8 +28,8 @@ from pullback.testing.differences import (
     random_vector,
 )
 from pullback.testing.rules import check_rule
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jvp import jvp
 
 __all__ = ["check_grads", "check_jvp", "check_rule", "check_vjp"]
 face(globals())

@@ -9,8 +9,9 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import grad, jit, lax, vmap
-from pullback.backends import equal_parts, options, weighted_sums
-from pullback.backends.client import EXTRA_OPTIONS
+from pullback.backends.compiler import equal_parts, options
+from pullback.backends.compiler.client import EXTRA_OPTIONS
+from pullback.backends.hlo import weighted_sums
 
 
 @pytest.mark.parametrize(

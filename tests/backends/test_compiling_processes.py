@@ -16,7 +16,7 @@ PREAMBLE = """
 import os, signal, sys, threading, time, warnings
 import numpy as np
 import pullback as pb, pullback.numpy as jnp
-from pullback.backends import background, client
+from pullback.backends.compiler import background, client
 warnings.filterwarnings("ignore", category=DeprecationWarning)  # Python's own, of forks with threads
 signal.signal(signal.SIGINT, signal.default_int_handler)
 pb.config.update("enable_compilation_cache", False)
@@ -150,7 +150,7 @@ def test_it_does_not_wait_for_the_compiler() -> None:
     ],
 )
 def test_on_other_systems_it_waits_and_says_nothing(other: str) -> None:
-    code = f"from pullback.backends import ending\n{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
+    code = f"from pullback.backends.processes import ending\n{other}\nos.dup2(1, 2)\n{STATE_AT_THE_END}"
     assert run(code, LARGE, 0) == (0, "ended")
 
 
@@ -218,7 +218,7 @@ def test_no_file_is_left_open() -> None:
 PROGRAM = """
 import logging, os, signal, threading
 import pullback as pb, pullback.numpy as jnp
-from pullback.backends import compile_progress, compile_times
+from pullback.backends.compiler import progress as compile_progress, times as compile_times
 
 def main():
     def f(x):

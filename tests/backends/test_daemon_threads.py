@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from pullback.backends import ending
+from pullback.backends.processes import ending
 from tests.helpers import chosen
 
 BEGINNING = """

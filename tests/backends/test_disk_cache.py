@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from pullback.backends import client, disk_cache
-from pullback.backends.devices import HOST, device
+from pullback.backends.compiler import client, disk_cache
+from pullback.backends.devices.devices import HOST, device
 from pullback.core.config import config, override
 from pullback.core.errors import CompilationCacheWarning
 
@@ -189,7 +189,8 @@ def test_the_key_changes_with_options_and_devices() -> None:
 
 def test_the_key_changes_with_flags_of_the_environment(tmp_path: Path) -> None:
     source = """
-        from pullback.backends import devices, disk_cache
+        from pullback.backends.devices import devices
+        from pullback.backends.compiler import disk_cache
         print(disk_cache._key("text", devices.HOST, []).hex())
     """
     keys = [run_python(source, tmp_path, XLA_FLAGS=flags)[0] for flags in ("", "--xla_cpu_enable_fast_math=true", "")]
@@ -232,12 +233,12 @@ def test_what_cannot_be_written_as_bytes_is_compiled(plain: list[bytes], monkeyp
 def test_imports_nothing_more() -> None:
     source = """
         import sys
-        from pullback.backends import programs
+        from pullback.backends.compiler import programs
         before = set(sys.modules)
-        from pullback.backends import disk_cache
+        from pullback.backends.compiler import disk_cache
         print(sorted(set(sys.modules) - before))
     """
-    assert run_python(source, Path("unused"))[0].strip() == "['pullback.backends.disk_cache']"
+    assert run_python(source, Path("unused"))[0].strip() == "['pullback.backends.compiler.disk_cache']"
 
 
 # The place -----------------------------------------------------------------------------------------------------------

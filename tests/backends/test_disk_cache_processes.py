@@ -11,8 +11,8 @@ from test_disk_cache import run_python
 
 CROWD = """
     import os, random, sys, traceback, warnings
-    from pullback.backends import client, disk_cache
-    from pullback.backends.devices import HOST
+    from pullback.backends.compiler import client, disk_cache
+    from pullback.backends.devices.devices import HOST
     from pullback.core.config import config
 
     warnings.simplefilter("error")
@@ -62,7 +62,7 @@ KILLED = """
     import numpy as np
     import pullback.numpy as pnp
     from pullback import grad, jit, vmap
-    from pullback.backends import client, disk_cache
+    from pullback.backends.compiler import client, disk_cache
     from pullback.core.types import ShapedArray
 
     sys.modules["jax"] = None  # where it is installed, parts of jaxlib import it, and each child would

@@ -13,8 +13,8 @@ from random_programs import Program, programs
 
 import pullback.numpy as jnp
 from pullback import Array, config, custom_jvp, debug, enable_x64, grad, hessian, jit, jvp, lax, make_jaxpr, tree, vmap
-from pullback.backends import equal_parts, fusions
-from pullback.backends.equal_parts import Kinds, Part, find, opened
+from pullback.backends.compiler import equal_parts, fusions
+from pullback.backends.compiler.equal_parts import Kinds, Part, find, opened
 from pullback.core.jaxpr import ClosedJaxpr
 
 better_apart, WORTH = equal_parts.is_better_apart, equal_parts.WORTH

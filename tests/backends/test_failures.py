@@ -8,7 +8,7 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
-from pullback.backends import client
+from pullback.backends.compiler import client
 from pullback.core.errors import AllocationError, ExecutionError
 
 CODE = """

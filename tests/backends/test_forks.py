@@ -109,7 +109,7 @@ assert (result, caught, status) == ("[1.0, 2.0, 3.0]", "[]", 0), (result, caught
 
 def test_locks_that_other_threads_hold_are_new_in_a_child():
     run("""
-from pullback.backends import background, client, programs
+from pullback.backends.compiler import background, client, programs
 from pullback.core import array, tree_nodes, watching
 pb.jit(lambda x: x + 1)(1.0)
 held, go = threading.Event(), threading.Event()

@@ -10,7 +10,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import hessian, jacfwd, jit, lax, make_jaxpr
-from pullback.backends import made
+from pullback.backends.compiler import made
 
 X = np.linspace(0.5, 2.0, 12, dtype=np.float32).reshape(3, 4)
 

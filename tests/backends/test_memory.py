@@ -9,7 +9,7 @@ import sys
 import pytest
 
 _GLIBC = os.confstr("CS_GNU_LIBC_VERSION") if hasattr(os, "confstr") and sys.platform == "linux" else None
-REPORT = "from pullback.backends.memory import keep_freed_pages; print(keep_freed_pages())"
+REPORT = "from pullback.backends.host.memory import keep_freed_pages; print(keep_freed_pages())"
 
 
 def _run(program: str, **environment: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from pullback.backends import parts
+from pullback.backends.host import parts
 from pullback.scipy import special
 
 
@@ -88,7 +88,7 @@ def test_at_the_end_of_the_interpreter() -> None:
     program = """
 import atexit
 import pullback.numpy as pnp
-from pullback.backends import parts
+from pullback.backends.host import parts
 from pullback.scipy import special
 parts.cores = lambda: 3
 atexit.register(lambda: print(special.gammaln(pnp.full(20000, 3.0)).shape))

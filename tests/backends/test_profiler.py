@@ -12,7 +12,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import errors, grad, jit, named_scope, profiler
-from pullback.backends.profiling import _instructions
+from pullback.backends.compiler.profiling import _instructions
 
 
 @jit

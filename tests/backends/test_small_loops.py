@@ -10,8 +10,9 @@ from loop_bodies import BODIES, X
 
 import pullback.numpy as jnp
 from pullback import Array, disable_jit, grad, jit, lax
-from pullback.backends import emit, options, small_loops
-from pullback.backends.client import EXTRA_OPTIONS
+from pullback.backends.compiler import options, small_loops
+from pullback.backends.compiler.client import EXTRA_OPTIONS
+from pullback.backends.hlo import emit
 
 
 @pytest.mark.parametrize("name", BODIES)

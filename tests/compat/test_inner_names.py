@@ -15,7 +15,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import core, errors, random
-from pullback.backends import programs
+from pullback.backends.compiler import programs
 from pullback.compat.extras import __version_info__, version
 from pullback.compat.extras import core as served_core
 from pullback.compat.extras._src import (
@@ -44,7 +44,7 @@ from pullback.compat.serving import Served
 from pullback.core import source
 from pullback.core.array import operand_types
 from pullback.extend import source_info_util as public_source_info
-from pullback.transforms.derivatives.vmap import of_their_own
+from pullback.transforms.autodiff.vmap import of_their_own
 
 
 def test_versions() -> None:

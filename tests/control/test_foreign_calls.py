@@ -15,7 +15,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import ShapeDtypeStruct, core, custom_vjp, disable_jit, errors, ffi, grad, jit, lax, vmap
-from pullback.backends.client import register_lapack
+from pullback.backends.compiler.client import register_lapack
 from pullback.experimental.layout import Layout
 from pullback.interpreters import mlir
 

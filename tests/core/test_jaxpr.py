@@ -14,10 +14,10 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxp
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
+from pullback.primitives.arrays.shapes import broadcast_in_dim
 from pullback.primitives.elementwise import add, add_p, convert_element_type, mul, sin, sin_p
 from pullback.primitives.reductions import reduce_sum
-from pullback.primitives.shapes import broadcast_in_dim
-from pullback.transforms.derivatives.tracing import make_jaxpr
+from pullback.transforms.autodiff.tracing import make_jaxpr
 
 F32 = ShapedArray((), np.dtype(np.float32))
 VECTOR = ShapedArray((3,), np.dtype(np.float32))

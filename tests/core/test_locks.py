@@ -91,4 +91,7 @@ def test_all_locks_are_made_in_one_place() -> None:
         str(path.relative_to(SOURCE)): len(re.findall(r"threading\.R?Lock\(", path.read_text()))
         for path in SOURCE.rglob("*.py")
     }
-    assert {path: n for path, n in made.items() if n} == {"backends/programs.py": 1, "backends/distributed.py": 1}
+    assert {path: n for path, n in made.items() if n} == {
+        "backends/compiler/programs.py": 1,
+        "backends/processes/distributed.py": 1,
+    }

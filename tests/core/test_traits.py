@@ -22,8 +22,8 @@ from pullback.derivatives import jacobian_pattern, laplacian
 from pullback.experimental import checkify
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import INEXACT
-from pullback.primitives.contraction import masked_dot_general_p
 from pullback.primitives.declare import elementwise
+from pullback.primitives.linalg.contraction import masked_dot_general_p
 from pullback.scipy import special
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.jit.eager import expected_seconds

@@ -579,8 +579,8 @@ def test_without_the_native_function_the_public_one_serves(monkeypatch):
     class Public:
         tree_flatten = staticmethod(optree.tree_flatten)
 
-    monkeypatch.setattr(tree_nodes, "_module", Public)
-    flatten = tree_nodes.native_flatten()
+    monkeypatch.setattr(tree_nodes, "_modules", [Public])
+    flatten = tree_nodes.native_flatten.__wrapped__()
     assert flatten((1, {"a": 2}), None, False, tree_nodes.NAMESPACE)[0] == [1, 2]
 
 

@@ -145,7 +145,7 @@ def test_few_values_are_held() -> None:
 
 
 def test_programs_of_large_arrays_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pullback.backends import one_operation
+    from pullback.backends.compiler import one_operation
 
     seen: list[Any] = []
     monkeypatch.setattr(one_operation, "evaluate", lambda p, *rest: seen.append(p))

@@ -341,7 +341,7 @@ def test_equal_functions_share_what_was_made_of_them() -> None:
 
 
 def test_a_large_part_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pullback.backends import one_operation
+    from pullback.backends.compiler import one_operation
 
     seen: list[str] = []
     evaluate = one_operation.evaluate

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from pullback.derivatives import Colouring, Pattern, colour_hessian, colour_jacobian
-from pullback.derivatives.sparse import bidirectional, greedy, symmetric
-from pullback.derivatives.sparse.lattice import regular
+from pullback.derivatives.patterns import bidirectional, greedy, symmetric
+from pullback.derivatives.patterns.lattice import regular
 from pullback.errors import ArgumentError, PatternError
 
 ORDERS = tuple(greedy.ORDERS)

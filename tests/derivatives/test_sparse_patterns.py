@@ -25,11 +25,11 @@ from pullback.core import traits
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.derivatives import Pattern, hessian_pattern, jacobian_pattern, sparse_jacobian, taylor
-from pullback.derivatives.sparse import programs as sparsity_of_programs
-from pullback.derivatives.sparse.dependence import sparsity
+from pullback.derivatives.patterns import programs as sparsity_of_programs
+from pullback.derivatives.patterns.dependence import sparsity
 from pullback.errors import PatternError
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
-from pullback.primitives.householder import ormqr
+from pullback.primitives.linalg.householder import ormqr
 from pullback.primitives.rules import axis_kept
 from pullback.scipy.integrate import quad
 from pullback.scipy.linalg import expm_frechet, solve_sylvester

@@ -6,7 +6,7 @@ import pytest
 import pullback.numpy as pnp
 from pullback import debug, lax, make_jaxpr
 from pullback.derivatives import sparse_jacobian
-from pullback.derivatives.sparse.reading import read
+from pullback.derivatives.patterns.reading import read
 
 X = np.array([0.7, -1.2, 0.4, 1.9, -0.3], np.float32)
 SEEDS = np.array([[1, 0, 0, 2, 0], [0, 3, 0, 0, 0], [0, 0, 1, 0, 4]], np.float32)

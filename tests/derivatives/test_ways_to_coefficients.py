@@ -8,7 +8,7 @@ from pullback.core.taylor_rules import taylor, taylor_program
 from pullback.core.trace import Primitive
 from pullback.extend.core import Primitive as NewPrimitive
 from pullback.primitives.rules import ZeroTangents
-from pullback.transforms.interpreters.lift import feed
+from pullback.transforms.traces.lift import feed
 
 WITHOUT = {
     "geqrf": "a factor of qr, which has derivatives itself",
@@ -66,7 +66,7 @@ def test_the_ways_are_all_there() -> None:
 
 
 def test_operations_that_hold_programs_say_so() -> None:
-    """Forward transformations, present and future, reach into these (``transforms/interpreters/lift.py``)."""
+    """Forward transformations, present and future, reach into these (``transforms/traces/lift.py``)."""
     feeding = {p.name for p in all_primitives() if feed.of(p) is not None}
     assert feeding == {"checkpoint", "cond", "jit", "scan", "shard_map", "while"}
     assert {p.name for p in all_primitives() if taylor_program.of(p) is not None} == {"guard"}

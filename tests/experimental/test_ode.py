@@ -27,7 +27,7 @@ from pullback import (
     vjp,
     vmap,
 )
-from pullback.backends import programs
+from pullback.backends.compiler import programs
 from pullback.core.errors import (
     ArgumentError,
     ControlFlowError,

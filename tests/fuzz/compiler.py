@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pullback.backends import programs
+from pullback.backends.compiler import programs
 
 
 class NeedsCompiler(BaseException):

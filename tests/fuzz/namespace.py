@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ DERIVATIVES = (
 
 PUBLIC = {
     "np": np, "math": math, "jnp": jnp, "pullback": pullback, "custom_vmap": custom_vmap,
-    "import_module": import_module, "iter_modules": iter_modules,
+    "import_module": import_module, "walk_packages": walk_packages,
     **{name: getattr(pullback, name) for name in FACE},
     **{name: getattr(derivatives, name) for name in DERIVATIVES},
 }  # fmt: skip

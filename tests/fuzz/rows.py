@@ -155,7 +155,7 @@ def primitives() -> dict[str, Primitive]:
     """All primitives by name."""
     modules = [
         importlib.import_module(m.name)
-        for m in pkgutil.iter_modules(pullback.primitives.__path__, "pullback.primitives.")
+        for m in pkgutil.walk_packages(pullback.primitives.__path__, "pullback.primitives.")
     ]
     return {x.name: x for m in modules for x in vars(m).values() if isinstance(x, Primitive)}
 

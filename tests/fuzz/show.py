@@ -16,7 +16,7 @@ MODULES = {
     "np": "import numpy as np", "math": "import math", "jnp": "import pullback.numpy as jnp",
     "pullback": "import pullback.primitives",
     "custom_vmap": "from pullback.custom_batching import custom_vmap",
-    "import_module": "from importlib import import_module", "iter_modules": "from pkgutil import iter_modules",
+    "import_module": "from importlib import import_module", "walk_packages": "from pkgutil import walk_packages",
     "row": "from tests.fuzz.rows import function as row",
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import numpy as np
 
@@ -257,5 +257,5 @@ def leaf(results, k):
 
 def primitive(name):
     """A primitive by its name."""
-    modules = [import_module(m.name) for m in iter_modules(pullback.primitives.__path__, "pullback.primitives.")]
+    modules = [import_module(m.name) for m in walk_packages(pullback.primitives.__path__, "pullback.primitives.")]
     return next(x for m in modules for x in vars(m).values() if getattr(x, "name", None) == name and hasattr(x, "bind"))

@@ -11,10 +11,10 @@ import numpy as np
 from specs import FLOAT, NUMBER, K, R, Sample, Spec, derivative_of, row
 
 from pullback import lax, nn
-from pullback.primitives import convolution
-from pullback.primitives import window_reductions as wr
-from pullback.primitives.convolution import ConvDimensionNumbers, Geometry
-from pullback.primitives.window_reductions import Windows
+from pullback.primitives.signals import convolution
+from pullback.primitives.signals import window_reductions as wr
+from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry
+from pullback.primitives.signals.window_reductions import Windows
 
 
 def spaced(x: Any, value: Any, axis: int, dilation: int, pair: tuple[int, int]) -> Any:

@@ -16,11 +16,11 @@ import pullback.numpy as jnp
 from pullback import grad, jvp, lax
 from pullback.core import dtypes as core_dtypes
 from pullback.primitives import elementwise as ew
-from pullback.primitives import householder, qr, schur, svd, tridiagonal
-from pullback.primitives.decompositions import undetermined_p
-from pullback.primitives.eigen import adapted_p, eig_p, eigenbasis_p, eigh_p
-from pullback.primitives.linalg import adjoint, product
-from pullback.primitives.lu import identity
+from pullback.primitives.linalg import householder, qr, schur, svd, tridiagonal
+from pullback.primitives.linalg.decompositions import undetermined_p
+from pullback.primitives.linalg.eigen import adapted_p, eig_p, eigenbasis_p, eigh_p
+from pullback.primitives.linalg.lapack import adjoint, product
+from pullback.primitives.linalg.lu import identity
 
 NumpyArray = np.ndarray[Any, Any]
 Function = Callable[..., Any]

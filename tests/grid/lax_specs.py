@@ -14,10 +14,14 @@ from specs import FLOAT, INTEGER, K, R, Sample, Spec, binary, derivative_of, row
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core.trace import Primitive
-from pullback.primitives import bessel, bit_generator, bits, fourier, incomplete, ragged
+from pullback.primitives import bits
 from pullback.primitives import elementwise as ew
-from pullback.primitives import special as special_functions
-from pullback.primitives.fourier import FftType
+from pullback.primitives.linalg import ragged
+from pullback.primitives.random import generator as bit_generator
+from pullback.primitives.signals import fourier
+from pullback.primitives.signals.fourier import FftType
+from pullback.primitives.special import bessel, incomplete
+from pullback.primitives.special import others as special_functions
 
 Bounds = tuple[float, float]
 

@@ -15,19 +15,12 @@ from sparse_specs import SPARSE
 from specs import CONTRACTIONS, PRIMITIVES, NumpyArray, Spec, binary, linear_solves, triangular_solves
 
 from pullback.core.trace import Primitive
-from pullback.primitives import (
-    contraction,
-    convolution,
-    linalg,
-    lu,
-    masked,
-    ragged,
-    recursive_filter,
-    reductions,
-    scatter,
-    sparse,
-    tridiagonal,
-)
+from pullback.primitives import masked, reductions
+from pullback.primitives.arrays import scatter
+from pullback.primitives.linalg import contraction, lu, ragged, tridiagonal
+from pullback.primitives.linalg import lapack as linalg
+from pullback.primitives.linalg import sparse_products as sparse
+from pullback.primitives.signals import convolution, recursive_filter
 
 FIRST, SECOND, BOTH = (True, False), (False, True), (True, True)
 

@@ -10,9 +10,9 @@ import numpy as np
 from specs import ANY, NUMBER, REAL, K, NumpyArray, R, Spec, add_along, row, sort_together
 
 from pullback.core.trace import Primitive
-from pullback.primitives import indexing, scatter, sorting
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
-from pullback.primitives.scatter import ScatterDimensionNumbers
+from pullback.primitives.arrays import indexing, scatter, sorting
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 
 FILL, CLIP, PROMISE = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS
 

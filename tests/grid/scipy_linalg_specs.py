@@ -9,8 +9,8 @@ import scipy.linalg
 from decomposition_specs import Apart, Hermitian, NumpyArray, Positive, each_matrix, made
 from specs import R, Spec, row
 
-from pullback.primitives import matrix_functions as functions
-from pullback.primitives.matrix_equations import matrix_equation_p, stein, sylvester
+from pullback.primitives.linalg import matrix_functions as functions
+from pullback.primitives.linalg.matrix_equations import matrix_equation_p, stein, sylvester
 from pullback.scipy import linalg
 
 # Samples -----------------------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from scipy.spatial.transform import Slerp as TheirSlerp
 from specs import K, R, Sample, Spec, widen
 from specs import row as primitive_row
 
-from pullback.primitives.cosine_transforms import cosine_transform_p
-from pullback.primitives.recursive_filter import recursive_filter_p
+from pullback.primitives.signals.cosine_transforms import cosine_transform_p
+from pullback.primitives.signals.recursive_filter import recursive_filter_p
 from pullback.scipy import cluster, fft, integrate, interpolate, ndimage, signal
 from pullback.scipy.spatial.transform import Rotation, Slerp
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from specs import K, R, Spec, row
 
-from pullback.primitives import sparse
+from pullback.primitives.linalg import sparse_products as sparse
 
 PLACES = K([[0, 1], [2, 0], [0, 1], [1, 2], [3, 0], [1, -1]], np.int32)  # one place twice, and two outside
 

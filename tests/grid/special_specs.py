@@ -12,11 +12,12 @@ from helpers import EXHAUSTIVE
 from specs import K, R, Sample, Spec, row
 
 from pullback.core.trace import Primitive
-from pullback.primitives import bessel, elementwise, incomplete, precision, transformed
-from pullback.primitives import error_functions as errors
-from pullback.primitives import exponential_integrals as integrals
-from pullback.primitives import gamma_functions as gammas
-from pullback.primitives import special as primitives
+from pullback.primitives import elementwise
+from pullback.primitives.special import bessel, incomplete, precision, transformed
+from pullback.primitives.special import error_functions as errors
+from pullback.primitives.special import exponential_integrals as integrals
+from pullback.primitives.special import gamma_functions as gammas
+from pullback.primitives.special import others as primitives
 from pullback.scipy import special as ours
 
 

@@ -21,30 +21,18 @@ import scipy.special
 
 from pullback.core import dtypes as core_dtypes
 from pullback.core.trace import Primitive
-from pullback.primitives import (
-    contraction,
-    determinants,
-    indexing,
-    linalg,
-    lu,
-    philox,
-    random_bits,
-    random_rejection,
-    remainders,
-    scatter,
-    shapes,
-    slicing,
-    sorting,
-    special,
-)
-from pullback.primitives import (
-    elementwise as ew,
-)
-from pullback.primitives import (
-    reductions as red,
-)
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives import elementwise as ew
+from pullback.primitives import reductions as red
+from pullback.primitives import remainders
+from pullback.primitives.arrays import indexing, scatter, shapes, slicing, sorting
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.linalg import contraction, determinants, lu
+from pullback.primitives.linalg import lapack as linalg
 from pullback.primitives.power_series import sum_of_products_p
+from pullback.primitives.random import bits as random_bits
+from pullback.primitives.random import philox
+from pullback.primitives.random import rejection as random_rejection
+from pullback.primitives.special import others as special
 
 NumpyArray = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ import scipy.special as sc
 import scipy.stats
 from specs import R, Spec, row, widen
 
-from pullback.primitives import incomplete, inverse_incomplete, log_incomplete
+from pullback.primitives.special import incomplete, inverse_incomplete, log_incomplete
 from pullback.scipy import stats
 
 

@@ -18,21 +18,11 @@ from pullback import numpy as jnp
 from pullback.core import dtypes
 from pullback.core.config import enable_x64
 from pullback.derivatives import laplacian
-from pullback.primitives import (
-    decompositions,
-    eigen,
-    fourier,
-    indexing,
-    lu,
-    matrix_equations,
-    matrix_functions,
-    qr,
-    schur,
-    slicing,
-    svd,
-)
+from pullback.primitives.arrays import indexing, slicing
+from pullback.primitives.linalg import decompositions, eigen, lu, matrix_equations, matrix_functions, qr, schur, svd
 from pullback.primitives.rules import axis_kept
-from pullback.primitives.window_reductions import (
+from pullback.primitives.signals import fourier
+from pullback.primitives.signals.window_reductions import (
     Windows,
     put_chosen_p,
     reduce_window_max_p,

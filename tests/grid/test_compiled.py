@@ -18,8 +18,8 @@ from specs import LETTERS, Spec, numbered
 from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 
 from pullback import make_jaxpr
-from pullback.backends.client import default_device
-from pullback.backends.programs import Lowered
+from pullback.backends.compiler.client import default_device
+from pullback.backends.compiler.programs import Lowered
 from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64

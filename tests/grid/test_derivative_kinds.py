@@ -41,8 +41,8 @@ from pullback.derivatives import (
     vjp_from_jvp,
 )
 from pullback.primitives.declare import PUBLIC
-from pullback.primitives.decompositions import undetermined_p
-from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.primitives.linalg.decompositions import undetermined_p
+from pullback.transforms.traces.linearize import linearize_flat
 
 CHUNK = 2
 MOST = chosen(16, 30)

@@ -117,7 +117,7 @@ def tolerance_of(out: Any) -> float:
 def primitives() -> set[str]:
     """The names of all primitives that the modules of ``pullback.primitives`` hold, but for those along named axes."""
     found = set()
-    for module in pkgutil.iter_modules(pullback.primitives.__path__, "pullback.primitives."):
+    for module in pkgutil.walk_packages(pullback.primitives.__path__, "pullback.primitives."):
         held = [x for x in vars(importlib.import_module(module.name)).values() if isinstance(x, Primitive)]
         found |= {x.name for x in held if x.axes_rule is None}  # for the others see ``tests/collectives``
     return found

@@ -21,7 +21,7 @@ from pullback.core.array import as_array, host_value
 from pullback.core.config import enable_x64
 from pullback.core.linear import LinearVar
 from pullback.core.types import ZERO
-from pullback.transforms.interpreters.linearize import linearize_flat
+from pullback.transforms.traces.linearize import linearize_flat
 
 NOT_MASKED = {
     "sum_of_products": "a coefficient of Taylor mode",

@@ -118,7 +118,7 @@ MUTANTS = (
     # A tangent of integers is taken, and a number comes out.
     Mutant(
         "jvp takes integers as tangents",
-        "transforms/derivatives/jvp.py",
+        "transforms/autodiff/jvp.py",
         "        if not dtypes.is_inexact(x.dtype):\n            break",
         "        if dtypes.is_bool(x.dtype):\n            break",
         ["tests/transforms/test_bad_input.py::test_tangents_and_cotangents"],
@@ -150,7 +150,7 @@ MUTANTS = (
     # The gradient by a Python number turns float16 into float32.
     Mutant(
         "gradients have the weak type of the result",
-        "transforms/derivatives/grad.py",
+        "transforms/autodiff/grad.py",
         "if ct is ZERO or ct.weak_type != x.weak_type:",
         "if ct is ZERO:",
         ["tests/transforms/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
@@ -206,7 +206,7 @@ MUTANTS = (
     # A loop runs on the device that was the default before.
     Mutant(
         "the device is not part of the key",
-        "backends/one_operation.py",
+        "backends/compiler/one_operation.py",
         "tuple(avals), device, places)",
         "tuple(avals), places)",
         ["tests/backends/test_client.py::test_loops_that_are_compiled_by_themselves_run_on_the_default_device"],
@@ -214,7 +214,7 @@ MUTANTS = (
     # A full cache drops what is in use.
     Mutant(
         "the cache drops any program",
-        "backends/disk_cache.py",
+        "backends/compiler/disk_cache.py",
         "for _, length, path in sorted(programs):",
         "for _, length, path in programs:",
         ["tests/backends/test_disk_cache.py::test_what_has_not_been_used_for_longest_goes_first"],
@@ -238,7 +238,7 @@ MUTANTS = (
     # Chunks are joined along the wrong axis.
     Mutant(
         "out_axes=-1 of chunks is 0",
-        "transforms/derivatives/vmap.py",
+        "transforms/autodiff/vmap.py",
         "concatenate(parts, e % len(parts[0].shape))",
         "concatenate(parts, max(e, 0))",
         ["tests/transforms/test_vmap.py::test_chunks"],
@@ -246,7 +246,7 @@ MUTANTS = (
     # Gradients of updates that were moved inside are zero.
     Mutant(
         "updates that are moved inside have no derivative",
-        "primitives/scatter.py",
+        "primitives/arrays/scatter.py",
         "mode=GatherScatterMode.CLIP if clip else GatherScatterMode.FILL_OR_DROP",
         "mode=GatherScatterMode.FILL_OR_DROP",
         ["tests/numpy/test_indexing.py::test_derivatives_by_updates_that_are_moved_inside"],
@@ -262,7 +262,7 @@ MUTANTS = (
     # A sample depends on whether it is traced.
     Mutant(
         "an odd number of words ends otherwise",
-        "primitives/random_bits.py",
+        "primitives/random/bits.py",
         "upper = ops.where(ops.eq(upper, count), 0, upper) if count % 2 else upper",
         "upper = ops.where(ops.eq(upper, count), 0, upper) if count < 2 else upper",
         ["tests/random/test_random.py::test_large_and_small_draws_have_the_same_layout"],
@@ -353,7 +353,7 @@ MUTANTS = (
     # Of second derivatives by a parameter, where x is above the mean, some coefficients are wrong.
     Mutant(
         "a product's derivative of any order counts once",
-        "primitives/incomplete.py",
+        "primitives/special/incomplete.py",
         "factor, more = where(above, a, 1), where(above, _all(order, x), 0)",
         "factor, more = where(above, a, 1), where(above, _all(1, x), 0)",
         ["tests/derivatives/test_jet.py::test_derivatives_by_parameters_have_coefficients"],
@@ -361,7 +361,7 @@ MUTANTS = (
     # Derivatives of an integrand fall more slowly than it does.
     Mutant(
         "integrands of series are cut off where values are",
-        "primitives/incomplete.py",
+        "primitives/special/incomplete.py",
         "_SERIES_BELOW, _SPLIT = 72.0, 1 / 6",
         "_SERIES_BELOW, _SPLIT = 38.0, 1 / 6",
         ["tests/derivatives/test_taylor_coefficients.py::test_coefficients_are_those_of_mpmath"],
@@ -369,7 +369,7 @@ MUTANTS = (
     # The memory of coefficients waits for a collection.
     Mutant(
         "series that refer to each other stay",
-        "transforms/interpreters/taylor.py",
+        "transforms/traces/taylor.py",
         "                        x.series.next = None\n",
         "                        pass\n",
         ["tests/derivatives/test_jet.py::test_series_are_freed_at_once"],
@@ -377,7 +377,7 @@ MUTANTS = (
     # Second derivatives by two operands count half.
     Mutant(
         "mixed derivatives count once in a Laplacian",
-        "transforms/interpreters/laplacian.py",
+        "transforms/traces/laplacian.py",
         "rows[b] if a == b else mul(2, rows[b])",
         "rows[b]",
         ["tests/derivatives/test_laplacian.py::test_laplacian_is_the_trace_of_the_hessian"],
@@ -385,7 +385,7 @@ MUTANTS = (
     # Elements of a sparse Jacobian with the wrong sign.
     Mutant(
         "what a difference takes away is not negated where the rest is zero",
-        "derivatives/sparse/reading.py",
+        "derivatives/patterns/reading.py",
         "if traits.signs.of(eqn.primitive)[which] < 0:",
         "if False:",
         ["tests/derivatives/test_sparse_reading.py::test_elements_are_those_of_the_whole"],
@@ -393,7 +393,7 @@ MUTANTS = (
     # Elements of a sparse Jacobian that are sums of two.
     Mutant(
         "a column whose element is not read shares a colour",
-        "derivatives/sparse/bidirectional.py",
+        "derivatives/patterns/bidirectional.py",
         "taken |= seen[members[e]] if read[e] else seen_read[members[e]]",
         "taken |= seen_read[members[e]]",
         ["tests/derivatives/test_sparse_colourings.py::test_elements_that_are_read_from_either_side_are_apart"],
@@ -401,7 +401,7 @@ MUTANTS = (
     # A pattern without some elements.
     Mutant(
         "a loop step takes the elements of the first",
-        "derivatives/sparse/programs.py",
+        "derivatives/patterns/programs.py",
         "theirs = boolean.select(rows, np.arange(start * sizes[i], stop * sizes[i]))",
         "theirs = boolean.select(rows, np.arange((stop - start) * sizes[i]))",
         ["tests/derivatives/test_sparse_patterns.py::test_loops_with_constants_carries_and_elements"],
@@ -409,7 +409,7 @@ MUTANTS = (
     # A derivative of zero, without a word.
     Mutant(
         "Python takes the value of a number that is being differentiated",
-        "transforms/interpreters/forward.py",
+        "transforms/traces/forward.py",
         "    def differentiated(self) -> Tracer | None:\n        return self\n",
         "    def differentiated(self) -> Tracer | None:\n        return None\n",
         ["tests/transforms/test_values_taken.py::test_the_error_is_of_the_kind_of_jax"],
@@ -424,7 +424,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mapped value hides that it is being differentiated",
-        "transforms/interpreters/batch.py",
+        "transforms/traces/batch.py",
         "return self.value.differentiated() if isinstance(self.value, Tracer) else None",
         "return None",
         [
@@ -433,7 +433,7 @@ MUTANTS = (
     ),
     Mutant(
         "a fill that is traced fills nothing",
-        "primitives/gather.py",
+        "primitives/arrays/gather.py",
         "np.dtype(bool)), indices, fill_value=False, **params)",
         "np.dtype(bool)), indices, fill_value=True, **params)",
         ["tests/test_numeric_parameters.py::test_a_fill_has_its_derivative"],
@@ -488,7 +488,7 @@ MUTANTS = (
     ),
     Mutant(
         "every constant divisor is hidden",
-        "backends/hlo.py",
+        "backends/hlo/builder.py",
         "return not 0 < size < np.inf or float(info",
         "return not 0 < size < np.inf and float(info",
         ["tests/backends/test_constant_programs.py::test_a_divisor_is_hidden_if_its_reciprocal_is_no_ordinary_number"],
@@ -523,14 +523,14 @@ MUTANTS = (
     ),
     Mutant(
         "rows of a Jacobian through a scatter with its constants",
-        "transforms/interpreters/laplacian.py",
+        "transforms/traces/laplacian.py",
         "    if len(part.joint) > 1:  # the derivative rule",
         "    if len(active) > 1:  # the derivative rule",
         ["tests/derivatives/test_laplacian.py::test_of_what_is_affine"],
     ),
     Mutant(
         "a Jacobian of integers",
-        "transforms/interpreters/laplacian.py",
+        "transforms/traces/laplacian.py",
         "    if not dtypes.is_inexact(out.dtype):\n        return Carried(out)\n",
         "",
         ["tests/derivatives/test_laplacian.py::test_of_what_is_affine"],
@@ -574,14 +574,14 @@ MUTANTS = (
     # Numbers, types and defaults.
     Mutant(
         "signs of permutations in cofactors",
-        "primitives/determinants.py",
+        "primitives/linalg/determinants.py",
         "-1 if inversions % 2 else 1",
         "1",
         ["tests/primitives/test_lu.py::test_determinants_have_derivatives_of_every_order"],
     ),
     Mutant(
         "the rule of svd hands on other values",
-        "primitives/svd.py",
+        "primitives/linalg/svd.py",
         "return [values, u, vh], [values_tangent",
         "return [s, u, vh], [values_tangent",
         ["tests/primitives/test_degenerate.py::test_a_whole_hessian_where_singular_values_are_zero"],
@@ -605,7 +605,7 @@ MUTANTS = (
     ),
     Mutant(
         "weighted rows are summed by the library",
-        "backends/weighted_sums.py",
+        "backends/hlo/weighted_sums.py",
         'if kind in ("multiply", "divide") and either & _REPEATED:',
         "if False:",
         ["tests/primitives/test_reductions.py::test_compiled_sums_of_products_beside_their_factors"],
@@ -619,7 +619,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a program makes is kept with it",
-        "primitives/shapes.py",
+        "primitives/arrays/shapes.py",
         "len(shape) > MOST_HOST_AXES or not state.trace.eager",
         "len(shape) > MOST_HOST_AXES",
         ["tests/transforms/test_made_in_programs.py::test_programs_keep_no_array_that_they_make"],
@@ -633,7 +633,7 @@ MUTANTS = (
     ),
     Mutant(
         "an index that has a mode is an error",
-        "primitives/windows.py",
+        "primitives/arrays/windows.py",
         "mode is GatherScatterMode.FILL_OR_DROP)]",
         "False)]",
         ["tests/transforms/test_check_indices.py::test_what_is_in_range_or_meant_is_none"],

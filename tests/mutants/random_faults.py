@@ -29,7 +29,7 @@ TESTS: dict[str, list[str]] = {
         "tests/primitives/test_compiled_arrays.py",
     ],
     "primitives": ["tests/primitives", "tests/grid/test_grid.py"],
-    "transforms/interpreters": ["tests/transforms", "tests/control/test_control_laws.py"],
+    "transforms/traces": ["tests/transforms", "tests/control/test_control_laws.py"],
     "transforms/jit": ["tests/transforms/test_jit.py", "tests/transforms/test_tiers.py", "tests/transforms"],
     "transforms": ["tests/transforms"],
     "control": ["tests/control", "tests/transforms/test_checkpoint.py"],

@@ -18,13 +18,16 @@ import pytest
 from helpers import chosen
 
 from pullback import jit, lax, make_jaxpr
-from pullback.backends import hlo_sorting, programs
-from pullback.backends.devices import default_device
+from pullback.backends.compiler import programs
+from pullback.backends.devices.devices import default_device
+from pullback.backends.hlo import sorting as hlo_sorting
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, host_value, typeof
 from pullback.core.errors import IndexRangeError
-from pullback.primitives import contraction, random_bits, shapes, slicing, sorting
 from pullback.primitives import reductions as red
+from pullback.primitives.arrays import shapes, slicing, sorting
+from pullback.primitives.linalg import contraction
+from pullback.primitives.random import bits as random_bits
 
 BOOL = [np.dtype(bool)]
 INTEGERS = [np.dtype(d) for d in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")]

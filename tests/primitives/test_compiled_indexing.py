@@ -15,14 +15,14 @@ from test_gather_scatter import CLIP, FILL, PROMISE, ROWS, SCATTERS, cases
 
 import pullback.numpy as jnp
 from pullback import jit, lax, make_jaxpr
-from pullback.backends.client import default_device
-from pullback.backends.programs import Lowered
+from pullback.backends.compiler.client import default_device
+from pullback.backends.compiler.programs import Lowered
 from pullback.core import dtypes
 from pullback.core.array import ArrayImpl, as_array, host_value, typeof
 from pullback.core.config import enable_x64
-from pullback.primitives import indexing, scatter
-from pullback.primitives.indexing import GatherDimensionNumbers
-from pullback.primitives.scatter import ScatterDimensionNumbers
+from pullback.primitives.arrays import indexing, scatter
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers
+from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 ELEMENTS = GatherDimensionNumbers((), (0,), (0,))

@@ -13,8 +13,8 @@ import pytest
 
 import pullback
 from pullback import make_jaxpr, random
-from pullback.backends.client import default_device
-from pullback.backends.programs import Lowered
+from pullback.backends.compiler.client import default_device
+from pullback.backends.compiler.programs import Lowered
 from pullback.core import dtypes
 from pullback.core.array import as_array, host_value, typeof
 from pullback.core.config import enable_x64

@@ -158,10 +158,11 @@ ARITHMETIC = {"add", "add_any", "sub", "mul", "div", "neg", "pow"}
 STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 REMAINING = {
     "control/matrix_function.py": 1, "nn/activations.py": 2, "numpy/editing.py": 1, "numpy/histograms.py": 1,
-    "numpy/interpolation.py": 1, "primitives/bessel.py": 2, "primitives/bits.py": 1, "primitives/eigen.py": 2,
-    "primitives/elementwise.py": 17, "primitives/exponential_integrals.py": 2, "primitives/gamma_functions.py": 2,
-    "primitives/inverse_incomplete.py": 1, "primitives/log_incomplete.py": 1, "primitives/matrix_functions.py": 1,
-    "primitives/precision.py": 2, "primitives/random_rejection.py": 19, "primitives/special.py": 7,
+    "numpy/interpolation.py": 1, "primitives/special/bessel.py": 2, "primitives/bits.py": 1,
+    "primitives/linalg/eigen.py": 2, "primitives/elementwise.py": 17, "primitives/special/exponential_integrals.py": 2,
+    "primitives/special/gamma_functions.py": 2, "primitives/special/inverse_incomplete.py": 1,
+    "primitives/special/log_incomplete.py": 1, "primitives/linalg/matrix_functions.py": 1,
+    "primitives/special/precision.py": 2, "primitives/random/rejection.py": 19, "primitives/special/others.py": 7,
 }  # fmt: skip
 """Statements with three or more nested calls, by file: they are evaluated eagerly, or not in infix yet."""
 

@@ -16,9 +16,9 @@ import pullback
 from pullback.core.array import Array, ArrayImpl, as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
-from pullback.primitives import indexing, scatter, slicing
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode
-from pullback.primitives.scatter import ScatterDimensionNumbers
+from pullback.primitives.arrays import indexing, scatter, slicing
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode
+from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 
 CLIP, FILL, PROMISE = GatherScatterMode
 SCATTERS = {

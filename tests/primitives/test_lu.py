@@ -19,14 +19,14 @@ from helpers import chosen, random
 import pullback.numpy as jnp
 import pullback.scipy.linalg as jsl
 from pullback import eval_shape, grad, hessian, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vmap
-from pullback.backends import emit
-from pullback.backends.client import default_device
-from pullback.backends.hlo_module import Module
-from pullback.backends.programs import Lowered
+from pullback.backends.compiler.client import default_device
+from pullback.backends.compiler.programs import Lowered
+from pullback.backends.hlo import emit
+from pullback.backends.hlo.module import Module
 from pullback.core import tree
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
-from pullback.primitives.linalg import are_many_small
+from pullback.primitives.linalg.lapack import are_many_small
 from pullback.test_util import check_grads
 
 Function = Callable[..., Any]

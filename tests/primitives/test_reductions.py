@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pullback
-from pullback.backends import host_reductions
+from pullback.backends.host import reductions as host_reductions
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as red
-from pullback.primitives import sorting
+from pullback.primitives.arrays import sorting
 
 NAN, INF = np.nan, np.inf
 RNG = np.random.default_rng(7)

@@ -11,7 +11,7 @@ import pytest
 
 import pullback
 from pullback import __main__ as command
-from pullback.backends.links import Coordinator, Link, address
+from pullback.backends.processes.links import Coordinator, Link, address
 from pullback.core.errors import (
     ArgumentError,
     DistributedError,

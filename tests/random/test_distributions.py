@@ -14,7 +14,7 @@ import pullback.numpy as pnp
 from pullback import lax, random
 from pullback.core.config import enable_x64, threefry_partitionable
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
-from pullback.primitives.random_rejection import log_slope
+from pullback.primitives.random.rejection import log_slope
 
 N = 20_000
 NAN, INF = np.nan, np.inf

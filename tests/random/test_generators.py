@@ -11,8 +11,8 @@ import pullback
 import pullback.numpy as pnp
 from pullback import config, dtypes, jit, lax, random, vmap
 from pullback.core.errors import ArgumentError, DtypeError, OperandError
-from pullback.primitives.bit_generator import _LARGEST_BY_NUMPY
-from pullback.primitives.philox import philox4x32
+from pullback.primitives.random.generator import _LARGEST_BY_NUMPY
+from pullback.primitives.random.philox import philox4x32
 
 BLOCKS = ["rbg", "unsafe_rbg"]
 ALL = ["threefry2x32", *BLOCKS]

@@ -15,7 +15,7 @@ import pullback.numpy as pnp
 from pullback import jit, lax, make_jaxpr, random, vmap
 from pullback.errors import KeyReuseError
 from pullback.experimental.key_reuse import key_reuse
-from pullback.primitives.random_bits import random_clone_p
+from pullback.primitives.random.bits import random_clone_p
 from pullback.random import key_reuse as rules
 
 

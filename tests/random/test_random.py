@@ -19,7 +19,7 @@ from pullback import random
 from pullback.core import dtypes
 from pullback.core.config import enable_x64, threefry_partitionable
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
-from pullback.primitives import random_bits
+from pullback.primitives.random import bits as random_bits
 
 # Figures -----------------------------------------------------------------------------------------------------------
 

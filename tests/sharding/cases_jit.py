@@ -11,7 +11,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import P, debug, grad, jit, lax, vmap
-from pullback.backends import equal_parts
+from pullback.backends.compiler import equal_parts
 from pullback.experimental import mesh_utils
 from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDeviceSharding, use_mesh
 

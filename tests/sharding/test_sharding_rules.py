@@ -10,7 +10,7 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import jit, make_jaxpr
-from pullback.backends import client
+from pullback.backends.compiler import client
 from pullback.core.errors import PartitioningError
 from pullback.experimental.custom_partitioning import (
     BATCHING,

@@ -35,10 +35,10 @@ from pullback import (
 )
 from pullback.core.trace import state
 from pullback.experimental import io_callback
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
 from pullback.transforms.programs.callbacks import VMAP_METHODS, without_effects
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.jaxprs import linearize_jaxpr
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 
 SCALAR = ShapeDtypeStruct((), "float32")
 BOTH = pytest.mark.parametrize("way", [lambda f: f, jit], ids=["eager", "jit"])
@@ -744,7 +744,7 @@ def test_breakpoints_of_other_debuggers_are_refused() -> None:
 
 
 def test_platforms_that_cannot_call_python_say_so() -> None:
-    from pullback.backends.host_calls import check_platform
+    from pullback.backends.host.calls import check_platform
 
     with pytest.raises(errors.BackendError, match="compiled programs for 'cuda' cannot call Python functions"):
         check_platform("cuda")

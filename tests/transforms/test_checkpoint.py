@@ -49,7 +49,7 @@ from pullback import (
 )
 from pullback import checkpoint_policies as policies
 from pullback.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_residuals
-from pullback.backends.emit import emit_module
+from pullback.backends.hlo.emit import emit_module
 from pullback.control import scan_primitive as scan_primitive  # whose remat rule lets policies reach into scans
 from pullback.control.conditional import cond
 from pullback.control.scan import scan

@@ -15,7 +15,7 @@ import pullback.numpy as jnp
 from pullback import grad, jvp, linearize, make_jaxpr, value_and_grad, vjp
 from pullback.core.array import as_array
 from pullback.core.jaxpr import ClosedJaxpr, Eqn
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
+from pullback.transforms.traces.dce import dce_closed_jaxpr
 
 # Arithmetic: Griewank and Walther, Evaluating Derivatives, section 4.6 (the cheap gradient principle) ----------------
 

@@ -17,18 +17,18 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import checkpoint, grad, jit, lax, make_jaxpr, vmap
-from pullback.backends.devices import default_device
-from pullback.backends.programs import Lowered
-from pullback.backends.small_loops import halves
+from pullback.backends.compiler.programs import Lowered
+from pullback.backends.compiler.small_loops import halves
+from pullback.backends.devices.devices import default_device
 from pullback.control.common import interned, op_count
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.types import MappedAxis
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable, everything_saveable
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.remat import remat_partial_eval
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.remat import remat_partial_eval
 
 SMALL, TIMES = 25, 4
 MOST = 4.4

@@ -17,8 +17,8 @@ from pullback.core.jaxpr import Eqn, eval_jaxpr
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
-from pullback.transforms.derivatives.tracing import make_jaxpr
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr, dce_jaxpr
+from pullback.transforms.autodiff.tracing import make_jaxpr
+from pullback.transforms.traces.dce import dce_closed_jaxpr, dce_jaxpr
 
 CONSTANT = as_array(np.arange(3.0, dtype=np.float32))
 

@@ -18,7 +18,7 @@ from pullback import debug_infs, debug_nans, grad, jit, jvp, linearize, vjp, vma
 from pullback.core.trace import EVAL, Primitive, recorders, state
 from pullback.core.types import ShapedArray
 from pullback.errors import NonFiniteError
-from pullback.transforms.interpreters.forward import JVPTrace
+from pullback.transforms.traces.forward import JVPTrace
 
 X = np.array([-1.0, 2.0], np.float32)
 AT_ZERO = np.array([0.0, 1.0], np.float32)

@@ -19,11 +19,11 @@ from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.types import MappedAxis
 from pullback.primitives.elementwise import mul, sin
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.tracing import make_jaxpr
-from pullback.transforms.derivatives.vmap import vmap
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.tracing import make_jaxpr
+from pullback.transforms.autodiff.vmap import vmap
+from pullback.transforms.traces.jaxprs import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 
 
 def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:

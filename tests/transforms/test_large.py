@@ -10,10 +10,10 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import config, grad, lax
-from pullback.backends import one_operation
+from pullback.backends.compiler import one_operation
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
-from pullback.primitives.contraction import INTEGER_PRODUCTS
+from pullback.primitives.linalg.contraction import INTEGER_PRODUCTS
 
 
 def programs() -> set[str]:

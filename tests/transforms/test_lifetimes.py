@@ -14,7 +14,7 @@ from helpers import chosen
 import pullback
 import pullback.numpy as jnp
 from pullback import checkpoint, grad, hessian, jit, jvp, lax, linearize, make_jaxpr, vjp, vmap
-from pullback.backends.client import Executable
+from pullback.backends.compiler.client import Executable
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.linear import LinearProgram, LinearVar
 from pullback.core.trace import Trace, Tracer
@@ -24,8 +24,8 @@ from pullback.experimental.ode import odeint
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.interpreters import equal_programs
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced
+from pullback.transforms.traces import equal_programs
 
 KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Compiled, Lowered, Traced, CustomCall, LinearMap, LinearVar)
 

@@ -15,10 +15,10 @@ from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.trace import RelayTrace, Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.derivatives import laplacian
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.inlining import programs_in_step
-from pullback.transforms.interpreters.lift import Forward, feed, lifted
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.inlining import programs_in_step
+from pullback.transforms.traces.lift import Forward, feed, lifted
+from pullback.transforms.traces.stage import stage_flat
 
 # The transformation, all of it ---------------------------------------------------------------------------------------
 

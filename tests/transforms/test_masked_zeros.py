@@ -33,11 +33,11 @@ from pullback import (
 )
 from pullback.custom_derivatives import linear_call
 from pullback.experimental.sparse import BCOO, bcoo_dot_general_sampled
-from pullback.primitives.contraction import dot_general_p, masked_dot_general_p
-from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
+from pullback.primitives.linalg.contraction import dot_general_p, masked_dot_general_p
 from pullback.primitives.masked import masked_div_p, masked_mul_p
-from pullback.primitives.recursive_filter import masked_recursive_filter_p
 from pullback.primitives.reductions import masked_linear_recurrence_p
+from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
+from pullback.primitives.signals.recursive_filter import masked_recursive_filter_p
 from pullback.scipy import signal
 from tests.helpers import EXHAUSTIVE, chosen
 from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table

@@ -13,8 +13,8 @@ from pullback import errors, grad, jit, jvp, make_jaxpr, masked_zeros, named_cal
 from pullback.core.linear import LinearTrace
 from pullback.core.source import BACKWARD, TANGENT, Scope
 from pullback.core.trace import state
-from pullback.transforms.interpreters.forward import JVPTrace
-from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
+from pullback.transforms.traces.forward import JVPTrace
+from pullback.transforms.traces.jaxprs import transpose_jaxpr
 
 
 def model(x: Any) -> Any:

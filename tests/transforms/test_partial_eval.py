@@ -17,9 +17,9 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.trace import Primitive
 from pullback.primitives.elementwise import add, cos, mul, sin
-from pullback.transforms.derivatives.tracing import make_jaxpr
-from pullback.transforms.interpreters.dce import live_equations
-from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
+from pullback.transforms.autodiff.tracing import make_jaxpr
+from pullback.transforms.traces.dce import live_equations
+from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
 
 
 def names(closed: ClosedJaxpr) -> list[str]:

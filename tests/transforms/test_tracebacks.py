@@ -140,7 +140,7 @@ def test_causes_and_contexts_are_kept() -> None:
 
 
 def test_a_mistake_within_pullback_keeps_the_frame_that_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pullback.transforms.derivatives.grad.linearize_flat", None)
+    monkeypatch.setattr("pullback.transforms.autodiff.grad.linearize_flat", None)
     with pytest.raises(TypeError, match="NoneType") as caught:
         grad(jnp.sin)(1.0)
     assert internal(caught.value) == ["_value_and_grad"]
@@ -193,8 +193,8 @@ def test_names_and_signatures_are_those_of_the_function() -> None:
         function = transformation(named)
         assert (function.__name__, function.__doc__) == ("named", "What it does.")
         assert inspect.signature(function) == inspect.signature(named)
-    assert (vjp.__name__, vjp.__module__) == ("vjp", "pullback.transforms.derivatives.grad")
-    assert vjp.__globals__["__name__"] == "pullback.transforms.derivatives.grad"
+    assert (vjp.__name__, vjp.__module__) == ("vjp", "pullback.transforms.autodiff.grad")
+    assert vjp.__globals__["__name__"] == "pullback.transforms.autodiff.grad"
 
 
 # Of operations, which have no boundary -------------------------------------------------------------------------------

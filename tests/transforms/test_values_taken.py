@@ -59,10 +59,10 @@ from pullback.core.errors import ConcretizationTypeError, LostDerivativeError
 from pullback.core.inspection import concrete_or_error
 from pullback.core.trace import Tracer
 from pullback.experimental import io_callback
-from pullback.transforms.interpreters.batch import BatchTracer
-from pullback.transforms.interpreters.forward import JVPTracer
-from pullback.transforms.interpreters.laplacian import LaplacianTracer
-from pullback.transforms.interpreters.taylor import TaylorTracer
+from pullback.transforms.traces.batch import BatchTracer
+from pullback.transforms.traces.forward import JVPTracer
+from pullback.transforms.traces.laplacian import LaplacianTracer
+from pullback.transforms.traces.taylor import TaylorTracer
 from tests.helpers import chosen
 
 Scalar = Callable[[Any], Any]

@@ -18,7 +18,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pullback
-from pullback.backends.backend import ADAPTER
+from pullback.backends.compiler.backend import ADAPTER
 from pullback.core.config import config, obey_jax_environment
 from pullback.core.errors import CompatError
 from pullback.core.source import is_internal

@@ -9,8 +9,8 @@ from pullback.control.common import GIVEN_AND_RETURNED, aval_difference, leaf_na
 from pullback.core import tree
 from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
-from pullback.primitives.shapes import reshape
-from pullback.primitives.slicing import concatenate, rev, slice_in_dim, stack
+from pullback.primitives.arrays.shapes import reshape
+from pullback.primitives.arrays.slicing import concatenate, rev, slice_in_dim, stack
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 

@@ -15,14 +15,14 @@ from pullback.core.dtypes import is_inexact
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.lists import select, split_list
 from pullback.core.zeros import densify, zeros_of
+from pullback.primitives.arrays.indexing import zeros
 from pullback.primitives.elementwise import add, sub
-from pullback.primitives.indexing import zeros
 from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import DerivativeCall, call_p, equation
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.jaxprs import linearize_jaxpr, transpose_jaxpr
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.jaxprs import linearize_jaxpr, transpose_jaxpr
 
 checkpointed_scan_p = equation("checkpointed_scan")
 

@@ -24,11 +24,11 @@ import numpy as np
 from pullback.control.loops import while_loop
 from pullback.core.array import ArrayImpl, scalar_array
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays.indexing import dynamic_slice, dynamic_update_slice, zeros
+from pullback.primitives.arrays.shapes import broadcast_in_dim, expand_dims, squeeze
+from pullback.primitives.arrays.slicing import concatenate, iota
+from pullback.primitives.arrays.slicing import slice as cut
 from pullback.primitives.elementwise import add, div, mul, sub, where
-from pullback.primitives.indexing import dynamic_slice, dynamic_update_slice, zeros
-from pullback.primitives.shapes import broadcast_in_dim, expand_dims, squeeze
-from pullback.primitives.slicing import concatenate, iota
-from pullback.primitives.slicing import slice as cut
 
 State = Sequence[Any]
 """What a loop carries from step to step: a list of arrays."""

@@ -22,16 +22,16 @@ from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
-from pullback.transforms.derivatives.grad import check_parts as check_parts
+from pullback.transforms.autodiff.grad import check_parts as check_parts
 from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.equal_programs import INTERPRETED as INTERPRETED
-from pullback.transforms.interpreters.equal_programs import interned as interned
-from pullback.transforms.interpreters.equal_programs import op_count as op_count
-from pullback.transforms.interpreters.refs import Ref, Scope, check_aliases, contents
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.equal_programs import INTERPRETED as INTERPRETED
+from pullback.transforms.traces.equal_programs import interned as interned
+from pullback.transforms.traces.equal_programs import op_count as op_count
+from pullback.transforms.traces.refs import Ref, Scope, check_aliases, contents
+from pullback.transforms.traces.stage import stage_flat
 
 # Values --------------------------------------------------------------------------------------------------------------
 

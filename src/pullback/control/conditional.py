@@ -40,25 +40,25 @@ from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
-from pullback.primitives.shapes import front_aligned
 from pullback.transforms.checks.report import joined
 from pullback.transforms.checks.trace import CheckTrace, batch_checked, embedded, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, out_leaf
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr
-from pullback.transforms.interpreters.lift import Feed, batch_of_programs, holds_programs
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.refs import Ref, contents, write_all
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_compiled
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.lift import Feed, batch_of_programs, holds_programs
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.refs import Ref, contents, write_all
+from pullback.transforms.traces.stage import stage_flat
 
 R = TypeVar("R")
 

@@ -25,7 +25,7 @@ Body = Callable[[list[Value]], Sequence[Value]]
 
 def inlined(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
     """The results of a program, written where the builder is."""
-    from pullback.backends.emit import emit_jaxpr
+    from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pullback.backends import foreign
-from pullback.backends.one_operation import evaluate
+from pullback.backends.compiler.one_operation import evaluate
+from pullback.backends.hlo import foreign
 from pullback.control.scan import map as map_examples
 from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.errors import ForeignCallError
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.arrays.shapes import expand_dims, moveaxis
 from pullback.primitives.axis_maps import front
-from pullback.primitives.shapes import expand_dims, moveaxis
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify
 from pullback.transforms.programs.callbacks import VMAP_METHODS
@@ -170,7 +170,7 @@ def ffi_call(
     >>> import numpy as np
     >>> import pullback.numpy as pnp
     >>> from pullback import ShapeDtypeStruct
-    >>> from pullback.backends.client import register_lapack
+    >>> from pullback.backends.compiler.client import register_lapack
     >>> register_lapack()
     >>> a = pnp.array([[4.0, 2.0], [2.0, 5.0]])
     >>> types = ShapeDtypeStruct((2, 2), "float32"), ShapeDtypeStruct((), "int32")

@@ -23,14 +23,14 @@ from pullback.core.taylor_rules import taylor_program
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis
+from pullback.primitives.arrays.indexing import dynamic_slice
+from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.elementwise import where
-from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax, reduce_or
-from pullback.primitives.shapes import front_aligned
 from pullback.transforms.checks.trace import USER, CheckTrace
-from pullback.transforms.interpreters.batch import batch_flat
-from pullback.transforms.interpreters.division import record_in_parts
 from pullback.transforms.programs.program_primitive import if_needed
+from pullback.transforms.traces.batch import batch_flat
+from pullback.transforms.traces.division import record_in_parts
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.lists import partition_list, positions, select, split_list
-from pullback.primitives.random_bits import random_use_p
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
+from pullback.primitives.random.bits import random_use_p
+from pullback.transforms.traces.derived import cached_by_jaxpr
 
 
 class Hoisted(NamedTuple):

@@ -30,8 +30,8 @@ from pullback.core.lists import merge_lists, partition_list
 from pullback.primitives.collectives import vary
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
-from pullback.transforms.interpreters.lift import reordered
-from pullback.transforms.interpreters.refs import write_all
+from pullback.transforms.traces.lift import reordered
+from pullback.transforms.traces.refs import write_all
 
 R = TypeVar("R")
 

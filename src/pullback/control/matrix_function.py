@@ -27,18 +27,20 @@ from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, zeta_series  # noqa: F401 (rules for Taylor mode)
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import mapped_to_front
-from pullback.primitives.decompositions import diagonal, scaled
-from pullback.primitives.eigen import eigh
-from pullback.primitives.linalg import adjoint, matrix_transpose, product
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.primitives.linalg.decompositions import diagonal, scaled
+from pullback.primitives.linalg.eigen import eigh
+from pullback.primitives.linalg.lapack import adjoint, matrix_transpose, product
+from pullback.primitives.special import zeta_series  # noqa: F401 (rules for Taylor mode)
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.interpreters.taylor import taylor_flat
+from pullback.transforms.traces.stage import stage_flat
+from pullback.transforms.traces.taylor import taylor_flat
 
 
 class Scalar:

@@ -29,17 +29,17 @@ from pullback.core.zeros import densify, instantiate, zeros_of
 from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import add, add_any
 from pullback.transforms.custom.linear_map import Dims, LinearMap, linear_operation
-from pullback.transforms.interpreters.batch import BatchTrace
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
-from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.interpreters.transpose import transpose_flat
 from pullback.transforms.programs.jit_primitive import jit_p
+from pullback.transforms.traces.batch import BatchTrace
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.jaxprs import transpose_jaxpr
+from pullback.transforms.traces.linearize import linearize_flat
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.stage import stage_flat
+from pullback.transforms.traces.transpose import transpose_flat
 
 SLOTS = 128
 """So many states are kept by default: with these, no step is computed more than three times up to 366,000 steps."""

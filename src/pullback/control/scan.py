@@ -30,15 +30,15 @@ from pullback.core.errors import ControlFlowError, RefError
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import merge_lists, partition_list, split_list
 from pullback.core.refs import RefCell
+from pullback.primitives.arrays.shapes import reshape
+from pullback.primitives.arrays.slicing import concatenate, slice_in_dim, stack
 from pullback.primitives.elementwise import add
-from pullback.primitives.shapes import reshape
-from pullback.primitives.slicing import concatenate, slice_in_dim, stack
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_vmap import custom_vmap
-from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
-from pullback.transforms.interpreters.lift import reordered
-from pullback.transforms.interpreters.refs import Ref, check_aliases, content_of, contents, lent, write_all
+from pullback.transforms.traces.lift import reordered
+from pullback.transforms.traces.refs import Ref, check_aliases, content_of, contents, lent, write_all
 
 R = TypeVar("R")
 

@@ -35,14 +35,14 @@ from pullback.primitives.elementwise import add_any
 from pullback.transforms.checks.report import Layout
 from pullback.transforms.checks.trace import CheckTrace, Errors, checked_jaxpr, merged, no_failure, width
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.lift import Fed, Feed, holds_programs
-from pullback.transforms.interpreters.remat import Policy, RematSplit, remat_steps
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.lift import Fed, Feed, holds_programs
+from pullback.transforms.traces.remat import Policy, RematSplit, remat_steps
+from pullback.transforms.traces.stage import stage_flat
 
 scan_p = Primitive("scan", multiple_results=True, keeps_weak_type=False)
 
@@ -123,7 +123,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
     elsewhere = not all(map(is_at_home, arrays))
     if not (config.disable_jit or checking()) and (elsewhere or length * op_count(jaxpr) > INTERPRETED):
-        from pullback.backends.one_operation import evaluate
+        from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]
     consts, carry, xs = split_list(arrays, params["num_consts"], num_carry)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from pullback.control.invariants import invariant_equations
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.lists import appended, fixpoint, positions, split_list
-from pullback.transforms.interpreters.dce import close, live_equations
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.lift import reordered
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.dce import close, live_equations
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.lift import reordered
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 
 Flags = Sequence[bool]
 

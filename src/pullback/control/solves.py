@@ -18,18 +18,18 @@ from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.trace import state
 from pullback.primitives.elementwise import neg, sub
 from pullback.primitives.operands import stop_gradient
+from pullback.transforms.autodiff.grad import linear_transpose
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.stopped import stopped
 from pullback.transforms.custom.closure import closure_convert
 from pullback.transforms.custom.custom_linear import LinearCall, bind_linear_call, is_traced_ahead
 from pullback.transforms.custom.custom_rules import custom_jvp
 from pullback.transforms.custom.rule_adapter import zero_from_primal
-from pullback.transforms.derivatives.grad import linear_transpose
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.stopped import stopped
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, split_aux
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.stage import stage_flat
 
 T = TypeVar("T")
 S = TypeVar("S")

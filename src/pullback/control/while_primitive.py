@@ -28,11 +28,11 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import reduce_or
-from pullback.primitives.shapes import front_aligned
 from pullback.transforms.checks.report import Layout, joined
 from pullback.transforms.checks.trace import (
     CheckTrace,
@@ -46,14 +46,14 @@ from pullback.transforms.checks.trace import (
     width,
 )
 from pullback.transforms.debugging.debug_nans import checking
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr
-from pullback.transforms.interpreters.lift import Fed, Feed, holds_programs
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.lift import Fed, Feed, holds_programs
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.stage import stage_flat
 
 _BOOL = np.dtype(bool)
 
@@ -118,7 +118,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
             return typed(carry, body_jaxpr)
         carry = run_interpreted(body_jaxpr, [*body_consts, *carry])
         done += step
-    from pullback.backends.one_operation import evaluate
+    from pullback.backends.compiler.one_operation import evaluate
 
     return evaluate(while_p, [*cond_consts, *body_consts, *carry], params)  # type: ignore[no-any-return]
 

@@ -558,12 +558,13 @@ def _join(names: frozenset[str], strict: bool) -> str:
     raise TypePromotionError(f"{listed} have no common dtype: {reason}; convert the operands with astype")
 
 
-_ever_allowed = False
+_ever_allowed: set[bool] = set()
+"""Has an element once a thread allowed it."""
 
 
 def _note_allowed(everywhere: bool) -> None:
-    global _ever_allowed
-    _ever_allowed = _ever_allowed or config.explicit_x64_dtypes == "allow"
+    if config.explicit_x64_dtypes == "allow":
+        _ever_allowed.add(True)
 
 
 observe("explicit_x64_dtypes", _note_allowed)

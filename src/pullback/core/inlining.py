@@ -21,7 +21,7 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
     """A program of the same results, in which operations with a rule of a kind are replaced by their equations.
 
     >>> from pullback.primitives.elementwise import sin
-    >>> from pullback.transforms.derivatives.tracing import make_jaxpr
+    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> from pullback.transforms.jit.jit import jit
     >>> flattened(make_jaxpr(jit(sin))(1.0), runs_once)
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }

@@ -1,7 +1,7 @@
 """References: cells that hold an array, and whose content changes.
 
 A cell belongs to the trace that was current when it was made. What reads and writes it, and what becomes of that in
-programs, is in ``transforms/interpreters/refs.py``.
+programs, is in ``transforms/traces/refs.py``.
 """
 
 from __future__ import annotations

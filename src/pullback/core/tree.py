@@ -49,15 +49,6 @@ _MISSING: Any = object()
 # Flattening and unflattening
 
 
-def _first_flatten(*args: Any) -> Any:
-    global _flatten
-    _flatten = native_flatten()
-    return _flatten(*args)
-
-
-_flatten: Callable[..., Any] = _first_flatten
-
-
 class _Treedefs(dict[int, Any]):
     """The structures of flat containers, by their lengths."""
 
@@ -65,7 +56,7 @@ class _Treedefs(dict[int, Any]):
         self.example = example
 
     def __missing__(self, length: int) -> Any:
-        treedef = self[length] = _flatten(self.example(length), None, False, NAMESPACE)[1]
+        treedef = self[length] = native_flatten()(self.example(length), None, False, NAMESPACE)[1]
         return treedef
 
 
@@ -78,7 +69,7 @@ _call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 @functools.lru_cache(1024)
 def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
     """The keys of a flat dictionary in the order of its leaves, and its structure."""
-    keys, treedef = _flatten(dict(zip(names, names)), None, False, NAMESPACE)
+    keys, treedef = native_flatten()(dict(zip(names, names)), None, False, NAMESPACE)
     return keys, _sorted(treedef)
 
 
@@ -113,7 +104,7 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
             else:
                 keys, treedef = _of_names(tuple(tree))
                 return [tree[key] for key in keys], treedef
-    flat, treedef = _flatten(tree, is_leaf, False, NAMESPACE)
+    flat, treedef = native_flatten()(tree, is_leaf, False, NAMESPACE)
     return flat, _sorted(treedef)
 
 

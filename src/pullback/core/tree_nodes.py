@@ -148,7 +148,8 @@ _registry_lock = lock(globals(), "_registry_lock", reentrant=True)
 _loading = lock(globals(), "_loading")
 when_registered: list[Callable[[type, _Node], None]] = []
 """Functions that are told of each class that is registered."""
-_module: Any = None
+_modules: list[Any] = []
+"""The module ``optree``, once it is loaded."""
 
 # Types whose instances are leaves for certain: looking here first saves most calls of optree.
 leaf_types: set[type] = {bool, int, float, complex, np.ndarray, *np.sctypeDict.values()}
@@ -164,21 +165,20 @@ def register_leaf_type(*classes: type) -> None:
 
 def optree() -> Any:
     """The module ``optree``, with the registered classes in it."""
-    if _module is None:
+    if not _modules:
         with _registry_lock:
             uninterrupted(_load)
-    return _module
+    return _modules[0]
 
 
 def _load() -> None:
-    global _module
     with _loading:  # a signal handler of the user's may come here while the module is loaded
-        if _module is not None:
+        if _modules:
             return
         module = _imported_to_stay()
         for cls in _nodes:
             _register_in(module, cls)
-        _module = module
+        _modules.append(module)
 
 
 def _imported_to_stay() -> Any:
@@ -206,6 +206,7 @@ def _imported_to_stay() -> Any:
     return module
 
 
+@functools.cache
 def native_flatten() -> Callable[..., Any]:
     """The function beneath ``optree.tree_flatten``, which is a tenth faster than it; or else that one."""
     module = optree()
@@ -264,9 +265,9 @@ def register_pytree_node(
             raise ValueError(f"{nodetype.__qualname__} is registered as a node of trees already")
         _nodes[nodetype] = _Node(flatten_func, unflatten_func, flatten_with_keys_func)
         leaf_types.discard(nodetype)
-        if _module is not None:
+        if _modules:
             try:
-                _register_in(_module, nodetype)
+                _register_in(_modules[0], nodetype)
             except BaseException:
                 del _nodes[nodetype]
                 raise

@@ -14,6 +14,7 @@ from pullback.derivatives.estimates import stochastic_diag as stochastic_diag
 from pullback.derivatives.estimates import stochastic_trace as stochastic_trace
 from pullback.derivatives.jets import jet as jet
 from pullback.derivatives.jets import taylor as taylor
+from pullback.derivatives.kept_parts import preaccumulate as preaccumulate
 from pullback.derivatives.krylov import Spectrum as Spectrum
 from pullback.derivatives.krylov import Tridiagonal as Tridiagonal
 from pullback.derivatives.krylov import lanczos as lanczos
@@ -24,22 +25,21 @@ from pullback.derivatives.laplacians import laplacian as laplacian
 from pullback.derivatives.mixed import derivative_tensor as derivative_tensor
 from pullback.derivatives.modes import jvp_from_vjp as jvp_from_vjp
 from pullback.derivatives.modes import vjp_from_jvp as vjp_from_jvp
-from pullback.derivatives.preaccumulation import preaccumulate as preaccumulate
+from pullback.derivatives.patterns.colouring import Colouring as Colouring
+from pullback.derivatives.patterns.colouring import colour_hessian as colour_hessian
+from pullback.derivatives.patterns.colouring import colour_jacobian as colour_jacobian
+from pullback.derivatives.patterns.dependence import sparsity as sparsity
+from pullback.derivatives.patterns.hessian import hessian_pattern as hessian_pattern
+from pullback.derivatives.patterns.hessian import sparse_hessian as sparse_hessian
+from pullback.derivatives.patterns.jacobian import jacobian_pattern as jacobian_pattern
+from pullback.derivatives.patterns.jacobian import sparse_jacobian as sparse_jacobian
+from pullback.derivatives.patterns.pattern import Pattern as Pattern
 from pullback.derivatives.products import CurvatureOperator as CurvatureOperator
 from pullback.derivatives.products import empirical_fisher as empirical_fisher
 from pullback.derivatives.products import fisher as fisher
 from pullback.derivatives.products import gauss_newton as gauss_newton
 from pullback.derivatives.products import hessian_operator as hessian_operator
 from pullback.derivatives.products import hvp as hvp
-from pullback.derivatives.sparse.colouring import Colouring as Colouring
-from pullback.derivatives.sparse.colouring import colour_hessian as colour_hessian
-from pullback.derivatives.sparse.colouring import colour_jacobian as colour_jacobian
-from pullback.derivatives.sparse.dependence import sparsity as sparsity
-from pullback.derivatives.sparse.hessian import hessian_pattern as hessian_pattern
-from pullback.derivatives.sparse.hessian import sparse_hessian as sparse_hessian
-from pullback.derivatives.sparse.jacobian import jacobian_pattern as jacobian_pattern
-from pullback.derivatives.sparse.jacobian import sparse_jacobian as sparse_jacobian
-from pullback.derivatives.sparse.pattern import Pattern as Pattern
 
 __all__ = [
     "Colouring", "CurvatureOperator", "Estimate", "ForwardLaplacian", "Pattern", "Spectrum", "Tridiagonal",

@@ -20,8 +20,8 @@ from pullback.core import dtypes, tree
 from pullback.core.errors import ArgumentError, RuleCheckError, TangentMismatchError
 from pullback.core.naming import quoted
 from pullback.testing.rules import check_rule
+from pullback.transforms.autodiff.jvp import jvp
 from pullback.transforms.custom.custom_rules import custom_jvp
-from pullback.transforms.derivatives.jvp import jvp
 from pullback.transforms.functions.arguments import check_callable
 
 

@@ -12,7 +12,7 @@ from pullback.control.scan import scan
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.naming import quoted
 from pullback.derivatives.products import CurvatureOperator, hessian_operator
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, check_chunk_size
 

@@ -11,9 +11,9 @@ from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, host_value, is_on_host, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.types import ZERO
-from pullback.primitives import zeta_series  # noqa: F401 (rules for Taylor mode)
+from pullback.primitives.arrays.shapes import full
 from pullback.primitives.elementwise import mul
-from pullback.primitives.shapes import full
+from pullback.primitives.special import zeta_series  # noqa: F401 (rules for Taylor mode)
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import (
     argument_name,
@@ -25,7 +25,7 @@ from pullback.transforms.functions.arguments import (
     to_tangent,
 )
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.taylor import taylor_flat
+from pullback.transforms.traces.taylor import taylor_flat
 
 
 @api_boundary

@@ -11,7 +11,7 @@ from pullback.control.scan import scan
 from pullback.core.errors import ArgumentError
 from pullback.core.naming import quoted
 from pullback.derivatives.estimates import Estimate, check_count, matrix_product
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 
 

@@ -12,8 +12,8 @@ import pullback.numpy as pnp
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
-from pullback.primitives.shapes import broadcast_in_dim, moveaxis
-from pullback.transforms.derivatives.jacobian import split_axis, standard_basis
+from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
+from pullback.transforms.autodiff.jacobian import split_axis, standard_basis
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, dense, name_of
 from pullback.transforms.functions.flat_function import (
@@ -22,8 +22,8 @@ from pullback.transforms.functions.flat_function import (
     differentiable,
     unflatten_arguments,
 )
-from pullback.transforms.interpreters.laplacian import Blocks, Carried, Directions, laplacian_flat
-from pullback.transforms.interpreters.laplacian import dense as whole
+from pullback.transforms.traces.laplacian import Blocks, Carried, Directions, laplacian_flat
+from pullback.transforms.traces.laplacian import dense as whole
 
 
 class ForwardLaplacian(NamedTuple):

@@ -15,7 +15,7 @@ import pullback.numpy as pnp
 from pullback.core.dtypes import float0
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.derivatives.jets import check_order, taylor
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 

@@ -11,11 +11,11 @@ from pullback.core import dtypes, tree
 from pullback.core.array import typeof
 from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.core.naming import quoted
+from pullback.transforms.autodiff.grad import linear_transpose, vjp
+from pullback.transforms.autodiff.jacobian import split_axis, standard_basis
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_rules import custom_jvp, custom_vjp
-from pullback.transforms.derivatives.grad import linear_transpose, vjp
-from pullback.transforms.derivatives.jacobian import split_axis, standard_basis
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.arguments import (
     check_callable,
     check_chunk_size,

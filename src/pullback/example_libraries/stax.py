@@ -21,7 +21,7 @@ from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
 from pullback.core.types import ShapedArray
 from pullback.nn.initializers import Initializer, glorot_normal, normal, ones, zeros
-from pullback.transforms.derivatives.tracing import eval_shape
+from pullback.transforms.autodiff.tracing import eval_shape
 
 Layer = tuple[Callable[..., tuple[PyTree, PyTree]], Callable[..., PyTree]]
 """``init_fun(rng, input_shape) -> (output_shape, params)`` and ``apply_fun(params, inputs, rng=None) -> outputs``."""

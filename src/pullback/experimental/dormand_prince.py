@@ -20,11 +20,11 @@ from pullback.core import dtypes
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.lists import split_list
 from pullback.core.types import ShapedArray
-from pullback.primitives.indexing import dynamic_update_slice
-from pullback.primitives.slicing import concatenate, stack
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.primitives.arrays.indexing import dynamic_update_slice
+from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.transforms.programs.jit_primitive import jit_p
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.stage import stage_flat
 
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 """When the second to the seventh stage is, as a part of the step."""

@@ -38,11 +38,11 @@ from pullback.experimental.dormand_prince import (
     run,
     stages,
 )
+from pullback.primitives.arrays.indexing import zeros
+from pullback.primitives.arrays.slicing import stack
 from pullback.primitives.elementwise import population_count_p
-from pullback.primitives.indexing import zeros
 from pullback.primitives.reductions import argmax
-from pullback.primitives.slicing import stack
-from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.autodiff.grad import vjp
 
 BLOCK = 64
 """How many steps are gone through at a time."""

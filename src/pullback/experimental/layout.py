@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pullback.backends.layouts import Format, Layout, check_layout
+from pullback.backends.devices.layouts import Format, Layout, check_layout
 from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.errors import LayoutError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices import Device, devices
-from pullback.backends.meshes import too_few_devices
+from pullback.backends.devices.devices import Device, devices
+from pullback.backends.devices.meshes import too_few_devices
 from pullback.core.errors import MeshError
 from pullback.core.faces import face
 from pullback.core.naming import quoted

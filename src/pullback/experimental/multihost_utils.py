@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import devices
-from pullback.backends.distributed import exchange
-from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import NamedSharding, PartitionSpec
+from pullback.backends.devices import devices
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
+from pullback.backends.processes.distributed import exchange
 from pullback.core import dtypes, tree
 from pullback.core.array import Array
 from pullback.core.errors import ArgumentError, ProcessMismatchError
@@ -66,7 +66,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
             "process_allgather: an array over the devices of several processes is gathered as a whole: say tiled=True"
         )
     leaves, _ = _local_leaves([x for x, over in zip(values, spread, strict=True) if not over])
-    if devices.processes == 1:
+    if devices.here.processes == 1:
         return tree.unflatten(treedef, [x if tiled else x[np.newaxis] for x in leaves])
     parts = _exchanged(f"process_allgather({_outline(leaves, treedef)})", leaves)
     join = _concatenated if tiled else np.stack
@@ -110,9 +110,9 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     {'seed': array(3)}
     """
     leaves, treedef = _local_leaves(in_tree)
-    if devices.processes == 1:
+    if devices.here.processes == 1:
         return tree.unflatten(treedef, leaves)
-    source = devices.process == 0 if is_source is None else bool(is_source)
+    source = devices.here.process == 0 if is_source is None else bool(is_source)
     what = f"broadcast_one_to_all({_outline(leaves, treedef)})"
     said = exchange(what, b"1" + _packed(leaves) if source else b"")
     sources = [i for i, data in enumerate(said) if data]
@@ -153,7 +153,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     >>> assert_equal({"step": 10}, "the steps")
     """
     leaves, treedef = _local_leaves(in_tree)
-    if devices.processes == 1:
+    if devices.here.processes == 1:
         return
     parts = _exchanged(f"assert_equal({_outline(leaves, treedef)})", leaves)
     paths = tree.leaves_with_path(tree.unflatten(treedef, leaves))
@@ -163,7 +163,8 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
                 begin = f"{fail_message}: " if fail_message else ""
                 where = f" of {''.join(map(str, path))}" if path else ""
                 raise ProcessMismatchError(
-                    f"{begin}the values{where} are {mine} in process {devices.process}, and {theirs} in process {i}"
+                    f"{begin}the values{where} are {mine} in process {devices.here.process}, and {theirs} in "
+                    f"process {i}"
                 )
 
 
@@ -258,7 +259,7 @@ def _local_leaves(in_tree: Any) -> tuple[list[np.ndarray[Any, Any]], Any]:
     """The leaves of a tree as NumPy arrays; of the dtypes that arrays of ours have, if they are to be exchanged."""
     leaves, treedef = tree.flatten(in_tree)
     arrays = [np.asarray(leaf) for leaf in leaves]
-    if devices.processes > 1:
+    if devices.here.processes > 1:
         arrays = [np.asarray(a, dtypes.canonicalize_dtype(a.dtype), order="C") for a in arrays]
     return arrays, treedef
 

@@ -31,20 +31,20 @@ from pullback.core.types import ShapedArray
 from pullback.experimental.dormand_prince import Problem, first_step, of_type, solve
 from pullback.experimental.dormand_prince_adjoint import adjoint
 from pullback.numpy.creation import listed
+from pullback.primitives.arrays.slicing import concatenate
 from pullback.primitives.operands import stop_gradient
-from pullback.primitives.slicing import concatenate
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
-from pullback.transforms.interpreters.lift import reordered
-from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.jaxprs import jvp_jaxpr
+from pullback.transforms.traces.lift import reordered
+from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
+from pullback.transforms.traces.stage import stage_flat
 
 T = TypeVar("T")
 

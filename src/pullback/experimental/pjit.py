@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from pullback.backends.shardings import DeviceLike
+from pullback.backends.devices.shardings import DeviceLike
 from pullback.core.annotations import PyTree
 from pullback.core.faces import face
 from pullback.transforms.jit.jit import JitFunction, jit

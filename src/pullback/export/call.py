@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.portable import call_portable
+from pullback.backends.compiler.portable import call_portable
 from pullback.control.scan import map as map_examples
 from pullback.core import dtypes
 from pullback.core.dims import any_symbolic, evaluated_shape, solve
@@ -16,7 +16,7 @@ from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.export.checks import DisabledSafetyCheck
-from pullback.primitives.shapes import moveaxis
+from pullback.primitives.arrays.shapes import moveaxis
 from pullback.transforms.custom.custom_rules import custom_vjp
 
 Exported = Any

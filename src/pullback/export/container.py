@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.meshes import AbstractMesh
-from pullback.backends.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
+from pullback.backends.devices.meshes import AbstractMesh
+from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
 from pullback.core import dtypes
 from pullback.core.dims import SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ExportError

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from pullback.backends import portable
-from pullback.backends.backend import backend
-from pullback.backends.devices import default_backend, joined
-from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import NamedSharding, sharding_of_tiles
+from pullback.backends.compiler import portable
+from pullback.backends.compiler.backend import backend
+from pullback.backends.devices.devices import default_backend, joined
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding, sharding_of_tiles
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import as_array
@@ -22,12 +22,12 @@ from pullback.core.types import ShapedArray
 from pullback.export import call, jax_format
 from pullback.export.checks import DisabledSafetyCheck, check_calls, disabled
 from pullback.export.container import MARK, pack, unpack
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
 from pullback.transforms.jit.jit import JitFunction, jit
 from pullback.transforms.jit.stages import Traced, out_places
+from pullback.transforms.traces.dce import dce_closed_jaxpr
 
 if TYPE_CHECKING:
     from pullback.core.tree import PyTreeDef

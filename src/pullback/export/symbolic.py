@@ -9,7 +9,7 @@ from pullback.core.annotations import PyTree
 from pullback.core.dims import Size, SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ArgumentError
 from pullback.primitives import sizes as sizes  # which makes arrays of sizes
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import abstractify
 
 

@@ -38,8 +38,8 @@ which. Here is multiplication and addition in one; :class:`Primitive` says what 
 
 from typing import Any
 
-from pullback.backends.hlo import Builder as Builder
-from pullback.backends.hlo import Value as Value
+from pullback.backends.hlo.builder import Builder as Builder
+from pullback.backends.hlo.builder import Value as Value
 from pullback.core.faces import face
 from pullback.core.linear import LinearVar as LinearVar
 from pullback.core.linear import is_linear as is_linear
@@ -52,7 +52,7 @@ from pullback.core.types import ShapedArray as ShapedArray
 from pullback.core.zeros import instantiate as instantiate
 from pullback.extend import core as core
 from pullback.extend import linear_util as linear_util
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.transforms.custom.primitive_rules import vjp_rule as vjp_rule
 
 

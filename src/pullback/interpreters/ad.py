@@ -28,8 +28,8 @@ from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.interpreters.table import Table
 from pullback.primitives.elementwise import add_any
-from pullback.transforms.interpreters.forward import JVPTrace as JVPTrace
-from pullback.transforms.interpreters.forward import JVPTracer as JVPTracer
+from pullback.transforms.traces.forward import JVPTrace as JVPTrace
+from pullback.transforms.traces.forward import JVPTracer as JVPTracer
 
 
 class Zero:

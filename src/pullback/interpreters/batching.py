@@ -23,7 +23,7 @@ from pullback.core.faces import face
 from pullback.core.trace import Primitive, Rule
 from pullback.core.types import MappedAxis
 from pullback.interpreters.table import Table
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 
 not_mapped = None
 """The position of the mapped axis in a value that has none."""

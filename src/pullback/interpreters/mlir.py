@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.backends import bindings, client
-from pullback.backends.bindings import LoweringRuleContext as LoweringRuleContext
-from pullback.backends.hlo import _nested, element_type, tensor_type
-from pullback.backends.host_calls import TARGET
+from pullback.backends.compiler import client
+from pullback.backends.hlo import bindings
+from pullback.backends.hlo.bindings import LoweringRuleContext as LoweringRuleContext
+from pullback.backends.hlo.builder import _nested, element_type, tensor_type
+from pullback.backends.host.calls import TARGET
 from pullback.core import dtypes, rules
 from pullback.core.errors import ArgumentError, CallbackError, CustomRuleError, MissingRuleError
 from pullback.core.faces import face

@@ -22,11 +22,11 @@ from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
 from pullback.core.jaxpr import Jaxpr
 from pullback.core.types import AbstractValue, ShapedArray
-from pullback.transforms.interpreters.dce import dce_jaxpr as dce_jaxpr
-from pullback.transforms.interpreters.dce import flags
-from pullback.transforms.interpreters.stage import StageTracer as DynamicJaxprTracer
-from pullback.transforms.interpreters.stage import stage_flat
-from pullback.transforms.interpreters.unknowns import trace_unknown
+from pullback.transforms.traces.dce import dce_jaxpr as dce_jaxpr
+from pullback.transforms.traces.dce import flags
+from pullback.transforms.traces.stage import StageTracer as DynamicJaxprTracer
+from pullback.transforms.traces.stage import stage_flat
+from pullback.transforms.traces.unknowns import trace_unknown
 
 JaxprTracer = DynamicJaxprTracer
 """The tracers of both kinds of tracing are of one class here."""

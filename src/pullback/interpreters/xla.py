@@ -44,7 +44,7 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     >>> print(apply_primitive(lax.add_p, 1.0, 2.0))
     3.0
     """
-    from pullback.backends.one_operation import evaluate
+    from pullback.backends.compiler.one_operation import evaluate
 
     if prim.lowering_rule is None:
         raise missing_rule(prim, "lowering", "compilation (apply_primitive)")

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, KeyArray
 from pullback.core.errors import ArgumentError
 from pullback.lax.arguments import ints
-from pullback.primitives.bit_generator import RandomAlgorithm, rng_bit_generator_p
 from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.random.generator import RandomAlgorithm, rng_bit_generator_p
 from pullback.transforms.programs.placement import constrained
 
 

@@ -20,7 +20,8 @@ from pullback.core.axes import axis_in_scope, axis_names
 from pullback.core.axes import axis_size as size_of
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.primitives import collectives as ops
-from pullback.primitives import elementwise, shapes
+from pullback.primitives import elementwise
+from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import array_operand
 
 T = TypeVar("T")

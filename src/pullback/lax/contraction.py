@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DotDimensionNumbers as DotDimensionNumbers
 from pullback.core.annotations import DTypeLike, PrecisionLike
@@ -13,8 +13,9 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.lax import precision as precisions
 from pullback.lax.arguments import ints
 from pullback.lax.precision import DotAlgorithm
-from pullback.primitives import contraction, shapes
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg import contraction
 from pullback.primitives.operands import array_operand, bind
 from pullback.transforms.programs.placement import constrained
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
@@ -18,8 +18,9 @@ from pullback.lax.arguments import ints
 from pullback.lax.contraction import dot_general
 from pullback.lax.precision import DotAlgorithm, Precision
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.convolution import (
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.signals.convolution import (
     ConvDimensionNumbers,
     Geometry,
     check_geometry,
@@ -29,7 +30,6 @@ from pullback.primitives.convolution import (
     padtype_to_pads,
     window_count,
 )
-from pullback.primitives.operands import array_operand, bind
 
 ConvDimensionNumbersLike = ConvDimensionNumbers | tuple[str, str, str] | Sequence[Any] | None
 """Which axes are which, as users say it: see :func:`conv_dimension_numbers`."""

@@ -10,19 +10,20 @@ from typing import Any, Literal, overload
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.primitives import elementwise as ops
-from pullback.primitives import linalg, shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import pad, slice_in_dim
 from pullback.primitives.checks import INEXACT, check_dtype
-from pullback.primitives.decompositions import part
-from pullback.primitives.eigen import eig_p, eigh_p
-from pullback.primitives.householder import householder_product_p, ormqr_p
+from pullback.primitives.linalg import lapack as linalg
+from pullback.primitives.linalg.decompositions import part
+from pullback.primitives.linalg.eigen import eig_p, eigh_p
+from pullback.primitives.linalg.householder import householder_product_p, ormqr_p
+from pullback.primitives.linalg.qr import qr_p
+from pullback.primitives.linalg.schur import hessenberg_p, schur_p, tridiagonal_p
+from pullback.primitives.linalg.svd import polar_p, svd_p
+from pullback.primitives.linalg.tridiagonal import cholesky_update_p, tridiagonal_solve_p
 from pullback.primitives.operands import array_operand, bind
-from pullback.primitives.qr import qr_p
 from pullback.primitives.reductions import reduce_and
-from pullback.primitives.schur import hessenberg_p, schur_p, tridiagonal_p
-from pullback.primitives.slicing import pad, slice_in_dim
-from pullback.primitives.svd import polar_p, svd_p
-from pullback.primitives.tridiagonal import cholesky_update_p, tridiagonal_solve_p
-from pullback.transforms.derivatives.tracing import eval_shape
+from pullback.transforms.autodiff.tracing import eval_shape
 
 
 class EigImplementation(enum.Enum):

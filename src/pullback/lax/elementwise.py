@@ -20,14 +20,14 @@ from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeE
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
 from pullback.numpy.views import view
-from pullback.primitives import bessel as bessel  # which declares more of them, as do the next
-from pullback.primitives import bits as bits
+from pullback.primitives import bits as bits  # which declares more of them, as do two below
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives import special as special
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT, REAL_NUMBER, check_dtype
 from pullback.primitives.declare import PUBLIC, Public
 from pullback.primitives.operands import array_operand, bind, operands
+from pullback.primitives.special import bessel as bessel
+from pullback.primitives.special import others as others
 
 # The mechanism -----------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.lax.arguments import ints
 from pullback.primitives import elementwise as ops
-from pullback.primitives.fourier import FftType, fft_p
 from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.signals.fourier import FftType, fft_p
 
 
 def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:

@@ -18,12 +18,12 @@ from pullback.lax.arguments import axis_position, ints
 from pullback.lax.reductions import reduce_max
 from pullback.lax.shapes import expand_dims, slice_in_dim, squeeze
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes, slicing
-from pullback.primitives import scatter as scattering
-from pullback.primitives.gather import as_weak_as
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
+from pullback.primitives.arrays import indexing, shapes, slicing
+from pullback.primitives.arrays import scatter as scattering
+from pullback.primitives.arrays.gather import as_weak_as
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
+from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 from pullback.primitives.operands import array_operand, bind
-from pullback.primitives.scatter import ScatterDimensionNumbers
 
 # Slices at computed places -----------------------------------------------------------------------------------------
 

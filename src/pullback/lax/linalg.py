@@ -24,16 +24,16 @@ from pullback.lax.decompositions import (
     tridiagonal,
     tridiagonal_solve,
 )
-from pullback.primitives import linalg
-from pullback.primitives.eigen import eig_p, eigh_p
-from pullback.primitives.householder import householder_product_p, ormqr_p
-from pullback.primitives.linalg import cholesky_p, triangular_solve_p
-from pullback.primitives.lu import lu_p, lu_pivots_to_permutation_p
+from pullback.primitives.linalg import lapack as linalg
+from pullback.primitives.linalg.eigen import eig_p, eigh_p
+from pullback.primitives.linalg.householder import householder_product_p, ormqr_p
+from pullback.primitives.linalg.lapack import cholesky_p, triangular_solve_p
+from pullback.primitives.linalg.lu import lu_p, lu_pivots_to_permutation_p
+from pullback.primitives.linalg.qr import qr_p
+from pullback.primitives.linalg.schur import hessenberg_p, schur_p, tridiagonal_p
+from pullback.primitives.linalg.svd import svd_p
+from pullback.primitives.linalg.tridiagonal import cholesky_update_p, tridiagonal_solve_p
 from pullback.primitives.operands import array_operand, bind
-from pullback.primitives.qr import qr_p
-from pullback.primitives.schur import hessenberg_p, schur_p, tridiagonal_p
-from pullback.primitives.svd import svd_p
-from pullback.primitives.tridiagonal import cholesky_update_p, tridiagonal_solve_p
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p", "cholesky_update",

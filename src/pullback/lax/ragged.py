@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
@@ -16,7 +16,8 @@ from pullback.lax.arguments import ints
 from pullback.lax.contraction import DotDimensionNumbers, dot_general
 from pullback.lax.precision import DotAlgorithm
 from pullback.primitives import elementwise as ops
-from pullback.primitives import ragged, shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg import ragged
 from pullback.primitives.operands import array_operand
 from pullback.primitives.reductions import reduce_sum
 from pullback.transforms.programs.placement import constrained

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, overload
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayLike
@@ -16,10 +16,11 @@ from pullback.core.naming import named
 from pullback.core.trace import Primitive
 from pullback.lax.arguments import axis_position, ints
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, sorting
+from pullback.primitives import reductions
+from pullback.primitives.arrays import sorting
+from pullback.primitives.arrays.slicing import slice_in_dim
 from pullback.primitives.checks import FLOAT, check_dtype
 from pullback.primitives.operands import array_operand, bind
-from pullback.primitives.slicing import slice_in_dim
 from pullback.transforms.programs.placement import constrained
 
 

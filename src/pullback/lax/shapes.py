@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.shardings import NamedSharding, OutSharding
+from pullback.backends.devices.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike, is_at_home
@@ -22,7 +22,7 @@ from pullback.core.types import Shape
 from pullback.lax.arguments import axis_position, ints
 from pullback.lax.elementwise import converted
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import array_operand, bind, made, operands
 from pullback.transforms.programs.placement import constrained, placed_like

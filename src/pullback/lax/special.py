@@ -7,8 +7,9 @@ from typing import Any
 from pullback.core.array import Array, ArrayLike, typeof
 from pullback.core.trace import Primitive
 from pullback.lax.elementwise import same_rank
-from pullback.primitives import incomplete, special
 from pullback.primitives.operands import bind, operands
+from pullback.primitives.special import incomplete
+from pullback.primitives.special import others as special
 
 
 def _checked(name: str, primitive: Primitive, *xs: Any, **params: Any) -> Any:

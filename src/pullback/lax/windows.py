@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, from_scalar, scalar_array
@@ -18,15 +18,16 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.lax.arguments import ints
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes
-from pullback.primitives import window_reductions as in_windows
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import BITS, NUMBER, ORDERED
 from pullback.primitives.operands import array_operand, bind
+from pullback.primitives.signals import window_reductions as in_windows
 from pullback.primitives.sums import reduce_sum_p
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.stage import stage_flat
 
 
 def _ones(dtype: np.dtype[Any]) -> Any:

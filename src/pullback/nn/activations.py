@@ -15,7 +15,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operand, named, operand, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives import slicing
+from pullback.primitives.arrays import slicing
 
 # Operands ----------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,9 @@ from pullback.core.errors import ArgumentError, BackendError, DtypeValueError, S
 from pullback.nn.blockwise import Blocks, allowed, blockwise, both, largest_negative
 from pullback.numpy.promotion import known_int, quote, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, slicing
-from pullback.primitives.contraction import dot_general
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.linalg.contraction import dot_general
 
 NAME = "dot_product_attention"
 

@@ -17,8 +17,9 @@ import numpy as np
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, reductions, shapes, slicing
-from pullback.primitives.contraction import dot_general
+from pullback.primitives import reductions
+from pullback.primitives.arrays import indexing, shapes, slicing
+from pullback.primitives.linalg.contraction import dot_general
 from pullback.transforms.checkpoint.checkpoint import checkpoint
 from pullback.transforms.custom.custom_rules import custom_vjp
 

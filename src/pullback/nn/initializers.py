@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pullback.numpy as pnp
 from pullback import random
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray

@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.backends import host_reductions
+from pullback.backends.host import reductions as host_reductions
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
@@ -23,7 +23,8 @@ from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import axis_index, inexact_operand, named, strong
 from pullback.numpy.reductions import all_axes, boolean_mask, count_of
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, slicing
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import at_once
 

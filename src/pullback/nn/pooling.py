@@ -10,8 +10,8 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.numpy.promotion import inexact_operand, operand
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.window_reductions import Windows, reduce_window_extreme, reduce_window_sum, windows_on
+from pullback.primitives.arrays import shapes
+from pullback.primitives.signals.window_reductions import Windows, reduce_window_extreme, reduce_window_sum, windows_on
 
 Padding = str | Sequence[tuple[int, int]]
 

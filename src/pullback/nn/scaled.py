@@ -20,8 +20,9 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.numpy.promotion import operand, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, slicing
-from pullback.primitives.contraction import dot_general
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.linalg.contraction import dot_general
 from pullback.transforms.custom.custom_rules import custom_vjp
 
 _FLOAT = np.dtype(np.float32)
@@ -192,7 +193,7 @@ def scaled_dot_general(
 def _shape_of(x: Any, y: Any, numbers: Any) -> tuple[int, ...]:
     """The shape of a contraction; raises the errors of operands that do not fit."""
     from pullback.core.types import ShapedArray
-    from pullback.primitives.contraction import dot_general_p
+    from pullback.primitives.linalg.contraction import dot_general_p
 
     assert dot_general_p.abstract_eval_rule is not None
     aval = dot_general_p.abstract_eval_rule(

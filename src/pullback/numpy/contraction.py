@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike
@@ -30,10 +30,10 @@ from pullback.numpy.promotion import (
     several,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.contraction import Dims, dot_general_p
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.linalg.contraction import Dims, dot_general_p
 from pullback.primitives.reductions import reduce_or, reduce_sum
 from pullback.transforms.programs.placement import constrained
 

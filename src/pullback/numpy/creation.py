@@ -11,8 +11,9 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.exceptions import ComplexWarning
 
-from pullback.backends import exchange, host
-from pullback.backends.shardings import DeviceLike, OutSharding
+from pullback.backends.devices import exchange
+from pullback.backends.devices.shardings import DeviceLike, OutSharding
+from pullback.backends.host import rules as host
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, ShapeLike, SupportsDLPack
 from pullback.core.array import (
@@ -52,7 +53,7 @@ from pullback.numpy.promotion import (
     shape_tuple,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
 from pullback.primitives.operands import made
 from pullback.transforms.programs.placement import constrained, placed_like

@@ -12,15 +12,22 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import reductions
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.decompositions import column_scaled
-from pullback.primitives.eigen import eig_p, eigh_p
-from pullback.primitives.linalg import adjoint, check_decomposable, hermitian_part, matrix_transpose, product, typeof
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import slice_in_dim
+from pullback.primitives.arrays.sorting import argsort, take_along_axis
+from pullback.primitives.linalg.decompositions import column_scaled
+from pullback.primitives.linalg.eigen import eig_p, eigh_p
+from pullback.primitives.linalg.lapack import (
+    adjoint,
+    check_decomposable,
+    hermitian_part,
+    matrix_transpose,
+    product,
+    typeof,
+)
+from pullback.primitives.linalg.qr import geqrf_p, qr_p
+from pullback.primitives.linalg.svd import pinv_p, svd_p
 from pullback.primitives.operands import bind
-from pullback.primitives.qr import geqrf_p, qr_p
-from pullback.primitives.slicing import slice_in_dim
-from pullback.primitives.sorting import argsort, take_along_axis
-from pullback.primitives.svd import pinv_p, svd_p
 
 _INT32 = np.dtype(np.int32)
 

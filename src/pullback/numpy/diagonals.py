@@ -16,8 +16,8 @@ from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import read, write
 from pullback.numpy.promotion import axis_index, known_int, operand, shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes, slicing
-from pullback.primitives.scatter import scatter
+from pullback.primitives.arrays import indexing, shapes, slicing
+from pullback.primitives.arrays.scatter import scatter
 
 __all__ = [
     "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "mask_indices", "tril",

@@ -20,11 +20,12 @@ from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
 from pullback.numpy.promotion import another, axis_index, concrete, operand, quote, several, shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, slicing, sorting
-from pullback.primitives.contraction import dot_general_p
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, slicing, sorting
+from pullback.primitives.arrays.indexing import wide_enough
+from pullback.primitives.arrays.scatter import scatter, scatter_add
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.indexing import wide_enough
-from pullback.primitives.scatter import scatter, scatter_add
+from pullback.primitives.linalg.contraction import dot_general_p
 
 __all__ = ["append", "delete", "insert", "pad", "resize", "trim_zeros"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, overload
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
@@ -19,9 +19,9 @@ from pullback.core.interrupts import imported
 from pullback.core.types import Shape
 from pullback.numpy.promotion import operand, promote_all
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.contraction import dot_general_p
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
+from pullback.primitives.linalg.contraction import dot_general_p
 from pullback.primitives.reductions import reduce_or, reduce_sum
 from pullback.transforms.programs.placement import constrained
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.backends.shardings import DeviceLike
+from pullback.backends.devices.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayLike
@@ -28,9 +28,10 @@ from pullback.numpy.promotion import (
     several,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import fourier, shapes, slicing
-from pullback.primitives.fourier import FftType
-from pullback.primitives.shapes import transpose
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.arrays.shapes import transpose
+from pullback.primitives.signals import fourier
+from pullback.primitives.signals.fourier import FftType
 from pullback.transforms.programs.transfer import device_put
 
 __all__ = [

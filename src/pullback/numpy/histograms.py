@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError, UnsupportedArgumentError
@@ -21,9 +21,9 @@ from pullback.numpy.reductions import max, min, sum
 from pullback.numpy.sorting import positions
 from pullback.numpy.statistics import diff
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, sorting
+from pullback.primitives.arrays import shapes, sorting
+from pullback.primitives.arrays.slicing import iota, rev, slice_in_dim
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.slicing import iota, rev, slice_in_dim
 from pullback.transforms.programs.placement import constrained
 
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]

@@ -29,9 +29,9 @@ from pullback.core.trace import Tracer, state
 from pullback.core.types import Shape
 from pullback.numpy.creation import listed
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes, slicing
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
-from pullback.primitives.scatter import ScatterDimensionNumbers
+from pullback.primitives.arrays import indexing, shapes, slicing
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
+from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)

@@ -16,7 +16,7 @@ from pullback.numpy.creation import array, listed, meshgrid
 from pullback.numpy.joining import concatenate
 from pullback.numpy.manipulation import matrix_transpose
 from pullback.numpy.promotion import quote
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import made
 
 __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]

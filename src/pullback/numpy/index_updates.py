@@ -15,8 +15,8 @@ from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import lowered, quote, read, write
 from pullback.numpy.promotion import fits, inexact_operand, operand
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, scatter, shapes
-from pullback.primitives.indexing import GatherScatterMode
+from pullback.primitives.arrays import indexing, scatter, shapes
+from pullback.primitives.arrays.indexing import GatherScatterMode
 
 Mode = GatherScatterMode | str | None
 Flags = tuple[bool, bool, bool]

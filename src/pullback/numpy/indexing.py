@@ -39,11 +39,12 @@ from pullback.numpy.promotion import (
 )
 from pullback.numpy.symbolic_indexing import has_symbolic, is_simple, read_simple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, reductions, shapes, slicing
+from pullback.primitives import reductions
+from pullback.primitives.arrays import indexing, shapes, slicing
+from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
+from pullback.primitives.arrays.scatter import ScatterDimensionNumbers, scatter
 from pullback.primitives.checks import check_positions
-from pullback.primitives.contraction import dot_general_p
-from pullback.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, wide_enough
-from pullback.primitives.scatter import ScatterDimensionNumbers, scatter
+from pullback.primitives.linalg.contraction import dot_general_p
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "place", "put", "put_along_axis",

@@ -177,7 +177,7 @@ def _function_for(ufunc: np.ufunc) -> Callable[..., Any]:
 
 def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     from pullback.numpy.promotion import operand
-    from pullback.primitives.shapes import expand_dims
+    from pullback.primitives.arrays.shapes import expand_dims
 
     x, y = (operand(f"np.{ufunc.__name__}.outer", v) for v in inputs)
     rank = len(x.shape)

@@ -12,7 +12,7 @@ from pullback.numpy import logic, reductions, sorting, ufuncs
 from pullback.numpy.creation import array
 from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, named, operand, promote_all
 from pullback.primitives import elementwise as ops
-from pullback.primitives import slicing
+from pullback.primitives.arrays import slicing
 
 
 @named

@@ -16,7 +16,7 @@ from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import state
 from pullback.numpy.manipulation import ravel, three_axes, transpose, two_axes, unstack
 from pullback.numpy.promotion import axis_index, is_sequence, known_int, operand, promote_all
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
 
 __all__ = [

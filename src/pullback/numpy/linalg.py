@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
@@ -46,14 +46,15 @@ from pullback.numpy.promotion import (
     several,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import lu, shapes
-from pullback.primitives.determinants import det_p, slogdet_p
-from pullback.primitives.linalg import adjoint, factor
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import slice_in_dim
+from pullback.primitives.linalg import lu
+from pullback.primitives.linalg.determinants import det_p, slogdet_p
+from pullback.primitives.linalg.lapack import adjoint, factor
+from pullback.primitives.linalg.svd import nuclear_norm_p, svd_p
 from pullback.primitives.operands import bind
 from pullback.primitives.reductions import norm as root_of_squares
-from pullback.primitives.slicing import slice_in_dim
-from pullback.primitives.svd import nuclear_norm_p, svd_p
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 
 _INF = float("inf")
 

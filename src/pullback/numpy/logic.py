@@ -31,7 +31,7 @@ from pullback.numpy.promotion import (
 )
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 
 _binary = partial(declare.binary, module=__name__)
 _bool = np.dtype(bool)

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import Axes, ShapeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike, refuse_masked
 from pullback.core.errors import DtypeError, InconclusiveDimensionOperation, ShapeError, TracerArrayConversionError
@@ -28,7 +28,7 @@ from pullback.numpy.promotion import (
     shape_tuple,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.transforms.programs.placement import constrained
 
@@ -508,8 +508,8 @@ def _nothing_repeated(x: Any, axis: int, total: int | None) -> Any:
 
 def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
     """A part for each position of the result: as many as there are sums of counts that are not beyond it."""
+    from pullback.primitives.arrays.sorting import searchsorted
     from pullback.primitives.reductions import cumsum
-    from pullback.primitives.sorting import searchsorted
 
     n = x.shape[axis]
     if n == 0:
@@ -522,7 +522,7 @@ def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
 
 def take_parts(x: Any, positions: Any, axis: int) -> Any:
     """The parts of an array at some positions of an axis, all of which exist."""
-    from pullback.primitives.indexing import GatherDimensionNumbers, gather
+    from pullback.primitives.arrays.indexing import GatherDimensionNumbers, gather
 
     rank = len(x.shape)
     others = tuple(i for i in range(rank) if i != axis)

@@ -18,11 +18,11 @@ from pullback.core.trace import recorders
 from pullback.numpy.manipulation import unstack
 from pullback.numpy.promotion import axis_index, different_ranks, operand, sequence, several
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_sum
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 
 __all__ = ["apply_along_axis", "apply_over_axes", "packbits", "piecewise", "unpackbits", "vectorize"]
 

@@ -17,7 +17,7 @@ from pullback.numpy.creation import listed
 from pullback.numpy.indexing import nonzero
 from pullback.numpy.promotion import positions_operand, promote_all, several
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 
 __all__ = ["ix_", "unravel_index"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import exchange
-from pullback.backends.layouts import Format, row_major
-from pullback.backends.shardings import Sharding
+from pullback.backends.devices import exchange
+from pullback.backends.devices.layouts import Format, row_major
+from pullback.backends.devices.shardings import Sharding
 from pullback.core import dtypes
 from pullback.core.array import (
     MOST_HOST_AXES,

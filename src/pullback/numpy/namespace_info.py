@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import devices
-from pullback.backends.shardings import DeviceLike
+from pullback.backends.devices import devices
+from pullback.backends.devices.shardings import DeviceLike
 from pullback.core import dtypes
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError

@@ -21,7 +21,7 @@ from pullback.numpy.manipulation import matrix_transpose
 from pullback.numpy.promotion import another, inexact_operand, inexact_operands, known_int, operand, promote_all
 from pullback.numpy.sorting import argsort
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import reduce_min, reduce_sum
 

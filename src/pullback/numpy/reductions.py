@@ -28,10 +28,10 @@ from pullback.numpy.promotion import (
 )  # fmt: skip
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions as prims
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate
 from pullback.primitives.checks import ORDERED, broadcast_shape, check_dtype
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.slicing import concatenate
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "cumulative_prod",

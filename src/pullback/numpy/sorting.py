@@ -18,11 +18,12 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, ShapeEr
 from pullback.numpy.logic import equal
 from pullback.numpy.promotion import axis_index, named, number_operand, operand, promote_all, sequence
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes
-from pullback.primitives import sorting as prims
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays import sorting as prims
+from pullback.primitives.arrays.slicing import concatenate, iota, rev, slice_in_dim
 from pullback.primitives.checks import check_positions
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.slicing import concatenate, iota, rev, slice_in_dim
 
 __all__ = [
     "argpartition", "argsort", "intersect1d", "isin", "lexsort", "partition", "searchsorted", "setdiff1d", "setxor1d",

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import Array, ArrayImpl, ArrayLike
@@ -33,10 +33,11 @@ from pullback.numpy.promotion import (
 )
 from pullback.numpy.reductions import count_of, mean, sum
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, sorting
-from pullback.primitives.contraction import dot_general
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, sorting
+from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.slicing import concatenate, iota, slice_in_dim
+from pullback.primitives.linalg.contraction import dot_general
 from pullback.transforms.programs.placement import constrained
 
 __all__ = [

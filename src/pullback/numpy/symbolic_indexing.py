@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.core.dims import Size, as_size, is_symbolic, largest, smallest
 from pullback.core.errors import IndexingError, UnsupportedExportError
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 
 
 def is_simple(index: Any) -> bool:

@@ -16,7 +16,7 @@ from pullback.core.errors import ArgumentError, IndexingError, ShapeError, Unsup
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axes_tuple, axis_index, known_int, operand, refuse_options, refuse_out
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.reductions import cummax, cummin
 
@@ -62,7 +62,7 @@ class Ufunc:
 
     def _in_its_dtype(self, x: Any, dtype: Any) -> Any:
         """An operand in the dtype that results have, so that they can be operands again."""
-        from pullback.transforms.derivatives.tracing import eval_shape
+        from pullback.transforms.autodiff.tracing import eval_shape
 
         if dtype is not None:
             return convert_element_type(x, dtypes.requested_dtype(dtype, self.name))

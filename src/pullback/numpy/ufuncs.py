@@ -18,7 +18,7 @@ from pullback.numpy.declare import inexact_pair, numeric, numeric_pair, strong_p
 from pullback.numpy.promotion import another, inexact_operand, known_int, operand, promote, refuse_out, strong
 from pullback.numpy.ufunc_objects import with_methods
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.remainders import floor_div_p, floor_rem_p, is_above

@@ -10,7 +10,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array
 from pullback.core.errors import DtypeError, KeyConversionError, ShapeError
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import bitcast_convert_type, convert_element_type
 
 _BYTE = np.dtype(np.uint8)

@@ -11,9 +11,10 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.numpy.promotion import inexact_operand, known_int, strong
-from pullback.primitives import bessel, shapes
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import made
+from pullback.primitives.special import bessel
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, Shape
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.rules import axis_kept
 
 Params = dict[str, Any]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.backends import hlo_collectives
+from pullback.backends.hlo import collectives as hlo_collectives
 from pullback.core.array import ArrayImpl, typeof
 from pullback.core.axes import axis_in_scope, is_reduced
 from pullback.core.errors import ArgumentError, UnboundAxisNameError
@@ -29,15 +29,15 @@ from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.gather import gather
+from pullback.primitives.arrays.slicing import concatenate, iota
+from pullback.primitives.arrays.windows import GatherDimensionNumbers
 from pullback.primitives.axis_maps import front
-from pullback.primitives.contraction import Dims, batched_numbers, dot_general_p, transpose_by
-from pullback.primitives.gather import gather
+from pullback.primitives.linalg.contraction import Dims, batched_numbers, dot_general_p, transpose_by
 from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
 from pullback.primitives.rules import jvp_linear
-from pullback.primitives.slicing import concatenate, iota
 from pullback.primitives.sums import reduce_sum
-from pullback.primitives.windows import GatherDimensionNumbers
 
 Names = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None

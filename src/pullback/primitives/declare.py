@@ -13,7 +13,7 @@ from pullback.core.array import SCALARS, is_at_home, shape_of
 from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import Of, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.rules import batch_unary, jvp_zero
 from pullback.primitives.sums import add_any_p

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host, host_narrow
+from pullback.backends.host import narrow as host_narrow
+from pullback.backends.host import rules as host
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, NotDifferentiableError, ShapeError
 from pullback.core.trace import Primitive, Rule
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import (
     ANY,
     BITS,

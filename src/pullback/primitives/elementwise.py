@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host, host_narrow
+from pullback.backends.host import narrow as host_narrow
+from pullback.backends.host import rules as host
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape_of, typeof
 from pullback.core.check_rules import Failure, checks
@@ -27,7 +28,7 @@ from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, Rule, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import (
     ANY,
     BITS,

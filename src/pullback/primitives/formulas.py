@@ -19,7 +19,7 @@ from typing import Any
 from pullback.core.array import SCALARS
 from pullback.core.trace import Primitive, state
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 
 _new = object.__new__
 

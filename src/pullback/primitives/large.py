@@ -44,7 +44,7 @@ def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
 
 def compiled(primitive: Primitive, host: Rule, values: Any, params: dict[str, Any]) -> Any:
     """What an operation returns for some values, compiled if there is a compiler."""
-    from pullback.backends.one_operation import evaluate
+    from pullback.backends.compiler.one_operation import evaluate
 
     try:
         out = evaluate(primitive, [ArrayImpl(x) if hasattr(x, "dtype") else x for x in values], params)

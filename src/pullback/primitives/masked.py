@@ -22,9 +22,9 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost, cost, elementwise
 from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays.shapes import reshape
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.elementwise import add, convert_element_type, div_p, eq, mul_p, where
-from pullback.primitives.shapes import reshape
 from pullback.primitives.sums import add_any, reduce_sum, sum_to
 
 Zeros = tuple[bool, ...]

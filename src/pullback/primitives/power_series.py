@@ -18,9 +18,9 @@ from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives.arrays.shapes import broadcast_to, full
 from pullback.primitives.checks import INEXACT, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting
-from pullback.primitives.shapes import broadcast_to, full
 from pullback.primitives.sums import add_any, sum_to
 
 # A sum of products as one operation ----------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host_reductions as host
-from pullback.backends.host_narrow import in_eight_bits
+from pullback.backends.host import reductions as host
+from pullback.backends.host.narrow import in_eight_bits
 from pullback.core import dtypes
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
@@ -18,7 +18,8 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import pad
 from pullback.primitives.axis_maps import reduces, works_along
 from pullback.primitives.checks import (
     ANY,
@@ -36,7 +37,6 @@ from pullback.primitives.checks import (
 from pullback.primitives.large import compiled_from
 from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.rules import jvp_linear, jvp_zero
-from pullback.primitives.slicing import pad
 from pullback.primitives.sums import (
     Element,
     Start,
@@ -279,7 +279,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
 
     @p.lowering
     def xla(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
-        from pullback.backends.hlo_sorting import ordered
+        from pullback.backends.hlo.sorting import ordered
 
         keys = ordered(hlo, x, nan_last=direction == "GT")
         position = np.dtype(np.int32 if x.shape[axes[0]] < 2**31 else np.int64)
@@ -352,7 +352,7 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], *
 
 def _xla_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
     def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-        from pullback.backends.hlo_recurrences import cumulate
+        from pullback.backends.hlo.recurrences import cumulate
 
         combine = partial(combined, operation)
         return cumulate(hlo, x, combine, start(x.dtype), axis=axis, reverse=reverse, sums=operation == "add")
@@ -366,7 +366,7 @@ def _nothing(dtype: np.dtype[Any]) -> Any:
 
 
 def _cumlogsumexp_xla(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    from pullback.backends.hlo_recurrences import carried_dtype
+    from pullback.backends.hlo.recurrences import carried_dtype
 
     wide = hlo.convert(x, carried_dtype(x.dtype))
     return hlo.convert(hlo.inline(partial(_scaled_cumlogsumexp, axis=axis, reverse=reverse), wide), x.dtype)
@@ -521,7 +521,7 @@ masked_linear_recurrence_p = masked_as_a_whole(linear_recurrence_p, _without_mas
 
 @linear_recurrence_p.lowering
 def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
-    from pullback.backends import hlo_recurrences
+    from pullback.backends.hlo import recurrences as hlo_recurrences
 
     shape = hlo.result.shape
     a, b = hlo.spread(a, shape), hlo.spread(b, shape)

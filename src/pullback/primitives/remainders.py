@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.backends import host
+from pullback.backends.host import rules as host
 from pullback.core.array import as_array
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DivisionCheckError

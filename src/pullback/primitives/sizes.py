@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.backends import hlo_sizes
+from pullback.backends.hlo import sizes as hlo_sizes
 from pullback.core import dtypes
 from pullback.core.dims import Dim
 from pullback.core.errors import InconclusiveDimensionOperation

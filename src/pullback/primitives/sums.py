@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host_reductions as host
+from pullback.backends.host import reductions as host
 from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive, Rule
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import mapped_to_front, reduces
 from pullback.primitives.checks import INEXACT, NUMBER, Of, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
@@ -98,7 +98,7 @@ def reduction(
 
 def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
     def rule(hlo: Any, x: Any, *, axes: Shape) -> Any:
-        from pullback.backends.hlo_recurrences import carried_dtype
+        from pullback.backends.hlo.recurrences import carried_dtype
 
         if not axes:
             return x

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray
@@ -17,9 +17,9 @@ from pullback.core.errors import ArgumentError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import slicing
-from pullback.primitives.random_bits import Words, above, fraction_bits, normal_of, random_bits, subkeys, unit_of
-from pullback.primitives.shapes import squeeze
+from pullback.primitives.arrays import slicing
+from pullback.primitives.arrays.shapes import squeeze
+from pullback.primitives.random.bits import Words, above, fraction_bits, normal_of, random_bits, subkeys, unit_of
 from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
 from pullback.random.keys import words_of
 from pullback.transforms.programs.placement import constrained

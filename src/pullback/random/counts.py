@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.control.scan import scan
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
@@ -15,9 +15,9 @@ from pullback.core.array import Array, ArrayLike, KeyArray, scalar_array
 from pullback.core.errors import ShapeError
 from pullback.core.types import Shape
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.random_bits import Words, key_from, random_split
-from pullback.primitives.random_rejection import random_binomial, random_poisson
+from pullback.primitives.arrays import shapes
+from pullback.primitives.random.bits import Words, key_from, random_split
+from pullback.primitives.random.rejection import random_binomial, random_poisson
 from pullback.primitives.reductions import cumsum
 from pullback.random.arguments import drawn_shape, float_dtype, integer_dtype, parameter
 from pullback.random.continuous import unit

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import SCALARS, Array, ArrayLike, KeyArray, scalar_array
@@ -16,8 +16,8 @@ from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operand, operand, shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing, sorting
-from pullback.primitives.random_bits import Words, random_bits, subkeys
+from pullback.primitives.arrays import shapes, slicing, sorting
+from pullback.primitives.random.bits import Words, random_bits, subkeys
 from pullback.primitives.reductions import argmax, cumsum
 from pullback.random.arguments import DType, drawn_shape, integer_dtype
 from pullback.random.continuous import gumbel_of, pair, unit

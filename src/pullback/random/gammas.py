@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.random_bits import Words, lane_keys, subkeys
-from pullback.primitives.random_rejection import random_gamma
+from pullback.primitives.arrays import shapes
+from pullback.primitives.random.bits import Words, lane_keys, subkeys
+from pullback.primitives.random.rejection import random_gamma
 from pullback.primitives.reductions import reduce_max
 from pullback.primitives.sums import reduce_sum
 from pullback.random.arguments import drawn_shape, float_dtype, parameter, size_of

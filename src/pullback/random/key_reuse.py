@@ -31,9 +31,9 @@ from pullback.core.lists import split_list
 from pullback.core.trace import EvalTrace, Primitive, RuleKind, state
 from pullback.core.watching import Watcher, watch_by
 from pullback.primitives import elementwise
-from pullback.primitives.random_bits import random_clone_p, random_use_p
-from pullback.transforms.interpreters.inlining import programs_in_step
+from pullback.primitives.random.bits import random_clone_p, random_use_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
+from pullback.transforms.traces.inlining import programs_in_step
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 

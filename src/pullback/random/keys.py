@@ -18,9 +18,10 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, 
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
+from pullback.primitives.arrays.slicing import concatenate
 from pullback.primitives.elementwise import convert_element_type
 from pullback.primitives.operands import made
-from pullback.primitives.random_bits import (
+from pullback.primitives.random.bits import (
     BlockKey,
     Words,
     random_clone,
@@ -33,8 +34,7 @@ from pullback.primitives.random_bits import (
     word_arrays,
     words_at,
 )
-from pullback.primitives.random_rejection import Generator
-from pullback.primitives.slicing import concatenate
+from pullback.primitives.random.rejection import Generator
 
 _word = np.dtype(np.uint32)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
@@ -14,12 +14,12 @@ from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.einstein import einsum
 from pullback.numpy.promotion import operand, shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.decompositions import diagonal
-from pullback.primitives.eigen import eigh
-from pullback.primitives.linalg import cholesky
-from pullback.primitives.qr import qr
-from pullback.primitives.svd import svd
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg.decompositions import diagonal
+from pullback.primitives.linalg.eigen import eigh
+from pullback.primitives.linalg.lapack import cholesky
+from pullback.primitives.linalg.qr import qr
+from pullback.primitives.linalg.svd import svd
 from pullback.random.arguments import drawn_shape, float_dtype, parameter, size_of
 from pullback.random.continuous import normal, normal_of_key
 from pullback.random.keys import words_of

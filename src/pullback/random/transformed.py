@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
 from pullback.core.types import Shape
 from pullback.numpy.promotion import shape_tuple
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.random_bits import Words, subkeys
+from pullback.primitives.arrays import shapes
+from pullback.primitives.random.bits import Words, subkeys
 from pullback.primitives.reductions import norm
 from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
 from pullback.random.continuous import exponential_of, normal_of_key, signs, unit

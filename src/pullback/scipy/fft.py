@@ -18,8 +18,8 @@ from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentE
 from pullback.core.faces import face
 from pullback.numpy.promotion import axis_index, inexact_operand, known_int, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.cosine_transforms import cosine_transform
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.signals.cosine_transforms import cosine_transform
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 face(globals())

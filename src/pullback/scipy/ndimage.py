@@ -17,8 +17,8 @@ from pullback.core.faces import face
 from pullback.core.interrupts import imported
 from pullback.numpy.promotion import inexact_operand, operand, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.tridiagonal import tridiagonal_solve
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
 from pullback.scipy.arguments import inexact
 
 __all__ = ["map_coordinates"]

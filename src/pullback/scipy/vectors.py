@@ -10,7 +10,7 @@ from pullback.core.array import typeof
 from pullback.core.types import ShapedArray
 from pullback.numpy.joining import concatenate
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 
 
 class Vectors:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from pullback.backends.meshes import get_abstract_mesh
+from pullback.backends.devices.meshes import get_abstract_mesh
 from pullback.core.annotations import Decorator, PyTree
 from pullback.core.errors import ArgumentError, MeshContextError
 from pullback.transforms.programs.placement import with_sharding_constraint

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pullback.backends.hlo_module import Divided, Module
-from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, Sharding
+from pullback.backends.hlo.module import Divided, Module
 from pullback.core import source, tree
 from pullback.core.errors import PartitioningError
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -18,14 +18,14 @@ from pullback.core.trace import Primitive, state
 from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.spmd.shard_map_primitive import axes_of
 from pullback.spmd.sharding_rules import SdyShardingRule, parsed_rule
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.batch import batch_flat
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.batch import batch_flat
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.stage import stage_flat
 
 custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, keeps_weak_type=False)
 
@@ -200,7 +200,7 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **
 
 @custom_partitioning_p.lowering
 def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _Partitioning) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr
+    from pullback.backends.hlo.emit import emit_jaxpr
 
     module = hlo.module
     if module.manual is None and not module.portable and module.size > 1:
@@ -319,8 +319,8 @@ def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: st
 
 def _program(closed: ClosedJaxpr, platform: str, channels: Any, scope: Mesh, who: str) -> str:
     """The program that each device runs on its parts."""
-    from pullback.backends.emit import emit_jaxpr, inline
-    from pullback.backends.hlo import Builder
+    from pullback.backends.hlo.builder import Builder
+    from pullback.backends.hlo.emit import emit_jaxpr, inline
 
     module = Module("part", platform, inline)
     module.portable = True  # what it captures is written into it

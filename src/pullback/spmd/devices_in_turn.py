@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import PartitionSpec, names_in
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import PartitionSpec, names_in
 from pullback.core.array import as_array, typeof
 from pullback.core.errors import ShardMapError
 from pullback.core.jaxpr import free_axes, infer
 from pullback.core.trace import Primitive, Trace, Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.primitives import shapes
-from pullback.primitives.slicing import concatenate, stack
-from pullback.primitives.slicing import slice as slice_of
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate, stack
+from pullback.primitives.arrays.slicing import slice as slice_of
 from pullback.spmd.shard_map_primitive import axes_of, part_shape
-from pullback.transforms.interpreters.batch import batch_flat
+from pullback.transforms.traces.batch import batch_flat
 
 
 class _Turns:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.backends.devices import Device
-from pullback.backends.devices import devices as all_devices
-from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import PartitionSpec
+from pullback.backends.devices.devices import Device
+from pullback.backends.devices.devices import devices as all_devices
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import PartitionSpec
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, PyTree
 from pullback.core.array import typeof
@@ -20,10 +20,10 @@ from pullback.core.config import config
 from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
 from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import state
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.spmd.shard_map import bind_mapped
 from pullback.spmd.shard_map_primitive import part_aval
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction

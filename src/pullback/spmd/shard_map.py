@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
-from pullback.backends.meshes import Mesh, current_mesh
-from pullback.backends.shardings import UNCONSTRAINED, PartitionSpec, names_in
+from pullback.backends.devices.meshes import Mesh, current_mesh
+from pullback.backends.devices.shardings import UNCONSTRAINED, PartitionSpec, names_in
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.array import typeof
@@ -20,8 +20,8 @@ from pullback.spmd.shard_map_primitive import axes_of, names_of, part_aval, shar
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.stage import stage_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from pullback.backends.meshes import Mesh
-from pullback.backends.shardings import NamedSharding, PartitionSpec, names_in
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, names_in
 from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
@@ -22,19 +22,19 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.collectives import psum, vary
 from pullback.primitives.elementwise import mul
 from pullback.transforms.checks.report import first_along_axes
 from pullback.transforms.checks.trace import CheckTrace, width
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr
-from pullback.transforms.interpreters.lift import Fed, Feed, holds_programs
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.program_primitive import if_needed, transposed
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.lift import Fed, Feed, holds_programs
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.stage import stage_flat
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -302,8 +302,8 @@ def _lowering(
     hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, mesh: Mesh, in_specs: Specs, out_specs: Specs, manual: frozenset[Any],
     **params: Any,
 ) -> list[Any]:  # fmt: skip
-    from pullback.backends.emit import own_function
-    from pullback.backends.hlo_module import axis_names
+    from pullback.backends.hlo.emit import own_function
+    from pullback.backends.hlo.module import axis_names
 
     module = hlo.module
     outer = module.manual, module.manual_axes

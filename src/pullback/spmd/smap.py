@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
-from pullback.backends.shardings import PartitionSpec
+from pullback.backends.devices.shardings import PartitionSpec
 from pullback.core import source, tree
 from pullback.core.annotations import AxisName, Decorator, PyTree
 from pullback.core.array import typeof
 from pullback.core.errors import ShardMapError
-from pullback.primitives.shapes import moveaxis
+from pullback.primitives.arrays.shapes import moveaxis
 from pullback.spmd.shard_map import shard_map
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of

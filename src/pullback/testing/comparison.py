@@ -10,7 +10,7 @@ from pullback.testing.diagnosis import diagnose
 from pullback.testing.differences import Point, Space, Tolerance, Vector
 from pullback.testing.probes import Probes, paired
 from pullback.testing.rule_maps import Rule
-from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.autodiff.jvp import jvp
 
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 Push = Callable[[Vector], Vector]

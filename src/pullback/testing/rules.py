@@ -25,12 +25,12 @@ from pullback.core.trace import Tracer, state
 from pullback.testing.comparison import Comparison, Reference, differentiated, finite_and_beyond, nonlinearity
 from pullback.testing.differences import Point, Space, Tolerance, double_precision, precise_point, random_vector
 from pullback.testing.rule_maps import JVPRule, Rule, Subject, VJPRule
+from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.custom import custom_rules
 from pullback.transforms.custom.custom_rules import CustomFunction, by_position
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.interpreters.batch import BatchTracer
-from pullback.transforms.interpreters.forward import JVPTracer
 from pullback.transforms.programs.callbacks import NotRepeatable, without_effects
+from pullback.transforms.traces.batch import BatchTracer
+from pullback.transforms.traces.forward import JVPTracer
 
 SCALES = (64.0, -1 / 64)
 """A linear function returns these multiples of its result at multiples of a vector: clipping shows."""

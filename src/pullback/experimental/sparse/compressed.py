@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
@@ -28,7 +28,7 @@ from pullback.experimental.sparse.layouts import (
 from pullback.experimental.sparse.products import bcoo_dot_general, bcoo_extract, dense_operand
 from pullback.experimental.sparse.structure import bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_transpose
 from pullback.numpy.promotion import quote
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 
 
 def bcsr(name: str, x: Any) -> BCSR:

@@ -26,11 +26,11 @@ from pullback.experimental.sparse.layouts import (
     unravelled,
 )
 from pullback.numpy.promotion import known_int, quote
-from pullback.primitives.sparse import index_dtype as wide_index
+from pullback.primitives.linalg.sparse_products import index_dtype as wide_index
 from pullback.random.continuous import uniform
 from pullback.random.discrete import permutation, randint
 from pullback.random.keys import split
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 
 FORMATS: dict[str, Callable[[BCOO], Any]] = {
     "bcoo": lambda mat: mat,

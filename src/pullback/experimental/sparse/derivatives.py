@@ -12,8 +12,8 @@ from pullback.core.errors import ArgumentError, NotDifferentiableError
 from pullback.experimental.sparse.formats import BCOO
 from pullback.experimental.sparse.layouts import spread
 from pullback.experimental.sparse.sparsify import is_sparse
-from pullback.transforms.derivatives import grad as gradients
-from pullback.transforms.derivatives import jacobian as jacobians
+from pullback.transforms.autodiff import grad as gradients
+from pullback.transforms.autodiff import jacobian as jacobians
 from pullback.transforms.functions.arguments import check_argnums, check_callable, name_of
 
 R = TypeVar("R")

@@ -28,10 +28,10 @@ from pullback.core.errors import (
 from pullback.core.types import Shape
 from pullback.experimental.sparse.formats import BCOO, JAXSparse
 from pullback.numpy.promotion import quote
-from pullback.primitives.gather import gather
-from pullback.primitives.scatter import scatter, scatter_add
-from pullback.primitives.sparse import index_dtype
-from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from pullback.primitives.arrays.gather import gather
+from pullback.primitives.arrays.scatter import scatter, scatter_add
+from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from pullback.primitives.linalg.sparse_products import index_dtype
 
 DROP = GatherScatterMode.FILL_OR_DROP
 _warned: set[str] = set()

@@ -2,7 +2,7 @@
 
 A contraction puts together the axes of the sparse array: batch and sparse axes that stay are the rows of one sparse
 matrix, those that are contracted its columns, and dense axes the blocks that it has for elements
-(``primitives/sparse``). Axes of a batch of the product are rows and columns at once.
+(``primitives/linalg/sparse``). Axes of a batch of the product are rows and columns at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
@@ -42,9 +42,9 @@ from pullback.experimental.sparse.layouts import (
 )
 from pullback.experimental.sparse.structure import axes_of, bcoo_broadcast_in_dim, common_layout
 from pullback.numpy.promotion import quote
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import NUMBER
-from pullback.primitives.sparse import blocks_of_product, blocks_times_dense, index_dtype
+from pullback.primitives.linalg.sparse_products import blocks_of_product, blocks_times_dense, index_dtype
 
 Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 

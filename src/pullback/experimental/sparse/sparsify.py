@@ -56,20 +56,20 @@ from pullback.experimental.sparse.structure import (
     bcoo_transpose,
 )
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.contraction import dot_general_p
-from pullback.primitives.gather import gather_p
-from pullback.primitives.indexing import dynamic_slice_p
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.arrays.gather import gather_p
+from pullback.primitives.arrays.indexing import dynamic_slice_p
+from pullback.primitives.linalg.contraction import dot_general_p
 from pullback.primitives.reductions import norm_p
 from pullback.primitives.rules import batch_unary
 from pullback.primitives.sums import add_any_p, reduce_sum_p
+from pullback.transforms.autodiff.tracing import eval_shape, stage_tree
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
-from pullback.transforms.derivatives.tracing import eval_shape, stage_tree
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.jit.jit import jit
 from pullback.transforms.programs.jit_primitive import jit_p
+from pullback.transforms.traces.derived import cached_by_jaxpr
 
 # Converted within a function that is sparsified: there every array looks dense.
 todense_p = Primitive("sparse_todense", elementwise=True, cost=traits.Cost.SIMPLE)

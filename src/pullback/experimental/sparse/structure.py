@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.backends.shardings import OutSharding
+from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
@@ -34,8 +34,8 @@ from pullback.experimental.sparse.layouts import (
     with_padding,
 )
 from pullback.numpy.promotion import quote
-from pullback.primitives.windows import GatherDimensionNumbers, GatherScatterMode
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode
+from pullback.transforms.autodiff.vmap import vmap
 
 
 def axes_of(name: str, axes: Any, rank: int) -> tuple[int, ...]:

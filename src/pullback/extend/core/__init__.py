@@ -32,8 +32,8 @@ from pullback.core.inspection import take_current_trace as take_current_trace
 from pullback.core.inspection import unmapped_aval as unmapped_aval
 from pullback.core.inspection import valid_jaxtype as valid_jaxtype
 from pullback.core.jaxpr_info import DebugInfo as DebugInfo
-from pullback.transforms.interpreters.batch import BatchTrace as _BatchTrace
-from pullback.transforms.interpreters.stage import StageTrace as _StageTrace
+from pullback.transforms.traces.batch import BatchTrace as _BatchTrace
+from pullback.transforms.traces.stage import StageTrace as _StageTrace
 
 if TYPE_CHECKING:
     from pullback.extend.core import primitives as primitives

@@ -14,7 +14,7 @@ from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.faces import face
 from pullback.numpy.promotion import inexact_operands
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import stop_gradient
 
 __all__ = ["vq"]

@@ -23,15 +23,15 @@ from pullback.core.source import warn
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import stop_gradient
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.tracing import eval_shape
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.closure import closure_convert
 from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.custom.rule_adapter import SymbolicZero, zero_from_primal
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.tracing import eval_shape
-from pullback.transforms.derivatives.vmap import vmap
 
 __all__ = ["quad"]
 

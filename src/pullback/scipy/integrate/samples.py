@@ -9,7 +9,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, inexact_operands
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 
 __all__ = ["cumulative_trapezoid", "simpson"]
 

@@ -15,7 +15,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import promote_all, sequence
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known, real_floats
 
 __all__ = ["RegularGridInterpolator"]

@@ -13,8 +13,8 @@ from pullback.core import dtypes, tree
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.promotion import axis_index, known_int, promote_all, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.tridiagonal import tridiagonal_solve
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
 from pullback.scipy.arguments import abscissas, check_increasing, floats, known, real_floats
 
 __all__ = ["CubicSpline", "PPoly"]

@@ -12,8 +12,8 @@ from pullback.core import dtypes
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.numpy.promotion import axis_index, promote_all
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.tridiagonal import tridiagonal_solve
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg.tridiagonal import tridiagonal_solve
 from pullback.scipy.arguments import abscissas, check_increasing, check_inside, floats, known, real_floats
 from pullback.scipy.interpolate.piecewise import CubicSpline, PPoly
 

@@ -14,18 +14,18 @@ from pullback.numpy import creation, decompositions, diagonals
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
-from pullback.primitives import indexing, shapes, slicing
+from pullback.primitives.arrays import indexing, shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.decompositions import hermitian_of_lower
-from pullback.primitives.eigen import eigh_p
-from pullback.primitives.householder import householder_product_p
-from pullback.primitives.linalg import adjoint, check_decomposable, matrix_transpose, product, triangular_solve
+from pullback.primitives.linalg.decompositions import hermitian_of_lower
+from pullback.primitives.linalg.eigen import eigh_p
+from pullback.primitives.linalg.householder import householder_product_p
+from pullback.primitives.linalg.lapack import adjoint, check_decomposable, matrix_transpose, product, triangular_solve
+from pullback.primitives.linalg.qr import geqrf_p, qr_p
+from pullback.primitives.linalg.schur import hessenberg_p, schur_p
+from pullback.primitives.linalg.svd import polar_p, svd_p
 from pullback.primitives.operands import bind
-from pullback.primitives.qr import geqrf_p, qr_p
-from pullback.primitives.schur import hessenberg_p, schur_p
-from pullback.primitives.svd import polar_p, svd_p
 from pullback.scipy.linalg.systems import cholesky
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.transforms.autodiff.vmap import vmap
 
 __all__ = ["eigh", "eigh_tridiagonal", "hessenberg", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "svd"]
 

@@ -11,9 +11,9 @@ from pullback.numpy import manipulation
 from pullback.numpy.decompositions import eig
 from pullback.numpy.promotion import inexact_operands
 from pullback.primitives import elementwise as ops
-from pullback.primitives.linalg import adjoint, check_decomposable, product
-from pullback.primitives.lu import linear_solve
-from pullback.primitives.matrix_equations import stein, sylvester
+from pullback.primitives.linalg.lapack import adjoint, check_decomposable, product
+from pullback.primitives.linalg.lu import linear_solve
+from pullback.primitives.linalg.matrix_equations import stein, sylvester
 
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
 

@@ -18,16 +18,16 @@ from pullback.numpy.decompositions import eig
 from pullback.numpy.promotion import inexact_operand, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
-from pullback.primitives.decompositions import diagonal, on_diagonal
-from pullback.primitives.linalg import adjoint, check_decomposable, product, triangular_solve
-from pullback.primitives.lu import element, inverse, linear_solve
-from pullback.primitives.matrix_equations import schur_factors, sylvester
-from pullback.primitives.matrix_functions import expm_frechet_p, expm_p, largest_norm, logm_p, sqrtm_p
+from pullback.primitives.linalg.decompositions import diagonal, on_diagonal
+from pullback.primitives.linalg.lapack import adjoint, check_decomposable, product, triangular_solve
+from pullback.primitives.linalg.lu import element, inverse, linear_solve
+from pullback.primitives.linalg.matrix_equations import schur_factors, sylvester
+from pullback.primitives.linalg.matrix_functions import expm_frechet_p, expm_p, largest_norm, logm_p, sqrtm_p
 from pullback.primitives.operands import stop_gradient
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.custom.closure import closure_convert
 from pullback.transforms.custom.custom_rules import custom_jvp
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.vmap import vmap
 
 __all__ = ["expm", "expm_frechet", "funm", "logm", "signm", "sqrtm"]
 

@@ -16,10 +16,10 @@ from pullback.core.errors import ArgumentError, OperandError, ShapeError
 from pullback.numpy import creation, diagonals
 from pullback.numpy import linalg as numpy_linalg
 from pullback.numpy.promotion import inexact_operand, named, operand, quote
-from pullback.primitives.linalg import adjoint, matrix_transpose
-from pullback.primitives.linalg import solve_triangular as by_substitution
-from pullback.primitives.lu import linear_solve, lu_p, lu_pivots_to_permutation_p, unpermuted
-from pullback.primitives.lu import lu_solve as solve_by_factors
+from pullback.primitives.linalg.lapack import adjoint, matrix_transpose
+from pullback.primitives.linalg.lapack import solve_triangular as by_substitution
+from pullback.primitives.linalg.lu import linear_solve, lu_p, lu_pivots_to_permutation_p, unpermuted
+from pullback.primitives.linalg.lu import lu_solve as solve_by_factors
 from pullback.primitives.operands import bind
 
 __all__ = [

@@ -12,11 +12,11 @@ from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy.joining import concatenate
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.linalg import matrix_transpose, product, triangular_solve
-from pullback.primitives.lu import identity
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg.lapack import matrix_transpose, product, triangular_solve
+from pullback.primitives.linalg.lu import identity
+from pullback.primitives.linalg.qr import qr
 from pullback.primitives.operands import stop_gradient
-from pullback.primitives.qr import qr
 from pullback.scipy.optimize.problems import (
     all_finite,
     count_of,
@@ -32,10 +32,10 @@ from pullback.scipy.optimize.problems import (
     times,
     tolerance_of,
 )
+from pullback.transforms.autodiff.grad import vjp
+from pullback.transforms.autodiff.jacobian import jacfwd
+from pullback.transforms.autodiff.tracing import eval_shape
 from pullback.transforms.custom.closure import closure_convert
-from pullback.transforms.derivatives.grad import vjp
-from pullback.transforms.derivatives.jacobian import jacfwd
-from pullback.transforms.derivatives.tracing import eval_shape
 
 
 class LeastSquaresResult(NamedTuple):

@@ -15,10 +15,10 @@ from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.numpy import linalg as numpy_linalg
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.lu import identity
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate
+from pullback.primitives.linalg.lu import identity
 from pullback.primitives.operands import stop_gradient
-from pullback.primitives.slicing import concatenate
 from pullback.scipy.optimize.line_search import line_search
 from pullback.scipy.optimize.problems import (
     OptimizeResults,
@@ -36,10 +36,10 @@ from pullback.scipy.optimize.problems import (
     tolerance_of,
 )
 from pullback.scipy.sparse.linalg.hermitian import cg
+from pullback.transforms.autodiff.grad import grad, value_and_grad
+from pullback.transforms.autodiff.jvp import jvp
+from pullback.transforms.autodiff.tracing import eval_shape
 from pullback.transforms.custom.closure import closure_convert
-from pullback.transforms.derivatives.grad import grad, value_and_grad
-from pullback.transforms.derivatives.jvp import jvp
-from pullback.transforms.derivatives.tracing import eval_shape
 
 _SHARED = {"maxiter": None, "gtol": 1e-5, "norm": np.inf}
 _OPTIONS: dict[str, dict[str, Any]] = {

@@ -14,10 +14,11 @@ from pullback.core.array import Array, scalar_array
 from pullback.core.errors import ArgumentError, DtypeError
 from pullback.numpy.promotion import inexact_operand, known_int, operand, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes
-from pullback.primitives.linalg import matrix_transpose, product
-from pullback.primitives.lu import identity, linear_solve
-from pullback.transforms.derivatives.vmap import vmap
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg.lapack import matrix_transpose, product
+from pullback.primitives.linalg.lu import identity, linear_solve
+from pullback.transforms.autodiff.vmap import vmap
 
 Function = Callable[..., Any]
 

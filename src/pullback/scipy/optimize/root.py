@@ -13,9 +13,9 @@ from pullback.control.solves import custom_root
 from pullback.core.array import ArrayLike
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.linalg import product
-from pullback.primitives.lu import identity, inverse, linear_solve
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg.lapack import product
+from pullback.primitives.linalg.lu import identity, inverse, linear_solve
 from pullback.scipy.optimize.problems import (
     OptimizeResults,
     all_finite,
@@ -32,8 +32,8 @@ from pullback.scipy.optimize.problems import (
     times,
     tolerance_of,
 )
-from pullback.transforms.derivatives.jacobian import jacfwd
-from pullback.transforms.derivatives.tracing import eval_shape
+from pullback.transforms.autodiff.jacobian import jacfwd
+from pullback.transforms.autodiff.tracing import eval_shape
 
 _HALVINGS = 30
 

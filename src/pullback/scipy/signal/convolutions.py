@@ -17,10 +17,11 @@ from pullback.core.interrupts import imported
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operands, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives import fourier, slicing
-from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
-from pullback.primitives.fourier import FftType
-from pullback.primitives.shapes import reshape, transpose
+from pullback.primitives.arrays import slicing
+from pullback.primitives.arrays.shapes import reshape, transpose
+from pullback.primitives.signals import fourier
+from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
+from pullback.primitives.signals.fourier import FftType
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 

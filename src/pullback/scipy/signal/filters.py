@@ -15,9 +15,9 @@ from pullback.core.trace import Tracer
 from pullback.core.types import Shape
 from pullback.numpy.promotion import axis_index, inexact_operands, known_int
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
-from pullback.primitives.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
-from pullback.primitives.recursive_filter import moving_sum, recursive_filter
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, conv_general_dilated_p
+from pullback.primitives.signals.recursive_filter import moving_sum, recursive_filter
 
 __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 

@@ -18,7 +18,7 @@ from pullback.core.source import warn
 from pullback.core.trace import Tracer
 from pullback.numpy.promotion import axis_index, inexact_operand, inexact_operands, known_int, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.scipy.arguments import inexact
 
 __all__ = ["csd", "detrend", "istft", "stft", "welch"]

@@ -23,7 +23,7 @@ from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeE
 from pullback.core.faces import face
 from pullback.numpy.promotion import known_int, operand, promote_all, quote, sequence
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.scipy.arguments import inexact, known
 
 __all__ = ["Rotation", "Slerp"]

@@ -8,9 +8,9 @@ from pullback.core.array import Array, ArrayLike, as_array
 from pullback.core.errors import ArgumentError
 from pullback.numpy import declare
 from pullback.numpy.promotion import known_int
-from pullback.primitives import bessel as primitives
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.special import bessel as primitives
 from pullback.scipy.special import bessel_orders
 from pullback.scipy.special.operands import apply, real_operand, real_operands
 

@@ -17,14 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
+from pullback.backends.host import rules as host
 from pullback.control import loops
 from pullback.core.array import ArrayImpl
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes, slicing
-from pullback.primitives.gamma_functions import _gamma as gamma
-from pullback.primitives.quadrature import rule
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.special.gamma_functions import _gamma as gamma
+from pullback.primitives.special.quadrature import rule
 from pullback.scipy.special.bessel_series import by_equations
 from pullback.scipy.special.differentiated import by_forward_mode
 

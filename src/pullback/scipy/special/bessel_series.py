@@ -12,7 +12,7 @@ from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.elementwise import add, convert_element_type, difference, div, mul, neg
 from pullback.primitives.power_series import (
     composition,
@@ -24,7 +24,7 @@ from pullback.primitives.power_series import (
     times,
     with_array,
 )
-from pullback.transforms.interpreters.taylor import taylor_flat
+from pullback.transforms.traces.taylor import taylor_flat
 
 _double = np.dtype(np.float64)
 _TERMS, _BLOCK = 32, 2048

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.backends import host
+from pullback.backends.host import rules as host
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
-from pullback.primitives import reductions, shapes
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.checks import COMPLEX
-from pullback.primitives.compositions import lgamma_after_two
-from pullback.primitives.gamma_functions import stirling_error
-from pullback.primitives.slicing import iota
+from pullback.primitives.special.compositions import lgamma_after_two
+from pullback.primitives.special.gamma_functions import stirling_error
 from pullback.scipy.special.differentiated import by_forward_mode
 
 from pullback.primitives.formulas import (  # isort: skip

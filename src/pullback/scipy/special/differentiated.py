@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import one_operation
+from pullback.backends.compiler import one_operation
 from pullback.core.array import SCALARS, ArrayImpl, shape_of
 from pullback.core.trace import Primitive, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT, Of, broadcast_shape, check_dtype, same_dtype
 from pullback.primitives.declare import batch_broadcasting
-from pullback.primitives.precision import doubled
-from pullback.primitives.quadrature import in_blocks
+from pullback.primitives.special.precision import doubled
+from pullback.primitives.special.quadrature import in_blocks
 from pullback.primitives.sums import add_any
-from pullback.transforms.derivatives.jvp import jvp
+from pullback.transforms.autodiff.jvp import jvp
 
 Formula = Callable[..., Any]
 

@@ -10,8 +10,8 @@ from pullback.core.errors import ArgumentError
 from pullback.numpy import declare
 from pullback.numpy.promotion import inexact_operand, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives import error_functions as primitives
-from pullback.primitives.log_incomplete import log_ndtr_p
+from pullback.primitives.special import error_functions as primitives
+from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special.operands import apply, real_operand
 
 

@@ -9,9 +9,9 @@ from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives import exponential_integrals as primitives
 from pullback.primitives.checks import FLOAT, check_dtype
-from pullback.primitives.special import exprel_p
+from pullback.primitives.special import exponential_integrals as primitives
+from pullback.primitives.special.others import exprel_p
 from pullback.scipy.special.operands import apply, real_operand
 
 exprel = declare.inexact_unary("exprel", exprel_p, __name__, fast=declare.REAL)

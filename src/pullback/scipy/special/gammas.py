@@ -16,11 +16,12 @@ from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand, known_int, strong
 from pullback.primitives import elementwise as ops
-from pullback.primitives import gamma_functions as primitives
-from pullback.primitives import incomplete, shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_sum
-from pullback.primitives.special import zeta_derivative_p, zeta_p
+from pullback.primitives.special import gamma_functions as primitives
+from pullback.primitives.special import incomplete
+from pullback.primitives.special.others import zeta_derivative_p, zeta_p
 from pullback.scipy.special import complex_gamma
 from pullback.scipy.special.operands import apply, real_operand, real_operands
 

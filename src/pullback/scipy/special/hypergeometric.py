@@ -6,13 +6,14 @@ import math
 from functools import partial
 from typing import Any
 
-from pullback.backends import host
+from pullback.backends.host import rules as host
 from pullback.control import loops
 from pullback.core.array import Array, ArrayLike
 from pullback.core.trace import Primitive
 from pullback.numpy import declare
 from pullback.numpy.promotion import strong
-from pullback.primitives import reductions, shapes
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
 from pullback.primitives.elementwise import add, div, mul
 from pullback.scipy.special.differentiated import by_forward_mode
 from pullback.scipy.special.hypergeometric_series import by_next_functions

@@ -21,11 +21,11 @@ from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import stack, unstack
 from pullback.primitives.elementwise import add, convert_element_type, div, eq, mul
 from pullback.primitives.power_series import composition, is_fixed, with_array
-from pullback.primitives.slicing import stack, unstack
-from pullback.transforms.interpreters.taylor import taylor_flat
+from pullback.transforms.traces.taylor import taylor_flat
 
 _double = np.dtype(np.float64)
 

@@ -12,8 +12,8 @@ from pullback.numpy import declare
 from pullback.numpy.declare import inexact_pair
 from pullback.numpy.promotion import inexact_operand
 from pullback.primitives import elementwise as ops
-from pullback.primitives import transformed
-from pullback.primitives.special import entr_p, logit_p, xlog1py_p, xlogy_p
+from pullback.primitives.special import transformed
+from pullback.primitives.special.others import entr_p, logit_p, xlog1py_p, xlogy_p
 from pullback.scipy.special.operands import apply, real_operand
 
 

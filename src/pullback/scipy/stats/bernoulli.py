@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.special import xlog1py_p, xlogy_p
+from pullback.primitives.special.others import xlog1py_p, xlogy_p
 from pullback.scipy.stats.distributions import Discrete, log, log1p, probability, where
 
 

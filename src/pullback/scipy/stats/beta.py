@@ -7,9 +7,9 @@ from typing import Any
 
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.incomplete import betainc_p, betaincc_p
-from pullback.primitives.inverse_incomplete import betainccinv_p, betaincinv_p
-from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
+from pullback.primitives.special.incomplete import betainc_p, betaincc_p
+from pullback.primitives.special.inverse_incomplete import betainccinv_p, betaincinv_p
+from pullback.primitives.special.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
 from pullback.scipy.stats.distributions import Continuous, both, either, positive, where
 
 

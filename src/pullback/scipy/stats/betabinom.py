@@ -9,10 +9,10 @@ from pullback.control.loops import while_loop
 from pullback.core.faces import face
 from pullback.nn.normalized import logsumexp
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes, slicing
+from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.gamma_functions import betaln_p
 from pullback.primitives.reductions import reduce_max
+from pullback.primitives.special.gamma_functions import betaln_p
 from pullback.scipy.stats.distributions import Discrete, at_least, both, log, positive, where, whole
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.incomplete import betainc_p, betaincc_p
-from pullback.primitives.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
-from pullback.primitives.special import xlog1py_p, xlogy_p
+from pullback.primitives.special.incomplete import betainc_p, betaincc_p
+from pullback.primitives.special.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
+from pullback.primitives.special.others import xlog1py_p, xlogy_p
 from pullback.scipy.stats.distributions import Discrete, at_least, both, lgamma, log, probability, where, whole
 
 _FEW = 20

@@ -9,7 +9,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ShapeError
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.special import xlogy_p
+from pullback.primitives.special.others import xlogy_p
 from pullback.scipy.special.operands import real_operands
 
 _CLOSE = 1e-6

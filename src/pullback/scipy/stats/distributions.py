@@ -23,11 +23,11 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
-from pullback.primitives.special import exprel_p
+from pullback.primitives.special.others import exprel_p
 from pullback.scipy.special.operands import real_operands
 
 Formula = Callable[..., Any]

@@ -7,9 +7,9 @@ import math
 from pullback.core.array import Array, ArrayLike
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.incomplete import igamma_p, igammac_p
-from pullback.primitives.inverse_incomplete import gammainccinv_p, gammaincinv_p
-from pullback.primitives.log_incomplete import log_gamma_density_p, log_igamma_p, log_igammac_p
+from pullback.primitives.special.incomplete import igamma_p, igammac_p
+from pullback.primitives.special.inverse_incomplete import gammainccinv_p, gammaincinv_p
+from pullback.primitives.special.log_incomplete import log_gamma_density_p, log_igamma_p, log_igammac_p
 from pullback.scipy.stats.distributions import Continuous, both, either, positive, where
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
+from pullback.backends.host import rules as host
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.inverse_incomplete import gammainccinv_p
-from pullback.primitives.log_incomplete import log_gamma_sides
+from pullback.primitives.special.inverse_incomplete import gammainccinv_p
+from pullback.primitives.special.log_incomplete import log_gamma_sides
 from pullback.scipy.stats.distributions import Continuous, lgamma, log, positive, where
 from pullback.scipy.stats.operations import from_log_tail, quantile_function
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives.special import xlog1py_p
+from pullback.primitives.special.others import xlog1py_p
 from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log_of_rest
 
 

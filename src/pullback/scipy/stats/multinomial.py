@@ -11,7 +11,7 @@ from pullback.core.array import Array, ArrayLike
 from pullback.core.faces import face
 from pullback.numpy.promotion import operand
 from pullback.primitives import elementwise as ops
-from pullback.primitives.special import xlogy_p
+from pullback.primitives.special.others import xlogy_p
 from pullback.scipy.special.operands import real_operand, real_operands
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from pullback.core.faces import face
-from pullback.primitives.error_functions import ndtri_p
-from pullback.primitives.log_incomplete import log_ndtr_p
+from pullback.primitives.special.error_functions import ndtri_p
+from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
 from pullback.scipy.stats.distributions import Continuous
 

@@ -14,7 +14,7 @@ from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT
 from pullback.primitives.declare import elementwise
-from pullback.primitives.quadrature import in_blocks
+from pullback.primitives.special.quadrature import in_blocks
 from pullback.scipy.special.differentiated import by_forward_mode, derivative
 from pullback.scipy.stats.distributions import exp, log1p, where
 

@@ -10,11 +10,11 @@ import numpy as np
 from pullback.core.array import ArrayImpl
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.incomplete import igamma_p, igammac_p
-from pullback.primitives.log_incomplete import log_gamma_density_p, log_igamma_p, log_igammac_p
+from pullback.primitives.arrays import shapes
 from pullback.primitives.reductions import reduce_sum
-from pullback.primitives.special import xlogy_p
+from pullback.primitives.special.incomplete import igamma_p, igammac_p
+from pullback.primitives.special.log_incomplete import log_gamma_density_p, log_igamma_p, log_igammac_p
+from pullback.primitives.special.others import xlogy_p
 from pullback.scipy.stats.distributions import Discrete, at_least, both, exp, lgamma, log, where
 
 _FEW = 20

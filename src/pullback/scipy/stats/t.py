@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import host
+from pullback.backends.host import rules as host
 from pullback.core.faces import face
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
-from pullback.primitives.gamma_functions import betaln_p
-from pullback.primitives.inverse_incomplete import student_quantile
-from pullback.primitives.log_incomplete import log_beta_sides
+from pullback.primitives.special.gamma_functions import betaln_p
+from pullback.primitives.special.inverse_incomplete import student_quantile
+from pullback.primitives.special.log_incomplete import log_beta_sides
 from pullback.scipy.stats import norm
 from pullback.scipy.stats.distributions import Continuous, Formula, log, log1p, where
 from pullback.scipy.stats.operations import from_log_tail, quantile_function

@@ -8,11 +8,11 @@ from typing import Any
 from pullback.core import dtypes
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.inverse_incomplete import ndtri_exp_p
-from pullback.primitives.log_incomplete import log_ndtr_p
-from pullback.primitives.slicing import concatenate, slice_in_dim
+from pullback.primitives.special.inverse_incomplete import ndtri_exp_p
+from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
 from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1p, log_of_rest, where
 

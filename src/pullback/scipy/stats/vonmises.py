@@ -9,11 +9,11 @@ from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.primitives import shapes
-from pullback.primitives.bessel import bessel_i0e_p
+from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import stop_gradient
-from pullback.primitives.quadrature import integral
+from pullback.primitives.special.bessel import bessel_i0e_p
+from pullback.primitives.special.quadrature import integral
 from pullback.scipy.stats.distributions import Continuous, at_least, both, exp, floor, log, where
 from pullback.scipy.stats.operations import from_log_tail
 from pullback.transforms.custom.custom_rules import custom_jvp

@@ -30,10 +30,10 @@ from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import argument_name, check_argnums, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.refs import Scope, contents, write_all
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.jit.jit_arguments import numbers_and_names
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.refs import Scope, contents, write_all
+from pullback.transforms.traces.stage import stage_flat
 
 # The public function -------------------------------------------------------------------------------------------------
 

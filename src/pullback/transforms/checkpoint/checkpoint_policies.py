@@ -16,7 +16,7 @@ from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost, cost
 from pullback.core.types import ShapedArray
-from pullback.primitives.contraction import dot_general_p  # noqa: F401  # the examples ask about it
+from pullback.primitives.linalg.contraction import dot_general_p  # noqa: F401  # the examples ask about it
 from pullback.transforms.functions.api_boundary import api_boundary
 
 T = TypeVar("T")

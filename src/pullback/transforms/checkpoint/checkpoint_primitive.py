@@ -25,11 +25,11 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.transforms.checkpoint.checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.partial_eval import partial_eval_jaxpr
-from pullback.transforms.interpreters.remat import remat_partial_eval
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import if_needed, program_primitive
+from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
+from pullback.transforms.traces.remat import remat_partial_eval
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ checkpoint_p.impl(at_bottom(lambda args, params: jaxpr_as_fun(params["jaxpr"])(*
 def _lowering(
     hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, policy: Any, prevent_cse: bool, differentiated: bool
 ) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr
+    from pullback.backends.hlo.emit import emit_jaxpr
 
     if not (prevent_cse and differentiated):
         return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
@@ -144,7 +144,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     | operands behind a barrier | 73 | 19 | 700 | 18 | 10.1 | 145 |
     | a branch | 18 | 9.4 | 220 | 18 | 10.1 | 160 |
     """
-    from pullback.backends.emit import emit_jaxpr
+    from pullback.backends.hlo.emit import emit_jaxpr
 
     effect = closed.jaxpr.effect
     bool_ = np.dtype(bool)

@@ -25,8 +25,8 @@ from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate
 from pullback.transforms.custom.linear_map import LinearMap, linear_operation, of_inexact, pull_back
-from pullback.transforms.interpreters.batch import BatchTrace, BatchTracer
-from pullback.transforms.interpreters.forward import JVPTrace, JVPTracer, jvp_flat, located
+from pullback.transforms.traces.batch import BatchTrace, BatchTracer
+from pullback.transforms.traces.forward import JVPTrace, JVPTracer, jvp_flat, located
 
 Run = Callable[..., list[Any]]
 """A function of flat operands, which returns the list of results."""

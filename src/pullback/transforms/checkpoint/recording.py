@@ -26,9 +26,9 @@ from pullback.transforms.checkpoint.checkpoint_policies import nothing_saveable
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checkpoint.eager_remat import StandInTrace, eager_remat, keeps
 from pullback.transforms.custom.custom_linear import is_traced_ahead
-from pullback.transforms.interpreters.dce import close, live_equations
-from pullback.transforms.interpreters.jaxprs import jvp_jaxpr
-from pullback.transforms.interpreters.literals import settle_literals
+from pullback.transforms.traces.dce import close, live_equations
+from pullback.transforms.traces.jaxprs import jvp_jaxpr
+from pullback.transforms.traces.literals import settle_literals
 
 Run = Callable[..., Sequence[Any]]
 

@@ -15,14 +15,14 @@ from pullback.core.linear_data import split
 from pullback.core.lists import positions
 from pullback.core.trace import Primitive, RelayTrace, Trace, state
 from pullback.core.types import ShapedArray
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.checkpoint.checkpoint_policies import name_p
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, argument_name, check_callable, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
-from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.jaxprs import linearize_jaxpr
+from pullback.transforms.traces.linearize import linearize_flat
+from pullback.transforms.traces.stage import stage_flat
 
 
 @api_boundary

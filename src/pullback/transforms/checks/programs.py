@@ -26,9 +26,9 @@ from pullback.transforms.custom.custom_rules import custom_jvp_call_p, custom_vj
 from pullback.transforms.custom.custom_vmap import VmapCall, custom_vmap_call_p
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.programs.jit_primitive import jit_p
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.stage import stage_flat
 
 
 def _program(p: Primitive) -> None:

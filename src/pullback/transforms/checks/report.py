@@ -18,11 +18,11 @@ from pullback.core.array import scalar_array, typeof
 from pullback.core.errors import CheckError
 from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
+from pullback.primitives.arrays.indexing import dynamic_slice
+from pullback.primitives.arrays.shapes import broadcast_in_dim, reshape
 from pullback.primitives.discrete import eq_p, ne_p
 from pullback.primitives.elementwise import add_p, where
-from pullback.primitives.indexing import dynamic_slice
 from pullback.primitives.reductions import argmax
-from pullback.primitives.shapes import broadcast_in_dim, reshape
 
 INT32 = np.dtype(np.int32)
 

@@ -30,12 +30,12 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
 from pullback.core.linear import LinearTracer
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, recorders, state
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.arrays.shapes import broadcast_in_dim
 from pullback.primitives.collectives import vary
 from pullback.primitives.discrete import eq_p, ne_p, or_p
 from pullback.primitives.elementwise import convert_element_type, where
 from pullback.primitives.operands import stop_gradient
 from pullback.primitives.reductions import reduce_or
-from pullback.primitives.shapes import broadcast_in_dim
 from pullback.transforms.checks.report import (
     INT32,
     Check,
@@ -47,10 +47,10 @@ from pullback.transforms.checks.report import (
     joined,
 )
 from pullback.transforms.custom.linear_map import LinearMap
-from pullback.transforms.interpreters.batch import batch_flat
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.batch import batch_flat
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.stage import stage_flat
 
 Errors = frozenset[type[CheckError]]
 USER: Errors = frozenset({FailedCheckError})

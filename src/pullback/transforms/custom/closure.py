@@ -18,7 +18,7 @@ from pullback.transforms.custom.custom_rules import custom_vjp
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, check_callable, name_of, zero_cotangent
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.stage import stage_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -38,10 +38,10 @@ from pullback.transforms.custom.linear_map import (
 )
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.affine import is_affine
-from pullback.transforms.interpreters.batch import BatchTrace, Uniform
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.stage import StageTrace, stage_flat
+from pullback.transforms.traces.affine import is_affine
+from pullback.transforms.traces.batch import BatchTrace, Uniform
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.stage import StageTrace, stage_flat
 
 
 class CustomCall(HoldsFunction):
@@ -163,7 +163,7 @@ def equation(name: str) -> Primitive:
 
     @p.lowering
     def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
-        from pullback.backends.emit import emit_jaxpr
+        from pullback.backends.hlo.emit import emit_jaxpr
 
         return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
 

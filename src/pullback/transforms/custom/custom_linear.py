@@ -28,10 +28,10 @@ from pullback.transforms.functions.arguments import (
     unflatten_one,
 )
 from pullback.transforms.functions.flat_function import flat_result
-from pullback.transforms.interpreters.batch import BatchTrace
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.laplacian import LaplacianTrace
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.transforms.traces.batch import BatchTrace
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.laplacian import LaplacianTrace
+from pullback.transforms.traces.stage import stage_flat
 
 linear_call_p = linear_operation("linear_call")
 

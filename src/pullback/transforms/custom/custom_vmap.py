@@ -19,10 +19,10 @@ from pullback.core.lists import select, split_list, spread
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import densify, instantiate
-from pullback.primitives import slicing
+from pullback.primitives.arrays import slicing
+from pullback.primitives.arrays.indexing import dynamic_slice
+from pullback.primitives.arrays.shapes import moveaxis, squeeze
 from pullback.primitives.axis_maps import front
-from pullback.primitives.indexing import dynamic_slice
-from pullback.primitives.shapes import moveaxis, squeeze
 from pullback.transforms.custom.closed_over import explained
 from pullback.transforms.custom.custom_calls import CustomCall, OutDims, call_p, equation
 from pullback.transforms.custom.custom_linear import is_traced_ahead
@@ -38,8 +38,8 @@ from pullback.transforms.custom.linear_map import (
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, structure_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
-from pullback.transforms.interpreters.batch import BatchTrace, batch_flat
-from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.traces.batch import BatchTrace, batch_flat
+from pullback.transforms.traces.forward import jvp_flat
 
 F = TypeVar("F", bound=Callable[..., Any])
 

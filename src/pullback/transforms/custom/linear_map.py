@@ -18,16 +18,16 @@ from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import densify, instantiate
+from pullback.primitives.arrays.shapes import broadcast_in_dim, moveaxis
 from pullback.primitives.elementwise import add_any, convert_element_type, mul
 from pullback.primitives.reductions import reduce_sum
-from pullback.primitives.shapes import broadcast_in_dim, moveaxis
 from pullback.transforms.custom.closed_over import run_rule
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.affine import checked_trace, refused_if_affine
-from pullback.transforms.interpreters.batch import BatchTrace
-from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.stage import StageTrace, stage_flat
+from pullback.transforms.traces.affine import checked_trace, refused_if_affine
+from pullback.transforms.traces.batch import BatchTrace
+from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.linearize import linearize_flat
+from pullback.transforms.traces.stage import StageTrace, stage_flat
 
 Dims = Sequence[int | None]
 JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
@@ -323,7 +323,7 @@ def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, An
 
 
 def _lowering(hlo: Any, *operands: Any, linear_map: LinearMap) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr
+    from pullback.backends.hlo.emit import emit_jaxpr
 
     closed = stage_flat(linear_map.function, partial(_apply, linear_map=linear_map), hlo.avals(operands))
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)

@@ -27,7 +27,7 @@ from pullback.transforms.functions.arguments import (
     zero_cotangent,
 )
 from pullback.transforms.functions.flat_function import FlatFunction, flat_result
-from pullback.transforms.interpreters.linearize import is_tape
+from pullback.transforms.traces.linearize import is_tape
 
 
 class SymbolicZero:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.buffers import from_buffer
+from pullback.backends.devices.buffers import from_buffer
 from pullback.core import dtypes, source
 from pullback.core.array import ArrayImpl, as_array, host_value, signature, typeof
 from pullback.core.config import config, override

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.backends.blas_threads import one_blas_thread
+from pullback.backends.host.blas_threads import one_blas_thread
 from pullback.core import traits
 from pullback.core.array import ArrayImpl, as_array
 from pullback.core.config import override
 from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from pullback.core.trace import Primitive, state
-from pullback.transforms.interpreters.inlining import flattened, programs_in_step
 from pullback.transforms.programs.callbacks import as_compiled
+from pullback.transforms.traces.inlining import flattened, programs_in_step
 
 
 class Step(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pullback.core import source
 from pullback.core.annotations import PyTree
-from pullback.transforms.derivatives.grad import vjp
+from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import Argnums, check_argnums, check_callable, positions
 from pullback.transforms.jit.jit import jit

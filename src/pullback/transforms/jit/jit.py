@@ -9,9 +9,10 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from pullback.backends import forks, trees
-from pullback.backends.buffers import buffers_of, from_buffer
-from pullback.backends.shardings import DeviceLike
+from pullback.backends.compiler import trees
+from pullback.backends.devices.buffers import buffers_of, from_buffer
+from pullback.backends.devices.shardings import DeviceLike
+from pullback.backends.processes import forks
 from pullback.core import monitoring, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import delete, signature_of, typeof
@@ -24,9 +25,6 @@ from pullback.core.trace import EVAL, Tracer, state
 from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.interpreters.captured import hoisted
-from pullback.transforms.interpreters.refs import Scope, WithRefs
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
 from pullback.transforms.jit.jit_refs import UsedRefs
@@ -35,6 +33,9 @@ from pullback.transforms.jit.stages import Lowered, Traced, in_places, let_go, o
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
+from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.refs import Scope, WithRefs
+from pullback.transforms.traces.stage import stage_flat
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -113,7 +114,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})  # type: ignore[no-any-return]
         except Exception as error:
             if type(error).__module__ == "jaxlib._jax":  # of a program that failed at once
-                from pullback.backends.client import failure
+                from pullback.backends.compiler.client import failure
 
                 raise failure(error) from None
             source.hide_internal_frames(error)
@@ -299,7 +300,7 @@ def clear_caches() -> None:
 
     >>> clear_caches()
     """
-    from pullback.transforms.interpreters.derived import forget
+    from pullback.transforms.traces.derived import forget
 
     for cache in all_caches.living():
         cache.clear()

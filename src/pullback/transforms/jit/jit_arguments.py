@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import transfers
-from pullback.backends.buffers import snapshot
+from pullback.backends.devices import transfers
+from pullback.backends.devices.buffers import snapshot
 from pullback.core import source, tree
 from pullback.core.array import Array, as_array
 from pullback.core.config import config
@@ -18,7 +18,7 @@ from pullback.core.errors import ArgumentError, OperandError, StaticArgumentErro
 from pullback.core.refs import RefCell
 from pullback.core.trace import state
 from pullback.transforms.functions.arguments import abstractify, argument_name, name_of
-from pullback.transforms.interpreters.refs import check_aliases, content_of
+from pullback.transforms.traces.refs import check_aliases, content_of
 
 
 class Options:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.core.refs import RefCell
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.refs import Scope, check_aliases, contents, write_all
+from pullback.transforms.traces.refs import Scope, check_aliases, contents, write_all
 
 
 class UsedRefs:

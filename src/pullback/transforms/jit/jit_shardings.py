@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.backends.devices import Device
-from pullback.backends.layouts import Format, without_layout
-from pullback.backends.meshes import needed_mesh
-from pullback.backends.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.backends.devices.devices import Device
+from pullback.backends.devices.layouts import Format, without_layout
+from pullback.backends.devices.meshes import needed_mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.core import tree
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted

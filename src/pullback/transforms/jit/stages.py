@@ -10,12 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pullback.backends import devices, forks, trees
-from pullback.backends.backend import backend
-from pullback.backends.buffers import from_buffer
-from pullback.backends.layouts import row_major
-from pullback.backends.meshes import Mesh, current_mesh
-from pullback.backends.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from pullback.backends.compiler import trees
+from pullback.backends.compiler.backend import backend
+from pullback.backends.devices import devices
+from pullback.backends.devices.buffers import from_buffer
+from pullback.backends.devices.layouts import row_major
+from pullback.backends.devices.meshes import Mesh, current_mesh
+from pullback.backends.devices.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from pullback.backends.processes import forks
 from pullback.core import source, tree
 from pullback.core.array import (
     Array,
@@ -33,19 +35,19 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.refs import RefCell
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
+from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.debugging.debug_nans import checked_run, checking
-from pullback.transforms.derivatives.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.refs import contents
 from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import check_fits, place_of
 from pullback.transforms.programs.jit_primitive import places_of
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.refs import contents
 
 if TYPE_CHECKING:
-    from pullback.backends.programs import Program
+    from pullback.backends.compiler.programs import Program
 
 
 class ArgInfo(NamedTuple):
@@ -193,7 +195,7 @@ class Lowered:
     __slots__ = ("__weakref__", "asked_for", "donated", "given_places", "kept", "out_index", "program", "traced")
 
     def __init__(self, traced: Traced, call: Call, kinds: Sequence[Signature]) -> None:
-        from pullback.backends import programs
+        from pullback.backends.compiler import programs
 
         self.traced = traced
         self.given_places = [k.place for k in kinds]
@@ -304,8 +306,8 @@ class Compiled:
       placed: whether its arguments are spread over several devices as the program takes them.
       donated: the leaves of the arguments whose memory it takes.
       simple: whether the program takes all leaves and returns all results, so that nothing has to be done but
-        ``collect(execute(buffers), handlers)``, see :class:`pullback.backends.backend.Executable`, and to give up what
-        is donated.
+        ``collect(execute(buffers), handlers)``, see ``Executable`` in ``backends/compiler/backend.py``, and to give up
+        what is donated.
       start: ``start(buffers)`` runs the program.
     """
 
@@ -333,7 +335,7 @@ class Compiled:
         self.simple = not (
             self.refs is not None or lowered.kept is not None
             or lowered.out_index is not None
-            or (devices.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
+            or (devices.here.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.placed)
         )  # fmt: skip
 
@@ -357,7 +359,7 @@ class Compiled:
         given_up = [given[i] for i in donated]
         let_go(given_up)
         buffers = program.buffers(leaves)
-        if donated and (len(set(map(id, buffers))) < len(buffers) or devices.several_in_use):
+        if donated and (len(set(map(id, buffers))) < len(buffers) or devices.here.several_in_use):
             self._keep_apart(given_up, buffers)
         outs: list[ArrayImpl] = list(map(from_buffer, self.start(buffers), self.kinds))
         if out_index is not None:

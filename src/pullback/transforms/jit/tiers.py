@@ -11,8 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pullback.backends import background, compile_times, devices, forks, trees
-from pullback.backends.meshes import current_mesh
+from pullback.backends.compiler import background, trees
+from pullback.backends.compiler import times as compile_times
+from pullback.backends.devices import devices
+from pullback.backends.devices.meshes import current_mesh
+from pullback.backends.processes import forks
 from pullback.core.array import delete, fresh
 from pullback.core.config import config
 from pullback.core.refs import RefCell
@@ -66,13 +69,13 @@ def _may_be_eager(lowered: Lowered, options: Any) -> bool:
         options.compiler_options or lowered.asked_for or not program.device.is_host
         or program.in_shardings or program.out_shardings or module.meshes or module.inspections or module.partitions
         or current_mesh() is not None or any(k is not None for k in lowered.given_places)
-        or program.closed.jaxpr.axes or checking() or config.debug_key_reuse or forks.in_child
+        or program.closed.jaxpr.axes or checking() or config.debug_key_reuse or forks.in_child()
     )  # fmt: skip
 
 
 def _is_worth_it(lowered: Lowered) -> bool:
     """Whether the compiler is expected to take long, and a call without it is not."""
-    from pullback.backends import programs
+    from pullback.backends.compiler import programs
 
     program = lowered.program
     wait = compile_times.expected(program.compile_time)
@@ -129,7 +132,7 @@ class Tiered:
         If the other thread failed, it is compiled here, which raises the error; if it is still at it, it is waited for.
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
-        if devices.several_in_use and not found.placed:  # since the thread asked
+        if devices.here.several_in_use and not found.placed:  # since the thread asked
             found.simple = False
         cache = self._cache()
         if cache is not None and cache.get(self._key) is self:

@@ -19,15 +19,15 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, free_axes
 from pullback.core.lists import select, spread
 from pullback.core.types import ShapedArray
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.interpreters.dce import close
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.equal_programs import interned
-from pullback.transforms.interpreters.inlining import flattened, programs_in_step
-from pullback.transforms.interpreters.jaxprs import linearize_jaxpr
-from pullback.transforms.interpreters.stage import StageTracer, stage_flat
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.local_jacobians import REFUSALS, NotElementwise, Recorder, useful_variables
 from pullback.transforms.preaccumulation.primitive import Part, preaccumulate_p, run_freeing
+from pullback.transforms.traces.dce import close
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.equal_programs import interned
+from pullback.transforms.traces.inlining import flattened, programs_in_step
+from pullback.transforms.traces.jaxprs import linearize_jaxpr
+from pullback.transforms.traces.stage import StageTracer, stage_flat
 
 LONGEST = 200
 """How many equations a part has at most: the search takes a time that grows with it."""

@@ -27,21 +27,21 @@ from pullback.core.lists import select, spread
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
-from pullback.primitives.contraction import dot_general
+from pullback.primitives.arrays.shapes import broadcast_in_dim, broadcast_to, moveaxis, reshape
+from pullback.primitives.arrays.slicing import iota, slice_in_dim
 from pullback.primitives.discrete import eq_p
 from pullback.primitives.elementwise import add_any, convert_element_type, mul, neg
-from pullback.primitives.shapes import broadcast_in_dim, broadcast_to, moveaxis, reshape
-from pullback.primitives.slicing import iota, slice_in_dim
-from pullback.transforms.interpreters.batch import batch_flat
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.forward import jvp_flat
-from pullback.transforms.interpreters.inlining import flattened, programs_in_step
-from pullback.transforms.interpreters.linearize import linearize_flat
-from pullback.transforms.interpreters.stage import stage_flat
+from pullback.primitives.linalg.contraction import dot_general
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.elimination import Graph
 from pullback.transforms.preaccumulation.ordering import economical
+from pullback.transforms.traces.batch import batch_flat
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.inlining import flattened, programs_in_step
+from pullback.transforms.traces.linearize import linearize_flat
+from pullback.transforms.traces.stage import stage_flat
 
 Vertices = Sequence[int | None]
 

@@ -17,8 +17,8 @@ from pullback.core.jaxpr import ClosedJaxpr, Var
 from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import add_any_p, add_p, div_p, mul_p, neg_p, sub_p
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.preaccumulation.ordering import last_uses
+from pullback.transforms.traces.derived import cached_by_jaxpr
 
 LARGE = 2**14
 """NumPy runs programs of operations on elements whose arrays have at least so many elements on average.

@@ -15,7 +15,7 @@ from pullback.core import dtypes, traits
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.jaxpr_text import literal_key
 from pullback.primitives.elementwise import add_p, neg_p, sub_p
-from pullback.transforms.interpreters.equal_programs import param_key
+from pullback.transforms.traces.equal_programs import param_key
 
 
 def economical(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -14,6 +14,7 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl
 from pullback.core.linear import LinearVar
 from pullback.core.trace import RuleKind
+from pullback.primitives.arrays.shapes import broadcast_in_dim_p
 from pullback.primitives.elementwise import add as add
 from pullback.primitives.elementwise import (
     add_any_p,
@@ -31,7 +32,6 @@ from pullback.primitives.elementwise import (
     select_n_p,
     sub_p,
 )
-from pullback.primitives.shapes import broadcast_in_dim_p
 
 
 class Factor:

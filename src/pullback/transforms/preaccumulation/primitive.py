@@ -19,17 +19,17 @@ from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.lists import select, spread
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
-from pullback.primitives.shapes import squeeze
-from pullback.primitives.slicing import slice_in_dim
+from pullback.primitives.arrays.shapes import squeeze
+from pullback.primitives.arrays.slicing import slice_in_dim
 from pullback.transforms.functions.arguments import as_weak
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.equal_programs import INTERPRETED, op_count
-from pullback.transforms.interpreters.jaxprs import batch_jaxpr, jvp_jaxpr
-from pullback.transforms.interpreters.stage import stage_flat
 from pullback.transforms.preaccumulation.local_jacobians import MOST_ENTRIES, MOST_ENTRIES_AGAIN, local_jacobian
 from pullback.transforms.preaccumulation.on_host import host_program
 from pullback.transforms.preaccumulation.ordering import last_uses
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.equal_programs import INTERPRETED, op_count
+from pullback.transforms.traces.jaxprs import batch_jaxpr, jvp_jaxpr
+from pullback.transforms.traces.stage import stage_flat
 
 Dims = Sequence[int | None]
 
@@ -126,7 +126,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
             # Too little memory, which the general way explains; or a call within a host rule, which enters no context.
             with contextlib.suppress(MemoryError, RuntimeError):
                 return state.silently(program.run, args)  # type: ignore[no-any-return]
-        from pullback.backends.one_operation import evaluate
+        from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(preaccumulate_p, args, params)  # type: ignore[no-any-return]
     outer, state.trace = state.trace, state.bottom
@@ -166,7 +166,7 @@ inlined(preaccumulate_p)(lambda *, jaxpr, part: jaxpr)
 
 @preaccumulate_p.lowering
 def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, part: Part) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr
+    from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
 

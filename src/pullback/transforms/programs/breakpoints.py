@@ -12,8 +12,8 @@ from pullback.core.annotations import PyTree
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.trace import Tracer, is_at_work, state
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.interpreters.stage import StageTrace
 from pullback.transforms.programs.callbacks import call_for_effect
+from pullback.transforms.traces.stage import StageTrace
 
 
 @api_boundary

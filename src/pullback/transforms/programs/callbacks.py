@@ -16,8 +16,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from pullback.backends.shardings import OutSharding
-from pullback.backends.storage import stored_dtype
+from pullback.backends.devices.shardings import OutSharding
+from pullback.backends.devices.storage import stored_dtype
 from pullback.core import dtypes, source, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, host_value, read_only
@@ -34,8 +34,8 @@ from pullback.core.lists import merge_lists, partition_list
 from pullback.core.trace import Primitive, Tracer, state
 from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
+from pullback.primitives.arrays.shapes import expand_dims, moveaxis
 from pullback.primitives.axis_maps import front
-from pullback.primitives.shapes import expand_dims, moveaxis
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
 
@@ -260,7 +260,7 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
-    from pullback.backends.host_calls import TARGET
+    from pullback.backends.host.calls import TARGET
 
     calls = hlo.module.callbacks
     index = f"index = {len(calls)} : ui64"

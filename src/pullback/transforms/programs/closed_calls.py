@@ -10,8 +10,8 @@ from pullback.core.inlining import inlined
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr
 from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
-from pullback.transforms.interpreters.batch import batch_flat
-from pullback.transforms.interpreters.forward import jvp_flat
+from pullback.transforms.traces.batch import batch_flat
+from pullback.transforms.traces.forward import jvp_flat
 
 
 def _as_its_equations(name: str) -> Primitive:
@@ -42,7 +42,7 @@ def _as_its_equations(name: str) -> Primitive:
 
     @p.lowering
     def lowering(hlo: Any, *operands: Any, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[Any]:
-        from pullback.backends.emit import emit_jaxpr
+        from pullback.backends.hlo.emit import emit_jaxpr
 
         closed = program(call_jaxpr)
         return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)

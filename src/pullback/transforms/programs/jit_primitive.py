@@ -11,8 +11,8 @@ from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.core.runtime import provides
 from pullback.core.trace import Primitive, Tracer, leaked, state
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
 from pullback.transforms.programs.program_primitive import program_primitive
+from pullback.transforms.traces.derived import cached_by_jaxpr
 
 jit_p = program_primitive("jit")
 runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
@@ -23,14 +23,14 @@ runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
 
 @cached_by_jaxpr
 def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, places: tuple[Any, ...]) -> Any:
-    from pullback.backends.programs import Lowered
+    from pullback.backends.compiler.programs import Lowered
 
     return Lowered(closed, f"jit_{name}", device, asked_for=asked_for, in_places=places).compile()
 
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
     """The results of a program for concrete arrays, compiled for the device on which they are."""
-    from pullback.backends.devices import device_for
+    from pullback.backends.devices.devices import device_for
 
     arrays = [concrete(x) for x in args]
     kinds = list(map(signature_of, arrays))
@@ -77,7 +77,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         return evaluator(args, params)
     if primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
-    from pullback.backends import one_operation
+    from pullback.backends.compiler import one_operation
 
     return one_operation.evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
 
@@ -97,7 +97,7 @@ def evaluate_elsewhere(primitive: Primitive, args: Sequence[Any], params: dict[s
     """Evaluate an operation with operands on other devices than the host's: there."""
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
-    from pullback.backends import one_operation
+    from pullback.backends.compiler import one_operation
 
     return one_operation.evaluate(primitive, [x if type(x) in SCALARS else concrete(x) for x in args], params)
 
@@ -110,7 +110,7 @@ inlined(jit_p)(lambda *, jaxpr, name: jaxpr)
 
 @jit_p.lowering
 def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
-    from pullback.backends.emit import emit_jaxpr, shared_function
+    from pullback.backends.hlo.emit import emit_jaxpr, shared_function
 
     if jaxpr.jaxpr.effect:  # the order of effects is kept within one function
         return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from pullback.backends import transfers
-from pullback.backends.buffers import buffer_at, from_buffer
-from pullback.backends.devices import Device
-from pullback.backends.layouts import Format, without_layout
-from pullback.backends.meshes import Mesh, current_mesh, needed_mesh
-from pullback.backends.shardings import (
+from pullback.backends.devices import transfers
+from pullback.backends.devices.buffers import buffer_at, from_buffer
+from pullback.backends.devices.devices import Device
+from pullback.backends.devices.layouts import Format, without_layout
+from pullback.backends.devices.meshes import Mesh, current_mesh, needed_mesh
+from pullback.backends.devices.shardings import (
     UNCONSTRAINED,
     NamedSharding,
     PartitionSpec,
@@ -70,7 +70,7 @@ def put(primitive: Primitive, x: Any, place: Any) -> Any:
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
     place = params["place"]
     if isinstance(place, NamedSharding) and UNCONSTRAINED in place.spec.partitions:
-        from pullback.backends.one_operation import evaluate
+        from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(sharding_constraint_p, [concrete(args[0])], params)
     return placed(concrete(args[0]), place)

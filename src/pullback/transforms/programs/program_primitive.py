@@ -15,13 +15,13 @@ from pullback.core.linear import is_linear
 from pullback.core.lists import partition_list, select, spread
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
-from pullback.transforms.interpreters.dce import dce_closed_jaxpr
-from pullback.transforms.interpreters.derived import cached_by_jaxpr
-from pullback.transforms.interpreters.division import record_in_parts
-from pullback.transforms.interpreters.jaxprs import transpose_jaxpr
-from pullback.transforms.interpreters.lift import Feed, holds_programs
-from pullback.transforms.interpreters.partial_eval import PartialEvaluation, partial_eval_jaxpr
-from pullback.transforms.interpreters.remat import remat_program
+from pullback.transforms.traces.dce import dce_closed_jaxpr
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.jaxprs import transpose_jaxpr
+from pullback.transforms.traces.lift import Feed, holds_programs
+from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
+from pullback.transforms.traces.remat import remat_program
 
 Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends import spread
-from pullback.backends.buffers import buffer_of, from_buffer
-from pullback.backends.devices import Device
-from pullback.backends.shardings import Index, NamedSharding, Sharding, SingleDeviceSharding
+from pullback.backends.devices import spread
+from pullback.backends.devices.buffers import buffer_of, from_buffer
+from pullback.backends.devices.devices import Device
+from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayImpl, ArrayLike, PlacedArray, as_array, signature

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.backends.devices import Device
-from pullback.backends.shardings import Sharding, SingleDeviceSharding
+from pullback.backends.devices.devices import Device
+from pullback.backends.devices.shardings import Sharding, SingleDeviceSharding
 from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.errors import ShardingError

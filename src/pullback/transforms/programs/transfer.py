@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.backends import transfers
-from pullback.backends.backend import backend
-from pullback.backends.buffers import buffer_of
-from pullback.backends.devices import Device, default_device, device
-from pullback.backends.shardings import NamedSharding
+from pullback.backends.compiler.backend import backend
+from pullback.backends.devices import transfers
+from pullback.backends.devices.buffers import buffer_of
+from pullback.backends.devices.devices import Device, default_device, device
+from pullback.backends.devices.shardings import NamedSharding
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on_device, signature_of

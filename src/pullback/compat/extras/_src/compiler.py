@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
-from pullback.backends import client as _client
-from pullback.backends import programs as _programs
+from pullback.backends.compiler import client as _client
+from pullback.backends.compiler import programs as _programs
 from pullback.compat.serving import Served as _Served
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pullback.backends import distributed as _distributed
+from pullback.backends.processes import distributed as _distributed
 
 
 class State:
@@ -13,25 +13,25 @@ class State:
     @property
     def client(self) -> Any:
         """The runtime's client of keys, values and barriers; None if this process is alone."""
-        member = _distributed.member
+        member = _distributed.here.member
         return None if member is None else member.store.common  # type: ignore[attr-defined]
 
     @property
     def process_id(self) -> int:
         """The number of this process, 0 if it is alone."""
-        member = _distributed.member
+        member = _distributed.here.member
         return 0 if member is None else member.link.process
 
     @property
     def num_processes(self) -> int:
         """How many processes there are, 1 if this one is alone."""
-        member = _distributed.member
+        member = _distributed.here.member
         return 1 if member is None else member.link.processes
 
     @property
     def service(self) -> Any:
         """The runtime's service, which process 0 has; None elsewhere."""
-        member = _distributed.member
+        member = _distributed.here.member
         return None if member is None else member.service
 
     @property

@@ -6,7 +6,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl
 from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.types import ShapedArray
-from pullback.primitives.random_bits import random_wrap
+from pullback.primitives.random.bits import random_wrap
 
 
 class EArray(ArrayImpl):

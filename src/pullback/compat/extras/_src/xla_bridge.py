@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from pullback.backends import client as _client
-from pullback.backends.devices import default_backend as _default_backend
-from pullback.backends.devices import device_count as device_count
-from pullback.backends.devices import devices as devices
-from pullback.backends.devices import local_device_count as local_device_count
-from pullback.backends.devices import local_devices as local_devices
-from pullback.backends.devices import process_count as process_count
-from pullback.backends.devices import process_index as process_index
+from pullback.backends.compiler import client as _client
+from pullback.backends.devices.devices import default_backend as _default_backend
+from pullback.backends.devices.devices import device_count as device_count
+from pullback.backends.devices.devices import devices as devices
+from pullback.backends.devices.devices import local_device_count as local_device_count
+from pullback.backends.devices.devices import local_devices as local_devices
+from pullback.backends.devices.devices import process_count as process_count
+from pullback.backends.devices.devices import process_index as process_index
 
 _backends = _client._clients
 """The runtimes that have started, by the names of their platforms, as it is at any time."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pullback.backends import devices as _devices
+from pullback.backends.devices import devices as _devices
 from pullback.compat.extras._src.xla_bridge import backends as backends
 from pullback.compat.extras._src.xla_bridge import get_backend as get_backend
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pullback.transforms.derivatives.vmap import of_their_own
+from pullback.transforms.autodiff.vmap import of_their_own
 
 
 def register_vmappable(

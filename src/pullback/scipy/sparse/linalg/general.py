@@ -14,9 +14,9 @@ from pullback.core.errors import ArgumentError
 from pullback.numpy import creation
 from pullback.numpy.promotion import known_int
 from pullback.primitives import elementwise as ops
-from pullback.primitives.decompositions import on_diagonal
-from pullback.primitives.linalg import product, triangular_solve
-from pullback.primitives.lu import identity
+from pullback.primitives.linalg.decompositions import on_diagonal
+from pullback.primitives.linalg.lapack import product, triangular_solve
+from pullback.primitives.linalg.lu import identity
 from pullback.scipy.sparse.linalg.systems import Operator, System, dot, most_iterations, norm, squared_norm, tolerance
 
 T = TypeVar("T")

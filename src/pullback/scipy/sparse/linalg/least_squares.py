@@ -18,8 +18,8 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.operands import stop_gradient
 from pullback.scipy.sparse.linalg.systems import Operator, most_iterations, norm, operator, squared_norm
 from pullback.scipy.vectors import Vectors
-from pullback.transforms.derivatives.grad import linear_transpose
-from pullback.transforms.derivatives.tracing import eval_shape
+from pullback.transforms.autodiff.grad import linear_transpose
+from pullback.transforms.autodiff.tracing import eval_shape
 
 
 class LsqrResult(NamedTuple):

@@ -11,11 +11,11 @@ from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.numpy.promotion import inexact_operand, operand, quote
 from pullback.primitives import elementwise as ops
-from pullback.primitives.linalg import product
+from pullback.primitives.linalg.lapack import product
 from pullback.primitives.reductions import reduce_sum
 from pullback.scipy.vectors import Vectors
-from pullback.transforms.derivatives.grad import linear_transpose
-from pullback.transforms.derivatives.tracing import eval_shape
+from pullback.transforms.autodiff.grad import linear_transpose
+from pullback.transforms.autodiff.tracing import eval_shape
 
 Function = Callable[[Any], Any]
 

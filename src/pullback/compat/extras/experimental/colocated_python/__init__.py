@@ -9,8 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pullback.backends.devices import Device, local_devices, process_index
-from pullback.backends.meshes import Mesh
+from pullback.backends.devices.devices import Device, local_devices, process_index
+from pullback.backends.devices.meshes import Mesh
 from pullback.core import tree
 from pullback.core.errors import ArgumentError, TracerArrayConversionError
 from pullback.core.trace import Tracer

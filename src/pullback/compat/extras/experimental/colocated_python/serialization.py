@@ -1,6 +1,6 @@
 """``jax.experimental.colocated_python.serialization``: Orbax names a class of it, and asks for devices."""
 
-from pullback.backends.devices import Device
+from pullback.backends.devices.devices import Device
 from pullback.compat.extras._src import xla_bridge as xb
 
 DeviceList = tuple[Device, ...]

@@ -1,0 +1,1 @@
+"""The compiler and its runtime behind one adapter: programs compiled, kept, and run."""

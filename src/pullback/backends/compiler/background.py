@@ -1,0 +1,134 @@
+"""Work that goes on in other threads while the caller does something else: programs that are compiled.
+
+As many threads as there are processors take what is waiting, in order, and end when nothing is. They are daemons, since
+a compiler at work cannot be stopped, and the process has to be able to end: see ``backends/processes/ending.py``. Under
+``compile_at_exit="wait"`` the end of the process waits for all that was asked for, so that the next process finds the
+programs on disk.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from pullback.backends.compiler import progress as compile_progress
+from pullback.backends.host.parts import cores
+from pullback.backends.processes import ending, forks
+from pullback.core.config import config
+from pullback.core.locks import lock, renewed
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """Work for another thread, which has the switches of the one that asked for it.
+
+    Attributes:
+      done: whether it has ended.
+      result: what it returned; None if it raised an exception, which whoever does the work again will see.
+    """
+
+    __slots__ = ("__weakref__", "_switches", "_work", "done", "result")
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work: Callable[[], T] | None = work
+        self._switches = dict(vars(config))
+        self.done = False
+        self.result: T | None = None
+
+    def run(self) -> None:
+        """Do the work, in this thread, which has no other use."""
+        work = self._work
+        assert work is not None
+        switches = vars(config)
+        switches.clear()
+        switches.update(self._switches)
+        with suppress(BaseException):
+            self.result = work()
+        self._work = None
+        self.done = True
+
+
+# A signal handler of the user's, which may compile, runs while it is held.
+_guard = lock(globals(), "_guard", reentrant=True)
+_waiting: deque[Callable[[], Job[Any] | None]] = deque()
+_threads: set[threading.Thread] = set()
+_closing = False
+for _name, _make in (("_waiting", deque), ("_threads", set)):
+    renewed(globals(), _name, _make)
+
+
+def submit(job: Job[Any]) -> bool:
+    """Have a job done by another thread, unless nobody refers to it any more when its turn comes.
+
+    Under ``compile_at_exit="wait"`` it is done in any case: the next process will ask for it.
+
+    Returns:
+      Whether it will be: not while the process ends, nor where no thread can be started.
+    """
+    _prepare()
+    with _guard:
+        if _closing or forks.in_child():
+            return False
+        _waiting.append((lambda: job) if config.compile_at_exit == "wait" else weakref.ref(job))
+        if len(_threads) >= cores():
+            return True
+        thread = threading.Thread(target=_take_turns, name="pullback-compiler", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # there are too many, or the interpreter is about to end
+            return bool(_threads)
+        finally:
+            if thread.ident is not None:
+                _threads.add(thread)
+    return True
+
+
+@functools.cache
+def _prepare() -> None:
+    forks.used.append("background")  # a child that is forked from now on is without the threads
+    ending.before_leaving(_close)
+
+
+def _take_turns() -> None:
+    """Do what is waiting, until nothing is."""
+    while True:
+        with _guard:
+            job = None
+            while _waiting and job is None:
+                job = _waiting.popleft()()
+            if job is None or _closing:
+                _threads.discard(threading.current_thread())
+                return
+        job.run()
+
+
+def _close() -> list[threading.Thread]:
+    """Take no more work; the threads that are at work."""
+    global _closing
+    if config.compile_at_exit == "wait":
+        with suppress(KeyboardInterrupt):  # who does not want to wait any longer
+            _finish()
+    with _guard:
+        _closing = True
+        _waiting.clear()
+        return list(_threads)
+
+
+def _finish() -> None:
+    """Wait until nothing is left to do."""
+    told = False
+    while True:
+        with _guard:
+            working = list(_threads)
+        if not working:
+            return
+        if not told:
+            told = True
+            compile_progress.tell("the end of the process waits for the compiler (compile_at_exit); Ctrl-C ends it now")
+        working[0].join()

@@ -1,0 +1,1233 @@
+# long: because it is the one module that touches jaxlib
+"""The adapter of ``jaxlib``: devices, buffers and executables of XLA. No other module touches it.
+
+What ``jaxlib`` offers to Python is private and shifts between releases: the differences between 0.10.2 and 0.12 are
+dealt with here. It is imported when the first of these functions is called, which takes a tenth of a second. The
+functions of this module implement :class:`pullback.backends.compiler.backend.Backend`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import io
+import itertools
+import math
+import os
+import socket
+import time
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.backends.compiler.backend import GRACE, SLICE, Backend, Buffer, Group, Store
+from pullback.backends.devices import devices, transfers
+from pullback.backends.devices.devices import Device, DeviceAssignment, Devices, cpu_count
+from pullback.backends.devices.devices import default_device as default_device
+from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.devices.storage import from_stored, stored_dtype, to_stored
+from pullback.backends.hlo.builder import PARTITIONED
+from pullback.backends.host.calls import HostCall, check_platform, original
+from pullback.backends.host.memory import large_heaps_for_new_threads
+from pullback.backends.processes import ending, forks
+from pullback.core.config import config
+from pullback.core.errors import (
+    AllocationError,
+    BackendError,
+    CompilationError,
+    DistributedError,
+    DistributedTimeoutError,
+    ExecutionError,
+)
+from pullback.core.interrupts import imported, uninterrupted
+from pullback.core.locks import lock
+from pullback.core.registry import Registry
+from pullback.core.types import Shape, ShapedArray
+
+_lock = lock(globals(), "_lock", reentrant=True)
+_clients: dict[str, Any] = {}
+_c_apis: dict[str, Any] = {}
+"""What plug-ins were loaded as, by platform."""
+
+
+@functools.cache
+def library() -> Any:
+    """The Python surface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
+    ending.prepare()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # its chatter of devices found, on the standard error stream
+    try:
+        xla_client, jax = imported("jaxlib.xla_client"), imported("jaxlib._jax")
+    except ImportError as error:
+        raise BackendError(f"compilation needs jaxlib, which is not installed or does not load: {error}") from error
+    return _Library(xla_client, jax)
+
+
+class _Library:
+    """The modules of ``jaxlib``, and what differs between its releases."""
+
+    def __init__(self, xla_client: Any, jax: Any) -> None:
+        self.xla_client = xla_client
+        self.jax = jax
+        self.sharding_class = _sharding_class(jax.SingleDeviceSharding)
+        self.several_class = _several_class(jax.Sharding)
+        self.put = jax.batched_device_put
+        self.snapshot = jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+        self.collect = jax.ExecuteResults.consume_with_handlers
+
+    @functools.cached_property
+    def handler_flags(self) -> tuple[bool, ...]:
+        """What a result handler takes after the type and the place: 0.10 has a flag that 0.12 lacks."""
+        return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
+
+
+def _sharding_class(base: Any) -> Any:
+    class OnDevice(base):  # type: ignore[misc]
+        """Where the arrays of one device are."""
+
+        memory_kind = None
+
+        def __init__(self, device: Any) -> None:
+            base.__init__(self, device)
+            self.on = device
+
+        @property
+        def device_set(self) -> set[Any]:
+            return {self.on}
+
+        @property
+        def _device_assignment(self) -> tuple[Any, ...]:
+            return (self.on,)
+
+        def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+            return library().xla_client.HloSharding.replicate()
+
+        def shard_shape(self, shape: Any) -> Any:
+            return shape
+
+    return OnDevice
+
+
+def _several_class(base: Any) -> Any:
+    class OverDevices(base):  # type: ignore[misc]
+        """Where the arrays of a sharding over several devices are, as the runtime asks for it."""
+
+        memory_kind = None
+
+        def __init__(self, sharding: NamedSharding, on: BoundAssignment) -> None:
+            base.__init__(self)
+            self.sharding = sharding
+            self.raw = on.raw
+            self.device_list = on.device_list
+
+        @property
+        def _internal_device_list(self) -> Any:
+            return self.device_list
+
+        @property
+        def is_fully_addressable(self) -> bool:
+            return self.sharding.is_fully_addressable
+
+        @property
+        def is_fully_replicated(self) -> bool:
+            return self.sharding.is_fully_replicated
+
+        def shard_shape(self, shape: Any) -> Any:
+            return self.sharding.shard_shape(shape)
+
+        @property
+        def device_set(self) -> set[Any]:
+            return set(self.raw)
+
+        @property
+        def _device_assignment(self) -> Any:
+            return self.raw
+
+        def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+            return hlo_sharding(self.sharding, ndim)
+
+        @property
+        def _addressable_device_assignment(self) -> Any:
+            return tuple(d for d, ours in zip(self.raw, self.sharding.assignment.devices) if ours.is_local)
+
+    return OverDevices
+
+
+# Platforms -----------------------------------------------------------------------------------------------------------
+
+
+class Bound:
+    """What the runtime knows a device as."""
+
+    __slots__ = ("client", "device_list", "raw", "sharding")
+
+    def __init__(self, raw: Any, client: Any) -> None:
+        lib = library()
+        self.raw = raw
+        self.client = client
+        self.sharding = lib.sharding_class(raw)
+        self.device_list = lib.jax.DeviceList((raw,))
+
+
+class BoundAssignment:
+    """What the runtime knows the devices of a program in several parts as."""
+
+    __slots__ = ("client", "device_list", "raw")
+
+    def __init__(self, devices: DeviceAssignment) -> None:
+        members = list(map(bound, devices.devices))
+        self.client = members[0].client
+        self.raw = tuple(on.raw for on in members)
+        self.device_list = library().jax.DeviceList(self.raw)
+
+
+def bound_to(devices: Devices) -> Any:
+    """What the runtime knows a device, or the devices of a program in several parts, as.
+
+    Raises:
+      BackendError: the runtime has no such device (a RuntimeError).
+    """
+    if devices.bound is None:
+        if isinstance(devices, Device):
+            return bound(devices)
+        devices.bound = BoundAssignment(devices)
+    return devices.bound
+
+
+def runtime_sharding(sharding: NamedSharding) -> Any:
+    """What the runtime knows a sharding over several devices as."""
+    if sharding.bound is None:
+        sharding.bound = library().several_class(sharding, bound_to(sharding.assignment))
+    return sharding.bound
+
+
+def bound(device: Device) -> Bound:
+    """What the runtime knows a device as.
+
+    Raises:
+      BackendError: the runtime has no such device (a RuntimeError).
+    """
+    found: Bound | None = device.bound
+    if found is None:
+        made = client(device.platform)
+        known = {raw.id: raw for raw in made.devices()}
+        if device.id not in known:
+            raise BackendError(
+                f"there is no {device}: the platform {device.platform!r} has {len(known)} devices. The switch "
+                "num_cpu_devices must be set before the first program is compiled."
+            )
+        found = Bound(known[device.id], made)
+        _by_raw[found.raw] = device
+        if len(_by_raw) > 1:
+            devices.note_several()
+        device.bound = found  # last, for an interrupt may come at any time
+    return found
+
+
+_by_raw: dict[Any, Device] = {}
+
+
+def device_kind(device: Device) -> str:
+    """What the maker calls a device."""
+    return str(bound(device).raw.device_kind)
+
+
+def memory_stats(device: Device) -> dict[str, int] | None:
+    """The use of a device's memory in bytes, where the platform counts it, else None."""
+    return bound(device).raw.memory_stats()  # type: ignore[no-any-return]
+
+
+def _keep(thing: Any) -> None:
+    """Let nothing free an object, not even the end of the process."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _forget_clients() -> None:
+    """In a forked child: let nothing use the parent's clients, and nothing free them, which would wait for threads."""
+    for made in _clients.values():
+        _keep(made)
+    _clients.clear()
+    for device in _by_raw.values():
+        device.bound = None
+
+
+forks.when_forked.append(_forget_clients)
+
+PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
+"""Platforms that come as PJRT plug-ins, and the packages that have them, the preferred first."""
+
+
+def client(platform: str = "cpu") -> Any:
+    """The client of a platform, made when it is first asked for.
+
+    Raises:
+      BackendError: there is no such platform here (a RuntimeError).
+    """
+    found = _clients.get(platform)
+    if found is not None:
+        return found
+    forks.check("compiling, or using a device,")
+    with _lock:
+        if platform not in _clients:
+            forks.used.append(platform)
+            if platform == "cpu":
+                with large_heaps_for_new_threads():
+                    _clients["cpu"] = _cpu_client()
+            else:
+                _clients[platform] = _plugin_client(platform)
+        return _clients[platform]
+
+
+def count(platform: str) -> int:
+    """The number of devices of a platform."""
+    return len(client(platform).devices())
+
+
+def device_ids(platform: str, process: int | None = None) -> list[int]:
+    """The numbers of the devices of all processes, or of one."""
+    return [raw.id for raw in client(platform).devices() if process is None or raw.process_index == process]
+
+
+def process_of(platform: str, number: int) -> int:
+    """The number of the process that a device belongs to."""
+    return next((raw.process_index for raw in client(platform).devices() if raw.id == number), devices.here.process)
+
+
+def _cpu_client() -> Any:
+    make = library().xla_client.make_cpu_client
+    if _joined is None:
+        return make(num_devices=cpu_count())
+    group, common = _joined
+    collectives = library().jax.make_gloo_tcp_collectives(distributed_client=common, hostname=group.host)
+    together = {"distributed_client": common, "node_id": group.process, "num_nodes": group.processes}
+    minutes = max(1, math.ceil(group.seconds / 60))
+    limits = {f"get_{scope}_topology_timeout_minutes": minutes for scope in ("local", "global")}
+    try:
+        return group.link.result(
+            lambda: make(**together, collectives=collectives, num_devices=cpu_count(), **limits),
+            "making the devices of all processes known to each other",
+        )
+    except library().jax.JaxRuntimeError as error:
+        raise _coordination_failure(error, "making the devices of all processes known to each other") from None
+
+
+def _plugin_client(name: str) -> Any:
+    """A client from a PJRT plug-in: one that is installed, or a library named by the environment."""
+    lib = library()
+    variable = f"PULLBACK_{name.upper()}_PLUGIN"
+    path = os.environ.get(variable) or _installed_plugin(name)
+    if path is None:
+        known = ", ".join(["cpu", *PLUGINS])
+        raise BackendError(
+            f"there is no platform {name!r} here. Known are {known}; the plug-in for cuda is installed with "
+            "`pip install pullback[cuda]`, and the library of any other PJRT plug-in is named by the environment "
+            f"variable {variable}."
+        )
+    try:
+        if not lib.xla_client.pjrt_plugin_loaded(name):
+            _c_apis[name] = lib.xla_client.load_pjrt_plugin_dynamically(name, path)
+        if not lib.xla_client.pjrt_plugin_initialized(name):
+            lib.xla_client.initialize_pjrt_plugin(name)
+        if _joined is None:
+            return lib.xla_client.make_c_api_client(name, {}, None)
+        group, common = _joined
+        options: dict[str, Any] = {"node_id": group.process, "num_nodes": group.processes}
+        if group.visible is not None:
+            options["visible_devices"] = list(group.visible)
+        return group.link.result(
+            lambda: lib.xla_client.make_c_api_client(name, options, common),
+            "making the devices of all processes known to each other",
+        )
+    except RuntimeError as error:
+        raise BackendError(f"the plug-in {path} for {name!r} does not work here: {error}") from None
+
+
+def _installed_plugin(name: str) -> str | None:
+    for module in PLUGINS.get(name, ()):
+        try:
+            spec = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            continue
+        if spec is not None and spec.submodule_search_locations:
+            candidate = os.path.join(spec.submodule_search_locations[0], f"xla_{name}_plugin.so")
+            if os.path.exists(candidate):
+                return candidate
+    return None
+
+
+# Buffers -------------------------------------------------------------------------------------------------------------
+
+
+def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
+    """A NumPy value on a device.
+
+    Args:
+      value: its elements.
+      aval: its type.
+      device: where to put it.
+      copy: whether the value may be written to afterwards; otherwise memory is shared where alignment allows.
+    """
+    stored = to_stored(value)
+    if stored.dtype is not aval.dtype:
+        aval = ShapedArray(stored.shape, stored.dtype)
+    on = device.bound or bound(device)
+    lib = library()
+    if copy:
+        return lib.put(aval, on.sharding, [stored], [on.raw], True, True, lib.snapshot, enable_x64=True)
+    return lib.put(aval, on.sharding, [stored], [on.raw], True, enable_x64=True)
+
+
+def move(buffer: Buffer, device: Device) -> Buffer:
+    """A buffer of one device on another."""
+    return put(to_numpy(buffer), buffer.aval, device, copy=True)
+
+
+def put_parts(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
+    """An array over several devices, of the parts that each device of this process is to have, as they are stored."""
+    lib, on = library(), runtime_sharding(sharding)
+    local = list(on._addressable_device_assignment)
+    contiguous = [np.ascontiguousarray(part) if part.ndim else part for part in parts]
+    return lib.put(ShapedArray(shape, dtype), on, contiguous, local, True, enable_x64=True)
+
+
+def parts(buffer: Buffer) -> list[Buffer]:
+    """The parts of an array over several devices that this process has, each an array on one device."""
+    aval = ShapedArray(buffer._sharding.shard_shape(buffer.aval.shape), buffer.aval.dtype)
+    found = []
+    for part in buffer._arrays:
+        raw = part._sharding._device  # of a class of JAX's where that is installed, else of one of jaxlib's
+        found.append(part._rewrap_with_aval_and_sharding(aval, bound(_by_raw[raw]).sharding))
+    return found
+
+
+def part_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+    """The elements of each part that this process has of an array over several devices, as they are stored."""
+    wait(buffer)
+    return list(map(to_numpy, buffer._arrays))
+
+
+def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
+    """An array over several devices, of arrays that are on each device of this process."""
+    return library().jax.ArrayImpl(ShapedArray(shape, dtype), runtime_sharding(sharding), list(buffers), True, True)
+
+
+def copied(buffer: Buffer) -> Buffer:
+    """A copy of a buffer on the same device, which is made there when the buffer is computed."""
+    lib, sharding = library().jax, buffer._sharding
+    several = isinstance(sharding, library().several_class)
+    devices = sharding._internal_device_list if several else bound(device_of(buffer)).device_list
+    always = lib.ArrayCopySemantics.ALWAYS_COPY
+    (copy,) = lib.batched_copy_array_to_devices_with_sharding([buffer], [devices], [sharding], [always])
+    return copy
+
+
+def from_dlpack(capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
+    """The elements that a capsule of DLPack's refers to, on the host; None if their dtype is not known."""
+    lib, on = library().jax, device.bound or bound(device)
+    try:
+        return to_numpy(lib.dlpack_managed_tensor_to_buffer(capsule, on.raw, None))
+    except (lib.JaxRuntimeError, ValueError, TypeError):
+        return None
+
+
+def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
+    """A capsule of DLPack's of a copy of a NumPy array."""
+    lib, on = library(), device.bound or bound(device)
+    aval = ShapedArray(value.shape, value.dtype)
+    buffer = lib.put(aval, on.sharding, [value], [on.raw], True, True, lib.snapshot, enable_x64=True)
+    wait(buffer)
+    return lib.jax.buffer_to_dlpack_managed_tensor(buffer)
+
+
+def device_of(buffer: Buffer) -> Device:
+    """The device that a buffer is on."""
+    return _by_raw[buffer._sharding.on]
+
+
+def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """The elements of a buffer, as they are stored, once they are computed; without a copy on processors.
+
+    By the buffer protocol where there is one: the method that ``jaxlib`` has for it imports JAX if that is installed.
+
+    Raises:
+      AllocationError, ExecutionError: the program that was to compute them failed.
+    """
+    wait(buffer)  # the protocol cannot say that there was an error: it would end the process
+    try:
+        return np.asarray(memoryview(buffer))
+    except (BufferError, TypeError):
+        return buffer._single_device_array_to_np_array_did_copy()[0]  # type: ignore[no-any-return]
+
+
+def wait(buffer: Buffer) -> None:
+    """Wait until the elements of a buffer are computed.
+
+    Raises:
+      AllocationError: the program that was to compute them ran out of memory (a MemoryError and RuntimeError).
+      ExecutionError: it failed otherwise (a RuntimeError).
+    """
+    if forks.in_child() and not buffer.is_ready():
+        raise forks.refusal("waiting for an array that the parent process was computing (block_until_ready it before)")
+    try:
+        buffer.block_until_ready()
+    except RuntimeError as error:
+        raise failure(error) from None
+
+
+def failure(error: Exception) -> Exception:
+    """What the runtime says of a program that failed, as an error of ours."""
+    message = str(error)
+    if "Out of memory" in message or "RESOURCE_EXHAUSTED" in message:
+        return AllocationError(
+            f"a compiled program ran out of memory, so it has no results; the runtime says: {message} Take a batch in "
+            "parts (lax.map with batch_size), let checkpoint recompute what a backward pass keeps, or donate arguments."
+        )
+    return ExecutionError(f"a compiled program failed, so it has no results; the runtime says: {message}")
+
+
+def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The elements of a buffer that holds an array of a dtype."""
+    if config.transfer_guard_device_to_host is not None and device_of(buffer).platform != "cpu":
+        transfers.check("device_to_host", ShapedArray(buffer.shape, dtype))
+    value = to_numpy(buffer)
+    return value if value.dtype is dtype else from_stored(value, dtype)
+
+
+def fetch_ahead(buffer: Buffer) -> None:
+    """Start to copy the elements of a buffer to the host."""
+    buffer._copy_single_device_array_to_host_async()
+
+
+# Processes -----------------------------------------------------------------------------------------------------------
+
+_FOR_EVER = 10**8
+"""In seconds. Heartbeats of the runtime's end the process when they fail; ``processes/links.py`` has others."""
+_joined: tuple[Group, Any] | None = None
+
+
+class _Service:
+    def __init__(self, processes: int, seconds: float) -> None:
+        lib = library().jax
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "recoverable": True}
+        self.service = lib.get_distributed_runtime_service(
+            f"127.0.0.1:{self.port}",
+            processes,
+            cluster_register_timeout=math.ceil(seconds),
+            **_known(lib.get_distributed_runtime_service, limits),
+        )
+
+    def stop(self) -> None:
+        self.service.shutdown()
+
+
+def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those of some arguments that a function of this release takes."""
+    return {name: value for name, value in arguments.items() if f" {name}: " in (function.__doc__ or "")}
+
+
+serve = _Service
+
+
+class _Store:
+    def __init__(self, common: Any, group: Group) -> None:
+        self.common = common
+        self.group = group
+
+    def put(self, key: str, value: bytes) -> None:
+        self._do(lambda: self.common.key_value_set_bytes(key, value), f"setting {key!r}", (0,))
+
+    def get(self, key: str, process: int) -> bytes:
+        limit = math.ceil(1000 * SLICE)
+        wait = self.common.blocking_key_value_get_bytes
+        while True:
+            try:
+                what = f"waiting for {key!r}"
+                return self._do(lambda: wait(key, limit), what, (0, process))  # type: ignore[no-any-return]
+            except DistributedTimeoutError:
+                continue
+
+    def delete(self, key: str) -> None:
+        self._do(lambda: self.common.key_value_delete(key), f"deleting {key!r}", (0,))
+
+    def _do(self, work: Callable[[], Any], what: str, of: Collection[int] | None = None) -> Any:
+        try:
+            return self.group.link.result(work, what, of)
+        except library().jax.JaxRuntimeError as error:
+            raise _coordination_failure(error, what) from None
+
+    def close(self, reachable: bool) -> bool:
+        global _joined
+        _joined = None
+        if not reachable:
+            return False
+        try:
+            self.common.shutdown()
+        except library().jax.JaxRuntimeError:  # the service is gone
+            return False
+        return True
+
+
+def _coordination_failure(error: Exception, what: str) -> Exception:
+    message = str(error).partition("\nRPC:")[0].strip()
+    if "DEADLINE_EXCEEDED" in message:
+        return DistributedTimeoutError(f"{what} took too long; the runtime says: {message}")
+    return DistributedError(f"{what} failed; the runtime says: {message}")
+
+
+def join(group: Group) -> Store:
+    """Make this process one of several.
+
+    Raises:
+      DistributedError: the coordination service refuses it (a RuntimeError).
+    """
+    global _joined
+    lib = library().jax
+    limits = {"heartbeat_timeout": _FOR_EVER, "shutdown_timeout": 5, "shutdown_on_destruction": False}
+    common = lib.get_distributed_runtime_client(
+        f"127.0.0.1:{group.port}",
+        group.process,
+        init_timeout=math.ceil(group.seconds),
+        **_known(lib.get_distributed_runtime_client, limits),
+    )
+    _keep(common)  # freeing it would wake threads that wait for it, while the interpreter ends
+    store = _Store(common, group)
+    store._do(common.connect, "connecting to the coordination service")
+    _joined = group, common
+    return store
+
+
+# Executables ---------------------------------------------------------------------------------------------------------
+
+
+executables: Registry[Executable] = Registry()
+"""The compiled programs that are in use."""
+
+
+class Executable:
+    """A compiled program.
+
+    Attributes:
+      device: where it runs.
+      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it.
+      run: ``run(buffers)`` starts it, and returns the buffers of its results. It also frees the Python tracebacks that
+        the runtime took of earlier runs: the runtime drops one on a thread that may not free Python objects, and sets
+        it aside. Otherwise every run would cost a hundred bytes for ever, and more from deep down a stack.
+
+    One that calls Python functions is waited for, so that their exceptions are raised where it is started. Programs
+    with collectives run one at a time where devices are parts of the processor: see :class:`_Turns`.
+    """
+
+    __slots__ = (
+        "__weakref__", "collect", "device", "execute", "handlers", "in_shardings", "loaded", "out_shardings", "run",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        loaded: Any,
+        device: Devices,
+        out_avals: Sequence[ShapedArray],
+        calls_python: bool = False,
+        shardings: Any = None,
+    ) -> None:
+        lib = library()
+        self.loaded = loaded
+        self.device = device
+        self.in_shardings: list[Any] = []
+        self.out_shardings: list[Any] = []
+        on = bound_to(device)
+        if isinstance(device, Device):
+            places = [on.sharding] * len(out_avals)
+        else:
+            self.in_shardings, self.out_shardings = shardings.found(_tilings(loaded))
+            places = [None if s is None else runtime_sharding(s) for s in self.out_shardings]
+        handlers: list[Any] = []
+        self.handlers = handlers
+        for a, place in zip(out_avals, places, strict=True):
+            stored = ShapedArray(a.shape, stored_dtype(a.dtype))
+            handlers.append(place and lib.jax.array_result_handler(stored, place, *lib.handler_flags))
+        self.execute = execute = loaded.execute_sharded
+        self.collect = collect = lib.collect
+        if not isinstance(device, Device) and not device.is_local:
+            together = _Together(loaded, device, collect)
+            self.execute, self.collect = execute, collect = together.execute, together.collect
+        elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
+            self.execute = execute = _Turns(loaded).execute
+        collect_garbage = lib.jax.collect_garbage
+
+        def run(buffers: list[Buffer]) -> list[Buffer]:
+            collect_garbage()
+            try:
+                return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
+            except lib.jax.JaxRuntimeError as error:  # what fails at once, as foreign functions do
+                raise failure(error) from None
+
+        self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
+        executables.add(self)
+
+    def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
+        """Run a program, wait for it, and raise what its host functions raised."""
+        try:
+            if isinstance(self.device, Device):
+                results = self.loaded.execute_sharded(buffers, with_tokens=True)
+                token = results.consume_token()
+            else:
+                results, token = _Turns.start(self.loaded, buffers)
+            outs = self.collect(results, self.handlers)
+            token.block_until_ready()
+            return outs  # type: ignore[no-any-return]
+        except library().jax.JaxRuntimeError as error:
+            found = original(error)
+            if found is None:
+                found = failure(error)
+        raise found
+
+    def text(self) -> str:
+        """The program as the compiler optimised it."""
+        return self.loaded.get_hlo_text()  # type: ignore[no-any-return]
+
+    def cost_analysis(self) -> dict[str, float]:
+        """The compiler's estimate of operations and memory traffic."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """The bytes that arguments, results and temporary values take."""
+        return self.loaded.get_compiled_memory_stats()
+
+
+executable = Executable
+
+_turn = lock(globals(), "_turn")
+_COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-", "reduce-scatter")
+
+
+def _has_collectives(loaded: Any) -> bool:
+    """Whether the parts of a program wait for each other."""
+    text = loaded.get_hlo_text()
+    return any(name in text for name in _COLLECTIVES)
+
+
+class _Turns:
+    """Starts a program with collectives when the one before has ended.
+
+    Devices that are parts of the processor share one pool of threads. The parts of a program wait there for each other,
+    and if more programs wait than there are threads, none goes on: the runtime ends the process after 40 seconds, as
+    2,000 programs on two devices were seen to do.
+    """
+
+    __slots__ = ("loaded",)
+    last: Any = None
+
+    def __init__(self, loaded: Any) -> None:
+        self.loaded = loaded
+
+    def execute(self, buffers: list[Buffer]) -> Any:
+        return _Turns.start(self.loaded, buffers)[0]
+
+    @staticmethod
+    def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
+        """What the runtime returns of a program that it has started, and what to wait for."""
+        with _turn:
+            last = _Turns.last
+            if last is not None:
+                with suppress(RuntimeError):  # its own results tell
+                    last.block_until_ready()
+            results = loaded.execute_sharded(buffers, with_tokens=True)
+            token = _Turns.last = results.consume_token()
+        return results, token
+
+
+class _Together:
+    """Runs a program over the devices of several processes, and waits for it.
+
+    So an error is raised where the program is called, and the arrays that it was given are still there. A process that
+    is gone leaves the others' parts waiting for ever, or fails some of them: they are left behind.
+    """
+
+    __slots__ = ("collect_all", "loaded", "processes")
+
+    def __init__(self, loaded: Any, devices: DeviceAssignment, collect: Any) -> None:
+        self.loaded = loaded
+        self.processes = frozenset(d.process_index for d in devices.devices)
+        self.collect_all = collect
+
+    def execute(self, buffers: list[Buffer]) -> Any:
+        if _joined is None:
+            raise DistributedError(f"{_TOGETHER} cannot run after distributed.shutdown")
+        link = _joined[0].link
+        if not self.processes.isdisjoint(link.gone):
+            raise link.lost(_TOGETHER)
+        try:
+            results, token = _Turns.start(self.loaded, buffers)
+        except library().jax.JaxRuntimeError as error:
+            raise link.explained(failure(error), _TOGETHER, self.processes) from None
+        return results, token, buffers
+
+    def collect(self, started: Any, handlers: Any) -> list[Buffer]:
+        results, token, buffers = started
+        outs: list[Buffer] = self.collect_all(results, handlers)
+        if _joined is None:
+            raise DistributedError(f"{_TOGETHER} was left by distributed.shutdown")
+        link = _joined[0].link
+        try:
+            if outs:
+                link.wait(lambda seconds: _all_ready(outs, seconds), _TOGETHER, self.processes)
+                for out in outs:
+                    out.block_until_ready()
+            else:
+                link.result(token.block_until_ready, _TOGETHER, self.processes, GRACE)
+        except library().jax.JaxRuntimeError as error:
+            raise link.explained(failure(error), _TOGETHER, self.processes) from None
+        except DistributedError:
+            for never_freed in (_Turns.last, token, results, outs, self.loaded, buffers, *_clients.values()):
+                _keep(never_freed)  # the program never ends, and freeing what it uses would wait for its end
+            _Turns.last = None
+            raise
+        return outs
+
+
+_TOGETHER = "a program over the devices of several processes"
+
+
+def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
+    """Wait up to so many seconds until all of some arrays are computed, and whether they are."""
+    end = time.monotonic() + seconds
+    pause = 2e-5
+    while not all(buffer.is_ready() for buffer in buffers):
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 1e-3)
+    return True
+
+
+def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
+    """How inputs and results of a program are divided: see ``programs._Shardings``; None if nothing is."""
+    inputs, outs = loaded.get_parameter_shardings(), loaded.get_output_shardings()
+    return inputs and list(map(_tiling, inputs)), outs and list(map(_tiling, outs))
+
+
+@functools.lru_cache(maxsize=256)
+def hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
+    """A sharding of arrays of a rank as the runtime writes it."""
+    kinds = library().xla_client.OpSharding.Type
+    proto = library().xla_client.OpSharding()
+    factors = sharding.factors(ndim)
+    count = math.prod(factors)
+    if count == 1:
+        proto.type = kinds.REPLICATED
+    else:
+        proto.type = kinds.OTHER
+        copies = sharding.num_devices // count
+        proto.tile_assignment_dimensions = [*factors, copies] if copies > 1 else list(factors)
+        proto.replicate_on_last_tile_dim = copies > 1
+        numbers = np.ravel_multi_index(tuple(sharding.parts(ndim).T), factors)
+        order = np.argsort(numbers, kind="stable").tolist()
+        if order == sorted(order):
+            proto.iota_reshape_dims, proto.iota_transpose_perm = [len(order)], [0]
+        else:
+            proto.tile_assignment_devices = order
+    return library().xla_client.HloSharding.from_proto(proto)
+
+
+def _tiling(proto: Any) -> Any:
+    sharding = library().xla_client.HloSharding.from_proto(proto)
+    if not sharding.is_tiled():
+        return None
+    dims = list(sharding.tile_assignment_dimensions())
+    order = np.array(sharding.tile_assignment_devices()).reshape(-1)
+    tiles = np.indices(dims).reshape(len(dims), -1)
+    more = len(sharding.subgroup_types()) or int(sharding.replicate_on_last_tile_dim())
+    count = len(dims) - more
+    out = np.zeros((order.size, count), int)
+    out[order] = tiles[:count].T
+    return dims[:count], out
+
+
+EXTRA_OPTIONS = frozenset(
+    {
+        "xla_cpu_disable_loop_unrolling", "xla_cpu_disable_slp_vectorizer", "xla_cpu_flatten_after_fusion",
+        "xla_cpu_small_while_loop_byte_threshold",
+    }
+)  # fmt: skip
+"""Options that the compiler does not know by name: it finds them in a table of texts among its other options."""
+
+
+def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None = None) -> Any:
+    """Options for the compiler: overrides of its debug options, by name, and the devices if they are not the first."""
+    options = library().xla_client.CompileOptions()
+    extra, overrides = _divided(tuple(overrides))
+    if extra:
+        options = options.ParseFromString(options.SerializeAsString() + extra)
+    if isinstance(device, DeviceAssignment):
+        build = options.executable_build_options
+        build.num_replicas, build.num_partitions = 1, len(device.devices)
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        build.device_assignment = library().jax.DeviceAssignment.create(np.array([device.id]))
+        build.allow_spmd_sharding_propagation_to_parameters = [True]
+        build.allow_spmd_sharding_propagation_to_output = [True]
+    elif device is not None and device.id:
+        build = options.executable_build_options
+        build.num_replicas = build.num_partitions = 1
+        build.device_assignment = library().jax.DeviceAssignment.create(np.array([[device.id]]))
+    if overrides:
+        options.env_option_overrides = overrides
+    return options
+
+
+@functools.lru_cache
+def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[str, Any]]]:
+    """The options for the compiler's table of further options, which Python can reach only in the serialised form, and
+    the others.
+
+    The entries of the table are field 500 of the debug options, which are field 3 of the build options, which are
+    field 3 of the whole.
+    """
+    table, others = b"", []
+    for name, value in overrides:
+        if name in EXTRA_OPTIONS:
+            table += _field(500, _field(1, name.encode()) + _field(2, str(value).encode()))
+        else:
+            others.append((name, value))
+    return table and _field(3, _field(3, table)), others
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of bytes, or of a message, in the format of protocol buffers."""
+    out = bytearray()
+    for n in (number << 3 | 2, len(content)):
+        while n > 127:
+            out.append(n & 127 | 128)
+            n >>= 7
+        out.append(n)
+    return bytes(out) + content
+
+
+def compile_text(
+    text: str,
+    device: Devices,
+    overrides: Sequence[tuple[str, Any]] = (),
+    callbacks: Sequence[Callable[..., Any]] = (),
+    in_this_thread: bool = False,
+) -> Any:
+    """Compile StableHLO text for a device, or for those of a mesh; in this thread if the compiler is to call Python.
+
+    Raises:
+      CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
+    """
+    lib = library()
+    program: Any = text.encode()
+    more: dict[str, Any] = {}
+    if callbacks:
+        check_platform(device.platform)
+        program, more = _parsed(text), {"host_callbacks": [HostCall(f) for f in callbacks]}
+    on = device.bound or bound_to(device)
+    options = compile_options(overrides, device)
+
+    def compiled() -> Any:
+        return on.client.compile_and_load(program, on.device_list, options, **more)
+
+    try:
+        return compiled() if in_this_thread else uninterrupted(compiled)
+    except lib.jax.JaxRuntimeError as error:
+        raise CompilationError(str(error)) from None
+
+
+def mlir(name: str) -> Any:
+    """A module of the Python bindings of MLIR, such as ``ir`` or ``dialects.stablehlo``.
+
+    Raises:
+      BackendError: there is no jaxlib (a RuntimeError).
+    """
+    library()
+    return imported(f"jaxlib.mlir.{name}")
+
+
+@functools.cache
+def mlir_context() -> Any:
+    """The context of MLIR in which programs are read and built."""
+    ir = mlir("ir")
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    mlir("_mlir_libs._jax_mlir_ext").register_dialects(registry)
+    context.append_dialect_registry(registry)
+    for dialect in ("_stablehlo", "_chlo", "_sdy"):
+        mlir(f"_mlir_libs.{dialect}").register_dialect(context)
+    context.load_all_available_dialects()
+    return context
+
+
+def _parsed(text: str) -> Any:
+    """StableHLO text as the object of MLIR's that the runtime takes together with host functions.
+
+    Raises:
+      CompilationError: the text is not a program (a RuntimeError).
+    """
+    ir = mlir("ir")
+    try:
+        return ir.Module.parse(text, mlir_context())
+    except ir.MLIRError as error:
+        raise CompilationError(str(error)) from None
+
+
+def to_portable(text: str) -> bytes:
+    """StableHLO text as bytes that later releases of the compiler read too, and those of the last twelve weeks.
+
+    Raises:
+      CompilationError: the text is not a program, or has operations that cannot be kept (a RuntimeError).
+    """
+    dialect = mlir("dialects.stablehlo")
+    target = dialect.get_version_from_compatibility_requirement(dialect.StablehloCompatibilityRequirement.WEEK_12)
+    module = _parsed(text)
+    try:
+        serialize = library().jax.mlir.serialize_portable_artifact
+        mixed = _known(serialize, {"use_mixed_serialization": True}) if "sdy." in text else {}  # shardings as they are
+        return serialize(module, target, **mixed)  # type: ignore[no-any-return]
+    except library().jax.JaxRuntimeError as error:
+        raise CompilationError(str(error).partition("-:1:1: note")[0]) from None
+
+
+def from_portable(data: bytes) -> Any:
+    """The module of MLIR's, whose ``str`` is StableHLO text, from bytes that :func:`to_portable` returned.
+
+    Raises:
+      CompilationError: the bytes are no program, or one of a newer release (a RuntimeError).
+    """
+    try:
+        return library().jax.mlir.deserialize_portable_artifact(data, mlir_context())
+    except (library().jax.JaxRuntimeError, mlir("ir").MLIRError, ValueError) as error:
+        raise CompilationError(
+            f"{error}: the bytes are no program that this release of jaxlib reads. Those of a newer release say that "
+            "they need operations of its version; install that release, or export for older ones."
+        ) from None
+
+
+def functions_of(
+    data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
+) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
+    """The functions of a portable program that one of them needs, for another program to hold.
+
+    Sizes that depend on those of the operands are computed and written as numbers (StableHLO's shape refinement), as
+    far as the operands have sizes.
+
+    Args:
+      data: what :func:`to_portable` returned.
+      entry: the function.
+      operands: the types that it is given.
+      results: the types that it declares to return.
+      unique: makes a name that the other program does not have.
+
+    Returns:
+      The name of the function there, the lines of each function, and the sizes and names of the axes of each mesh, by
+      what it is called in these lines.
+
+    Raises:
+      CompilationError: the bytes are no program, or not one for such operands (a RuntimeError).
+    """
+    ir = mlir("ir")
+    module = from_portable(data)
+    if b"lapack_" in data:  # nothing in this process may have called it yet
+        register_lapack()
+    table = ir.SymbolTable(module.operation)
+    if entry == "main":  # which is that of the program written here
+        entry = "exported_main"
+        whole = table["main"]
+        ir.SymbolTable.set_symbol_name(whole, entry)
+        ir.SymbolTable.set_visibility(whole, "private")
+        table = ir.SymbolTable(module.operation)
+    declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
+    if "main" in table:
+        table["main"].erase()
+    args = [f"%a{i}: {kind}" for i, kind in enumerate(operands)]
+    lines = [
+        f"%c{i} = stablehlo.convert %a{i} : ({given}) -> {taken}"
+        for i, (given, taken) in enumerate(zip(operands, declared, strict=True))
+    ]
+    names, kinds = ", ".join(f"%c{i}" for i in range(len(operands))), ", ".join(results)
+    call = f"call @{entry}({names}) : ({', '.join(declared)}) -> ({kinds})"
+    returned = ", ".join(f"%r#{i}" if len(results) > 1 else "%r" for i in range(len(results)))
+    lines.append(f"%r{f':{len(results)}' if len(results) > 1 else ''} = {call}" if results else call)
+    lines.append(f"return {returned} : {kinds}" if results else "return")
+    main = f"func.func public @main({', '.join(args)}) -> ({kinds}) {{\n" + "\n".join(lines) + "\n}\n"
+    whole = str(module).rstrip().removesuffix("}") + main + "}\n"
+    known = not any("?" in kind for kind in operands)
+    try:
+        parsed = ir.Module.parse(whole, mlir_context())
+        file = io.BytesIO()
+        parsed.operation.write_bytecode(file)
+        module = ir.Module.parse(
+            library().jax.mlir.refine_polymorphic_shapes(file.getvalue(), True, known), mlir_context()
+        )
+    except (ir.MLIRError, library().jax.JaxRuntimeError, ValueError) as error:
+        raise CompilationError(str(error)) from None
+    return _taken_over(module, entry, unique)
+
+
+def _taken_over(
+    module: Any, entry: str, unique: Callable[[str], str]
+) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
+    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each; and its meshes."""
+    ir, symbols = mlir("ir"), mlir("ir").SymbolTable
+    found = ""
+    operations = list(module.body.operations)
+    functions = [op for op in operations if op.operation.name == "func.func"]
+    meshes = {}
+    for op in operations:
+        if op.operation.name == "sdy.mesh":
+            sdy = mlir("dialects.sdy")
+            axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(op.attributes["mesh"]).axes]
+            named = f"@{ir.StringAttr(op.attributes['sym_name']).value}"
+            meshes[named] = ([axis.size for axis in axes], [axis.name for axis in axes])
+    for function in functions:
+        old = ir.StringAttr(function.attributes["sym_name"]).value
+        new = unique(entry if old == "main" else old)
+        if new != old:
+            symbols.replace_all_symbol_uses(old, new, module.operation)
+            symbols.set_symbol_name(function, new)
+        found = new if old == "main" else found
+        symbols.set_visibility(function, "private")
+    return found, [function.get_asm().splitlines() for function in functions], meshes
+
+
+@functools.cache
+def profiler() -> Any:
+    """The profiler: its classes ``ProfilerSession``, ``ProfileOptions`` and ``TraceMe``."""
+    library()
+    return imported("jaxlib._profiler")
+
+
+def inspection(told: Callable[[Any], None]) -> tuple[bytes, Any]:
+    """What stands in a program for a function that is told how a value is divided, and what has to live meanwhile.
+
+    Args:
+      told: takes the division, as ``programs._Shardings`` has it.
+    """
+
+    def callback(sharding: Any) -> None:
+        told(_tiling(sharding.to_proto()))
+
+    return library().jax.encode_inspect_sharding_callback(callback), callback
+
+
+class _Partitioning:
+    """Divides an operation while the compiler is at work.
+
+    Args:
+      divided: see :func:`partitioning`.
+
+    Attributes:
+      error: what it raised: the runtime knows the text of it only.
+    """
+
+    def __init__(self, divided: Callable[[list[Any], list[Any]], Any]) -> None:
+        self.divided = divided
+        self.error: BaseException | None = None
+
+    def __call__(self, operands: Sequence[Any], result: Any) -> tuple[bytes, list[Any], Any]:
+        try:
+            results = result.tuple_elements() or [result]
+            found = self.divided(*([_tiling(s.to_proto()) for s in each] for each in (operands, results)))
+            ours = [[hlo_sharding(*s) for s in each] for each in (found.operands, found.results)]
+            return found.text.encode(), ours[0], ours[1]
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+_partitionings: weakref.WeakValueDictionary[str, _Partitioning] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
+    """What stands in a program for a function that divides an operation, and what has to live meanwhile.
+
+    Args:
+      divided: takes how operands and results are divided, as ``programs._Shardings`` has it, and returns a ``Divided``.
+      platform: of the program.
+    """
+    _register_partitioner(platform)
+    key, found = str(next(_numbers)), _Partitioning(divided)
+    _partitionings[key] = found
+    return key, found
+
+
+@functools.cache
+def _register_partitioner(platform: str) -> None:
+    """Let the compiler of a platform ask the functions of :func:`partitioning`."""
+
+    def partition(_: Any, operands: list[Any], shape: Any, result: Any, key: bytes) -> tuple[bytes, list[Any], Any]:
+        text, given, returned = _partitionings[key.decode()](operands, result)
+        if not shape.is_tuple():
+            return text, given, returned[0]
+        return text, given, library().xla_client.HloSharding.tuple_sharding(shape, returned)
+
+    def not_asked(*_: Any) -> None:  # Shardy goes by the rule that the program has
+        return None
+
+    of_plugin = {"c_api": _c_apis[platform]} if platform in _c_apis else {}
+    library().xla_client.register_custom_call_partitioner(PARTITIONED, not_asked, partition, not_asked, **of_plugin)
+
+
+def tree_registry() -> Any:
+    """A registry of nodes of trees, with ``register_node`` and ``flatten``, in C++."""
+    return library().jax.pytree.PyTreeRegistry()
+
+
+@functools.cache
+def register_lapack() -> None:
+    """Let programs for processors call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
+
+    The routines are SciPy's, which is imported. JAX in the same process registers the same functions under these names,
+    before or after; the runtime refuses only other functions.
+    """
+    lapack = imported("jaxlib.cpu._lapack")
+    uninterrupted(lapack.initialize)
+    with _lock:
+        for name, routine in lapack.registrations().items():
+            library().xla_client.register_custom_call_target(name, routine, "cpu", api_version=1)
+
+
+def hlo_text(text: str) -> str:
+    """StableHLO text in the compiler's own language, before it optimises."""
+    return library().jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text()  # type: ignore[no-any-return]
+
+
+def cost_analysis(text: str, device: Devices) -> dict[str, float]:
+    """The compiler's estimate for StableHLO text, before it optimises."""
+    module = library().jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+    return dict(library().jax.hlo_module_cost_analysis(bound_to(device).client, module))
+
+
+def serialize(loaded: Any, device: Devices) -> bytes:
+    """A compiled program as bytes; one that was compiled in this process, since what was read has lost its code."""
+    return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
+
+
+def deserialize(data: bytes, device: Devices) -> Any:
+    """A compiled program from bytes that :func:`serialize` returned in an equal environment."""
+    on = bound_to(device)
+    return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
+
+
+def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:
+    """All options of a compilation, those in the environment variable ``XLA_FLAGS`` too."""
+    return compile_options(overrides).SerializeAsString()  # type: ignore[no-any-return]
+
+
+def version(device: Devices) -> str:
+    """The releases of the compiler and of what runs its programs on a device."""
+    import jaxlib.version
+
+    return f"{jaxlib.version.__version__} {bound_to(device).client.platform_version}"
+
+
+if TYPE_CHECKING:
+    from pullback.backends.compiler import client as this_module
+
+    _implements: Backend = this_module

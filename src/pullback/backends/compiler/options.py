@@ -1,0 +1,111 @@
+"""Options of the compiler, chosen by measurement.
+
+Each line has been measured against the compiler's default, in turns on two quiet cores, jaxlib 0.10.2; medians:
+
+| option | what it is good for | default | with it |
+|---|---|---|---|
+| `ynn_fusion_type` INDIVIDUAL_DOT | ten layers of 512 and a sum, batch 128: no library call of all | 4.2 ms | 3.3 ms |
+| for products without loops | its gradient | 9.2 ms | 8.3 ms |
+| | a training step of a transformer block (256, 8 heads, 128 tokens, batch 8) | 49 ms | 45 ms |
+| INDIVIDUAL_DOT, REDUCE for all others | a recurrent network, 1,000 steps; INDIVIDUAL_DOT: 1.5 ms | 1.4 ms | 1.4 ms |
+| and for products in loops | the same with a batch of 32; INDIVIDUAL_DOT: 30 ms | 24 ms | 24 ms |
+| | the largest of each of 1000 rows; INDIVIDUAL_DOT: 1.1 ms | 0.2 ms | 0.2 ms |
+| | softmax of these rows; INDIVIDUAL_DOT: 1.5 ms | 0.8 ms | 0.7 ms |
+| | a step of a convolutional network with pooling; INDIVIDUAL_DOT: 10.9 ms | 8.0 ms | 8.0 ms |
+| REDUCE for many small products | the first training step of a transformer of 24 layers of 64 | 340 ms | 24 ms |
+| | later ones | 19.9 ms | 18.8 ms |
+| `disable_expensive_passes` | lowering and compiling the gradient of a network of 10 layers | 71.1 ms | 67.3 ms |
+| | twenty operations on a million elements | | within the noise |
+| `small_while_loop_byte_threshold` 400,000 | gradients of 16 of Lorenz's paths, 1,000 steps | 634 us | 87 us |
+| instead of 1,024: loops that touch so | of a recurrent network of 8, 300 steps | 236 us | 97 us |
+| many bytes in a step are one function | of 64 | 407 us | 250 us |
+| | of 128, 1,000 steps | 4.8 ms | 4.1 ms |
+| | of 128 with a batch of 32, a hundred steps of 4 x 64 x 64 | | within the noise |
+| `disable_loop_unrolling` | lowering and compiling the gradient of a network of 10 layers of 10 | 58 ms | 46 ms |
+| for small programs without loops | | | |
+| and `disable_slp_vectorizer` for long ones | compiling a residual convolutional network of 50 layers | 2.6 s | 1.9 s |
+| | runs of it, of a transformer, and of 100 sines of 10,000 numbers | | within the noise |
+
+Loops are not left rolled in others: a sine and a sum of 1,024 numbers in a loop take 0.92 instead of 0.53 ms.
+`use_multi_output_fusion` compiles a fifth faster, but gradients of scans then copy what they update in place, and take
+up to 400 times as long; `optimize_for_size` with `disable_slp_vectorizer` makes `gelu` of a million elements take 1.8
+instead of 0.5 ms.
+
+Single products outside loops take without the library 0.9 to 1.2 of the time where no operand or result has 2**15
+elements, but 1.7 for 8 by 128 times the transpose of 128 by 128, and 1.7 to 3 for batches of more than 32 of 8 by 8.
+Larger ones take up to 6 times as long (8 by 1,024 times the transpose of 1,024 by 1,024).
+
+Tried without gain on these: REDUCE with products (ten layers and a sum: 4.0 ms, the transformer's step 49 ms, the first
+gradient of a convolutional network of 50 layers 0.15 s more);
+`optimization_level` 1 compiles as fast (67.6 ms), but the Hessian of Rosenbrock's function of 100 variables takes 113
+instead of 70 µs; `prefer_vector_width` 512, `parallel_codegen_split_count`, another scheduler and no library fusion at
+all (the gradient of ten layers: 11.2 ms) are no better, or worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.backends.compiler import equal_parts
+from pullback.backends.compiler.small_loops import largest
+from pullback.backends.hlo import weighted_sums
+
+_FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
+_DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
+
+_COPIED_LATE = "xla_cpu_flatten_after_fusion"
+"""Functions that are kept are copied for each call after operations were fused: once, and not in each copy."""
+_NO_SLP = "xla_cpu_disable_slp_vectorizer"
+_SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
+
+OPTIONS: dict[str, Any] = {
+    _FUSIONS: f"{_DOT},{_REDUCE}",
+    "xla_llvm_disable_expensive_passes": True,
+    _SMALL_LOOPS: 400_000,
+}
+"""Overrides of the compiler's defaults. One that a release of the compiler does not know is dropped."""
+
+SMALL = 1024
+"""In programs without loops, of arrays with at most so many elements, the processor's loops are not unrolled."""
+LONG, MIDDLING = 500, 2**16
+"""Programs without loops of at least so many lines, and of arrays with at most so many elements, take the compiler
+longest: there it unrolls no loops either, and does not join single operations to vectors (SLP)."""
+REVERSALS = 8
+"""Programs with more reversals have no small loops: the time for compiling these is exponential in reversals."""
+
+
+LARGE = 2**15
+"""From so many elements of an operand or result on a product is worth the library's preparation."""
+MANY = 100
+"""More products than these, all of them small, are not worth it: each takes 1 to 3 ms when it first runs."""
+_PRODUCT = re.compile(r"stablehlo\.dot_general.*")
+
+
+def _fusions(text: str) -> str:
+    """What the library shall do in a program with products, and without loops."""
+    products = _PRODUCT.findall(text)
+    many = equal_parts.ATTRIBUTES in text or len(products) > MANY
+    return _REDUCE if many and largest("\n".join(products)) < LARGE else _DOT
+
+
+def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
+    """The options for a program on a platform: those of the table, and then those that the user gave."""
+    options = dict(OPTIONS) if platform == "cpu" else {}
+    if options:
+        loops = "stablehlo.while" in text
+        if _FUSIONS in options and not loops and "stablehlo.dot_general" in text:
+            options[_FUSIONS] = _fusions(text)
+        if _REDUCE in options.get(_FUSIONS, "") and weighted_sums.are_in(text):  # which it would get wrong
+            options[_FUSIONS] = _DOT if _DOT in options[_FUSIONS] else ""
+        if loops and text.count("stablehlo.reverse") > REVERSALS:
+            options[_SMALL_LOOPS] = 0
+        size = largest(text)
+        if not loops and size <= SMALL:
+            options[_ROLLED] = True
+        elif not loops and size <= MIDDLING and text.count("\n") >= LONG:
+            options[_ROLLED] = options[_NO_SLP] = True
+        if equal_parts.ATTRIBUTES in text:
+            options[_COPIED_LATE] = True
+    return sorted({**options, **dict(overrides)}.items())

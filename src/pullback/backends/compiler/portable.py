@@ -1,0 +1,210 @@
+"""Programs for other processes: written for several platforms at once, and called from other programs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.compiler.backend import backend
+from pullback.backends.devices.meshes import AbstractMesh
+from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.hlo.builder import Builder, Value
+from pullback.backends.hlo.emit import emit_jaxpr, inline
+from pullback.backends.hlo.module import Function, Module
+from pullback.backends.hlo.sizes import sizes_of_arguments
+from pullback.backends.host.calls import TARGET
+from pullback.core.dims import Variable, names_in
+from pullback.core.errors import ExportError, UnsupportedExportError
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.source import describe
+from pullback.core.trace import Primitive
+
+_INDEX = np.dtype(np.int32)
+
+
+@dataclass(frozen=True)
+class Portable:
+    """A program that needs nothing of this process.
+
+    Attributes:
+      text: the program.
+      entries: for each platform the name of its function.
+      devices: for how many devices it is.
+    """
+
+    text: str
+    entries: list[str]
+    devices: int
+
+
+def portable(
+    closed: ClosedJaxpr,
+    name: str,
+    platforms: Sequence[str],
+    in_shardings: Sequence[NamedSharding | None] = (),
+    out_shardings: Sequence[NamedSharding | None] = (),
+) -> Portable:
+    """A program as text that needs nothing of this process, and what runs on each of some platforms.
+
+    Its function ``main`` takes the inputs; of random keys the words, as devices store them. If there are several
+    platforms, the first argument is the position of the one on which it runs, a number of 32 bits. The function for
+    a platform takes the inputs themselves.
+
+    Args:
+      closed: the program.
+      name: its name.
+      platforms: for which it is written. They share one function where the texts for all of them are equal.
+      in_shardings: how its inputs are spread over the devices on which it will run, which its functions see to; None,
+        or none, where nobody asked.
+      out_shardings: the same for its results.
+
+    Raises:
+      UnsupportedExportError: it calls Python functions (a ValueError and NotImplementedError).
+    """
+    shardings = (in_shardings or [None] * len(closed.in_avals), out_shardings or [None] * len(closed.out_avals))
+    alone = [_written(Module(name, platform, inline), closed, [platform], shardings) for platform in platforms]
+    texts = [module.text() for module, _ in alone]
+    if len(set(texts)) == 1:
+        module, (function,) = alone[0]
+        chosen = [function] * len(platforms)
+    else:
+        module = Module(name, platforms[0], inline)
+        module, chosen = _written(module, closed, platforms, shardings)
+    _check(module, name)
+    hlo = Builder(module)
+    index = [hlo.argument((), _INDEX)] if len(platforms) > 1 else []
+    args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
+    if not index or len(set(texts)) == 1:
+        outs = hlo.call(chosen[0], args)
+    else:
+        branches = [hlo.region([], lambda f=f: hlo.call(f, args)) for f in chosen]
+        outs = hlo.many("stablehlo.case", index, chosen[0].results, regions=branches)
+    several = module.size > 1
+    hlo.finish_main(outs, {}, [*[None] * len(index), *shardings[0]] if several else (), shardings[1] if several else ())
+    return Portable(module.text(), [function.name for function in chosen], module.size)
+
+
+_Shardings = tuple[Sequence[NamedSharding | None], Sequence[NamedSharding | None]]
+
+
+def _written(
+    module: Module, closed: ClosedJaxpr, platforms: Sequence[str], shardings: _Shardings
+) -> tuple[Module, list[Function]]:
+    """A module with a function for each platform."""
+    module.portable = True
+    functions = []
+    for platform in platforms:
+        module.platform = platform
+        module.shared.clear()
+        hlo = Builder(module)
+        args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
+        unknown = sizes_of_arguments(hlo, args)
+        args = _constrained(hlo, args, shardings[0])
+        outs = [] if unknown else emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
+        unknown |= {x for x, _ in hlo.hoisted.values() if isinstance(x, Variable)}  # those that were asked for
+        unknown |= {name for x in closed.out_avals for n in x.shape for name in names_in(n)} - set(hlo.sizes)
+        if unknown:
+            names = ", ".join(sorted(map(str, unknown)))
+            raise ExportError(
+                f"export of {module.name}: the sizes {names} do not follow from the shapes of the arguments: each name "
+                "has to occur in a size that is linear in it, such as 2*b + 1"
+            )
+        functions.append(hlo.finish(module.unique("program"), _constrained(hlo, outs, shardings[1])))
+    module.settle_devices()
+    return module, functions
+
+
+def _constrained(hlo: Builder, values: Sequence[Value], shardings: Sequence[NamedSharding | None]) -> list[Value]:
+    return [x if s is None else hlo.constrained(x, s) for x, s in zip(values, shardings, strict=True)]
+
+
+def _check(module: Module, name: str) -> None:
+    """Refuse a program that needs this process."""
+    if module.callbacks:
+        raise UnsupportedExportError(
+            f"export: {name.removeprefix('jit_')} cannot be exported, for it calls Python functions of this process: "
+            f"{'; '.join(_host_calls(module))}. Leave out pure_callback, io_callback and debug.print, or take what "
+            "they compute as arguments."
+        )
+    if module.inspections:
+        raise UnsupportedExportError(
+            f"export: {name.removeprefix('jit_')} cannot be exported with inspect_array_sharding in it: leave that out"
+        )
+
+
+def _host_calls(module: Module) -> list[str]:
+    """The calls of Python functions in a program: the function, the operation, and the line of it."""
+    places = {str(number): location for number, location in module.places.values()}
+    found: dict[str, None] = {}
+    for line in itertools.chain.from_iterable(function.lines for function in module.functions):
+        call = re.search(rf'"{TARGET}".*index = (\d+) : ui64', line)
+        if call is not None:
+            place = re.search(r" loc\(#loc(\d+)\)$", line)
+            where = "" if place is None else f" at {describe(places[place[1]])}"
+            found[f"{_shown(module.callbacks[int(call[1])])}{where}"] = None
+    return list(found)
+
+
+def _shown(callback: Any) -> str:
+    """A function that a program calls, and the operation by which it does."""
+    given = getattr(callback, "args", ())
+    call = next((a for a in given if hasattr(a, "avals")), callback)
+    operation = next((f", by {a.name}" for a in given if isinstance(a, Primitive)), "")
+    return f"{getattr(call, '__name__', call)}{operation}"
+
+
+def foreign_calls(text: str) -> list[str]:
+    """The names of functions of the runtime that a program calls."""
+    found = re.findall(r'call_target_name = "([^"]+)"|custom_call @(?:"([^"]+)"|([\w.$]+))', text)
+    return sorted({next(filter(None, names)) for names in found})
+
+
+def call_portable(
+    hlo: Builder,
+    data: bytes,
+    entry: str,
+    operands: Sequence[Value],
+    results: Sequence[Any],
+    declared: Sequence[Any],
+    devices: tuple[str, int],
+) -> list[Value]:
+    """Write a call of a function of a portable program, whose text becomes part of this one.
+
+    Args:
+      hlo: the function that is being written.
+      data: the program.
+      entry: its function.
+      devices: what users call the function, and for how many devices it is.
+      operands: what it takes.
+      results: the types of the results for these operands.
+      declared: the types of the results that it declares.
+
+    Returns:
+      Its results.
+    """
+    module = hlo.module
+    shown = [v.type for v in operands]
+    key = (id(data), entry, tuple(shown))
+    found = module.shared.get(key)
+    if found is None:
+        returned = [Value("", a.shape, a.dtype).type for a in declared]
+        name, functions, meshes = backend().functions_of(data, entry, shown, returned, module.unique)
+        names = {old: module.mesh(AbstractMesh(*axes)) for old, axes in meshes.items()}
+        for lines in functions:
+            module.functions.append(Function("", [_adapted(line, module, names) for line in lines], [], []))
+        if meshes or devices[1] > 1:
+            module.exported.append(devices)
+        kinds = [(a.shape, a.dtype) for a in results]
+        found = module.shared[key] = (data, Function(name, [], kinds, []))
+    return hlo.call_given(found[1], operands)
+
+
+def _adapted(line: str, module: Module, meshes: dict[str, str]) -> str:
+    """A line of another program with the names of meshes, and the numbers of collectives, of this one."""
+    line = re.sub(r"<(@\w+)(?=, \[)", lambda name: f"<{meshes[name[1]]}", line)
+    return re.sub(r"(channel_handle<handle = )\d+", lambda found: f"{found[1]}{next(module.channels)}", line)

@@ -1,0 +1,281 @@
+"""Profiles of a process, by the profiler of ``jaxlib``.
+
+It writes what happened on the host and on devices as an XSpace, which TensorBoard reads, and as a list of events in
+Chrome's format. From the latter comes a file for Perfetto, in which each operation of a compiled program has the names
+that it has in the user's program, with named scopes: the profiler knows only those that the compiler returned.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, overload
+
+from pullback.backends.compiler import client
+from pullback.backends.devices.devices import default_device
+from pullback.core.annotations import Decorator
+from pullback.core.errors import ArgumentError, ProfilerError
+from pullback.core.locks import lock
+from pullback.core.source import named_as
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PERFETTO = "perfetto_trace.json.gz"
+
+_lock = lock(globals(), "_lock")
+_session: Any = None
+_log_dir = Path()
+_perfetto = True
+
+
+# Sessions ------------------------------------------------------------------------------------------------------------
+
+
+def start_trace(
+    log_dir: str | os.PathLike[str],
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = True,
+    profiler_options: object = None,
+) -> None:
+    """Begin to record a profile of the process, until ``stop_trace``.
+
+    Args:
+      log_dir: the directory that it is written to; it is made if it is not there.
+      create_perfetto_link: must be False: nothing is served to a browser. The file can be opened there.
+      create_perfetto_trace: whether to write ``perfetto_trace.json.gz`` too, which https://ui.perfetto.dev opens.
+      profiler_options: a ``ProfileOptions``; by default Python's calls are recorded as well as compiled operations.
+
+    Raises:
+      ProfilerError: a profile is being recorded (a RuntimeError).
+      ArgumentError: ``create_perfetto_link`` is True (a ValueError).
+    """
+    global _session, _log_dir, _perfetto
+    if create_perfetto_link:
+        raise ArgumentError(
+            f"profiler: create_perfetto_link=True is not possible; open the file {PERFETTO}, which is written to the "
+            "directory of the profile, at https://ui.perfetto.dev"
+        )
+    with _lock:
+        if _session is not None:
+            raise ProfilerError(
+                f"a profile is being recorded already, for {_log_dir}; call stop_trace first: there is one at a time"
+            )
+        client.client(default_device().platform)  # so that there is a device to record
+        options = client.profiler().ProfileOptions() if profiler_options is None else profiler_options
+        try:
+            _session = client.profiler().ProfilerSession(options)
+        except RuntimeError as error:
+            raise ProfilerError(f"the profiler cannot start: {error}") from None
+        _log_dir, _perfetto = Path(log_dir), create_perfetto_trace
+
+
+def stop_trace() -> None:
+    """End the profile that ``start_trace`` began, and write it.
+
+    Under ``log_dir`` it is in ``plugins/profile/`` and a directory named by the time: ``*.xplane.pb`` for TensorBoard,
+    and ``perfetto_trace.json.gz`` for https://ui.perfetto.dev, where operations of compiled programs have their names
+    and scopes (``op_name``) as arguments.
+
+    Raises:
+      ProfilerError: no profile is being recorded (a RuntimeError).
+    """
+    global _session
+    with _lock:
+        if _session is None:
+            raise ProfilerError("no profile is being recorded; call start_trace first")
+        session, _session = _session, None
+        before = set(_traces(_log_dir))
+        session.stop_and_export(str(_log_dir))
+        if _perfetto:
+            for path in set(_traces(_log_dir)) - before:
+                _write_perfetto(path)
+
+
+@contextmanager
+def trace(
+    log_dir: str | os.PathLike[str],
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = True,
+    profiler_options: object = None,
+) -> Iterator[None]:
+    """A block of which a profile is recorded and written.
+
+    Args:
+      log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: as of ``start_trace``.
+
+    Raises:
+      ProfilerError: a profile is being recorded (a RuntimeError).
+
+    >>> import tempfile, pathlib, pullback
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     with trace(directory):
+    ...         out = pullback.jit(lambda x: x + 1)(1.0)
+    ...     [path.name for path in pathlib.Path(directory).rglob("perfetto*")]
+    ['perfetto_trace.json.gz']
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+# Perfetto ------------------------------------------------------------------------------------------------------------
+
+
+def _traces(log_dir: Path) -> list[Path]:
+    return [p for p in log_dir.glob("plugins/profile/*/*.trace.json.gz") if p.name != PERFETTO]
+
+
+def _write_perfetto(path: Path) -> None:
+    """Write the events of a file, with the user's names of operations, and without what Perfetto does not read."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    operations = [e for e in events if "hlo_op" in e.get("args", ())]
+    names = _operation_names({e["args"].get("hlo_module") for e in operations})
+    for event in operations:
+        args = event["args"]
+        args.update(names.get((args.get("hlo_module"), args["hlo_op"]), {}))
+    content = json.dumps({"displayTimeUnit": "ns", "traceEvents": events}, separators=(",", ":"))
+    with gzip.open(path.with_name(PERFETTO), "wt", encoding="utf-8", compresslevel=3) as file:
+        file.write(content)
+
+
+def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]:
+    """For the instructions of the programs that are in use, by module and name: the operations that they come from.
+
+    Where two programs have one name, instructions that they name alike are left out, unless they come from the same.
+    """
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for executable in client.executables.living():
+        text = executable.text()
+        head = _MODULE.match(text)
+        if head is None or head[1] not in modules:
+            continue
+        for instruction, names in _instructions(text).items():
+            if found.setdefault((head[1], instruction), names) != names:
+                found[head[1], instruction] = {}
+    return found
+
+
+def _instructions(text: str) -> dict[str, dict[str, str]]:
+    """For each instruction of a program the name of its operation, and those of the operations that are fused in it."""
+    own: dict[str, str] = {}
+    calls: dict[str, str] = {}
+    inside: dict[str, list[str]] = {}
+    here: list[str] = []
+    for line in text.splitlines():
+        computation = _COMPUTATION.match(line)
+        if computation is not None:
+            here = inside[computation[1]] = []
+            continue
+        instruction = _INSTRUCTION.match(line)
+        if instruction is not None:
+            operation = _OP_NAME.search(line)
+            if operation is not None:
+                own[instruction[1]] = operation[1]
+                if operation[1] not in here:
+                    here.append(operation[1])
+            called = _CALLS.search(line)
+            if called is not None:
+                calls[instruction[1]] = called[1]
+    result = {name: {"op_name": operation_name} for name, operation_name in own.items()}
+    for name, called_name in calls.items():
+        fused = inside.get(called_name)
+        if fused:
+            result.setdefault(name, {})["op_names"] = ", ".join(fused)
+    return result
+
+
+_MODULE = re.compile(r"HloModule ([\w.\-]+)")
+_COMPUTATION = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
+_INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
+_OP_NAME = re.compile(r'metadata=\{[^}]*?op_name="([^"]*)"')
+_CALLS = re.compile(r"calls=%?([\w.\-]+)")
+
+
+# Annotations ---------------------------------------------------------------------------------------------------------
+
+
+class TraceAnnotation:
+    """A block that appears in the profile as an event.
+
+    Args:
+      name: the name of the event.
+      metadata: what is shown with it: numbers and text.
+
+    >>> with TraceAnnotation("load", batch=3):
+    ...     pass
+    """
+
+    def __init__(self, name: str, **metadata: Any) -> None:
+        self._event = client.profiler().TraceMe(name, **metadata)
+
+    def __enter__(self) -> TraceAnnotation:
+        self._event.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._event.__exit__(*error)
+
+    def set_metadata(self, **metadata: Any) -> None:
+        """Show more with the event."""
+        self._event.set_metadata(**metadata)
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether a profile is being recorded."""
+        return bool(client.profiler().TraceMe.is_enabled())
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """A block that appears in the profile as a step, of training for example.
+
+    Args:
+      name: the name of the event.
+      metadata: what is shown with it; ``step_num`` is the number of the step.
+
+    >>> for step in range(2):
+    ...     with StepTraceAnnotation("train", step_num=step):
+    ...         pass
+    """
+
+    def __init__(self, name: str, **metadata: Any) -> None:
+        super().__init__(name, _r=1, **metadata)
+
+
+@overload
+def annotate_function(func: Callable[P, R], name: str | None = None, **metadata: Any) -> Callable[P, R]: ...
+@overload
+def annotate_function(func: None = None, name: str | None = None, **metadata: Any) -> Decorator: ...
+def annotate_function(func: Callable[..., Any] | None = None, name: str | None = None, **metadata: Any) -> Any:
+    """A function whose calls appear in the profile as events.
+
+    Args:
+      func: any function; without it, a decorator is returned.
+      name: the name of the event; by default that of the function.
+      metadata: what is shown with it.
+
+    >>> @annotate_function(name="double")
+    ... def f(x):
+    ...     return 2 * x
+    >>> f(3)
+    6
+    """
+    if func is None:
+        return functools.partial(annotate_function, name=name, **metadata)
+    chosen = name or getattr(func, "__qualname__", None) or type(func).__name__
+
+    @named_as(func)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(chosen, **metadata):
+            return func(*args, **kwargs)
+
+    return call

@@ -1,0 +1,1 @@
+"""Devices, meshes of them, and the arrays that are on them."""

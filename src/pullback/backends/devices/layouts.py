@@ -1,0 +1,118 @@
+"""Layouts: in which order the elements of an array are in memory. Arrays have their last axis fastest here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pullback.backends.devices.shardings import Sharding
+from pullback.core.errors import LayoutError
+from pullback.core.naming import quoted
+
+
+class _Auto:
+    """The layout that the compiler chooses."""
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order of the elements of an array in memory.
+
+    Args:
+      major_to_minor: the axes, the slowest first.
+      tiling: the sizes of tiles, where elements are in tiles; None if nobody asks.
+      sub_byte_element_size_in_bits: the size of an element that is smaller than a byte, else 0.
+
+    Attributes:
+      AUTO: the layout that the compiler chooses.
+
+    >>> Layout((0, 1))
+    Layout(major_to_minor=(0, 1), tiling=None, sub_byte_element_size_in_bits=0)
+    """
+
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
+    AUTO: ClassVar[Any] = _Auto()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
+
+
+class Format:
+    """A layout and a sharding: where the elements of an array are, and in which order.
+
+    Args:
+      layout: a :class:`Layout`, ``Layout.AUTO``, or None where nobody asks.
+      sharding: a sharding, or None. A layout needs one.
+
+    Raises:
+      LayoutError: neither is of these kinds, or there is a layout without a sharding (a ValueError and TypeError).
+
+    >>> import pullback
+    >>> pullback.numpy.ones((2, 3)).format.layout.major_to_minor
+    (0, 1)
+    """
+
+    __slots__ = ("layout", "sharding")
+
+    def __init__(self, layout: Layout | None = None, sharding: Sharding | None = None) -> None:
+        if layout is not None and layout is not Layout.AUTO and not isinstance(layout, Layout):
+            raise LayoutError(f"Format: expected a Layout, Layout.AUTO or None, got {quoted(layout)}")
+        if sharding is not None and not isinstance(sharding, Sharding):
+            raise LayoutError(
+                f"Format: expected a sharding such as NamedSharding(mesh, P('x')), got {quoted(sharding)}"
+            )
+        if isinstance(layout, Layout) and sharding is None:
+            raise LayoutError(f"Format: {layout} needs a sharding, such as a NamedSharding or a SingleDeviceSharding")
+        self.layout = layout
+        self.sharding = sharding
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Format) and (self.layout, self.sharding) == (other.layout, other.sharding)
+
+    def __hash__(self) -> int:
+        return hash((self.layout, self.sharding))
+
+    def __repr__(self) -> str:
+        return f"Format(layout={self.layout!r}, sharding={self.sharding!r})"
+
+
+def row_major(ndim: int, sharding: Any) -> Format:
+    """The format that arrays of a rank have."""
+    return Format(Layout(tuple(range(ndim)), ()), sharding)
+
+
+def check_layout(layout: Any, who: str) -> None:
+    """Refuse a layout that arrays of this library do not have.
+
+    Raises:
+      LayoutError: the last axis is not the fastest, or there are tiles (a ValueError and NotImplementedError).
+    """
+    if isinstance(layout, Format):
+        layout = layout.layout
+    if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):
+        raise LayoutError(
+            f"{who}: arrays have their last axis fastest in memory, without tiles, but {layout} is another layout. "
+            "Leave it out, or transpose the array; within compiled functions the compiler chooses."
+        )
+
+
+def _in_order(axes: Sequence[int]) -> bool:
+    return list(axes) == list(range(len(axes)))
+
+
+def without_layout(place: Any, who: str) -> Any:
+    """What users give for a place, as it is without its layout.
+
+    Raises:
+      LayoutError: the layout is none that arrays have.
+    """
+    if not isinstance(place, Format):
+        return place
+    check_layout(place.layout, who)
+    return place.sharding

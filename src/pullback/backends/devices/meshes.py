@@ -1,0 +1,500 @@
+"""Meshes: devices in a grid whose axes have names."""
+
+from __future__ import annotations
+
+import enum
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.devices.devices import Device, DeviceAssignment, assignment, devices, process_index
+from pullback.core import config as switches
+from pullback.core.annotations import AxisName
+from pullback.core.errors import MeshContextError, MeshError
+from pullback.core.naming import quoted
+
+
+class AxisType(enum.Enum):
+    """How arrays are spread along an axis of a mesh.
+
+    ``Auto``: the compiler decides, where nobody asked. ``Explicit`` is accepted, and treated as ``Auto``: shardings are
+    no part of an array's type here. ``Manual``: within ``shard_map``, each device sees its own part.
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _AnyMesh:
+    """What meshes with and without devices have in common: names and sizes of axes."""
+
+    __slots__ = ()
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def shape(self) -> OrderedDict[Any, int]:
+        """The size of each axis, by its name."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """Pairs of the name and the size of each axis."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no axes: what there is where no mesh was set."""
+        return not self.axis_names
+
+    def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type ``Auto``."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type ``Explicit``."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type ``Manual``."""
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        return all(t is AxisType.Auto for t in self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        return all(t is AxisType.Explicit for t in self.axis_types)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        return all(t is AxisType.Manual for t in self.axis_types)
+
+    def _shown(self) -> str:
+        axes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple)
+        types = f"axis_types=({', '.join(map(repr, self.axis_types))}{',' if len(self.axis_types) == 1 else ''})"
+        return f"{axes}, {types}"
+
+
+class AbstractMesh(_AnyMesh):
+    """Names and sizes of the axes of a mesh, without the devices.
+
+    Args:
+      axis_sizes: the size of each axis.
+      axis_names: their names.
+      axis_types: an :class:`AxisType`, or one for each axis; ``Auto`` by default.
+
+    Raises:
+      MeshError: sizes, names and types are not as many, or a name comes twice (a ValueError and TypeError).
+
+    >>> AbstractMesh((4, 2), ("data", "model"))
+    AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto))
+    """
+
+    __slots__ = ("_hash", "axis_names", "axis_sizes", "axis_types")
+
+    def __init__(self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None) -> None:
+        self.axis_sizes = _sizes(axis_sizes, "AbstractMesh: axis_sizes")
+        self.axis_names = _names(axis_names, "AbstractMesh")
+        if len(self.axis_sizes) != len(self.axis_names):
+            raise MeshError(
+                f"AbstractMesh: axis_sizes {self.axis_sizes} are {len(self.axis_sizes)}, but axis_names "
+                f"{self.axis_names} are {len(self.axis_names)}: each axis needs a size and a name"
+            )
+        self.axis_types = _types(axis_types, self.axis_names, "AbstractMesh")
+        self._hash = hash((self.axis_sizes, self.axis_names, self.axis_types))
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Itself."""
+        return self
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
+        """The same mesh with other sizes, names or types."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is AbstractMesh
+            and (self.axis_sizes, self.axis_names, self.axis_types)
+            == (other.axis_sizes, other.axis_names, other.axis_types)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"AbstractMesh({self._shown()})" if self.axis_names else "AbstractMesh((), axis_types=())"
+
+    def __reduce__(self) -> Any:
+        return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+
+
+class Mesh(_AnyMesh):
+    """Devices in a grid, whose axes have names; a context in which specifications without a mesh refer to it.
+
+    Args:
+      devices: an array of devices, or nested sequences of them.
+      axis_names: a name for each axis of the grid; one string for a grid of one axis.
+      axis_types: an :class:`AxisType` for each axis; ``Auto`` by default.
+
+    Attributes:
+      devices: the array of devices.
+      axis_names: the names of its axes.
+      axis_types: the types of its axes.
+
+    Raises:
+      MeshError: not one name for each axis of the grid; a name or a device comes twice; what is no device (a ValueError
+        and TypeError).
+
+    >>> import pullback
+    >>> dict(Mesh(pullback.devices(), ("i",)).shape)
+    {'i': 1}
+    """
+
+    __slots__ = ("__weakref__", "_hash", "abstract_mesh", "assignment", "axis_names", "axis_types", "devices")
+
+    devices: np.ndarray[Any, Any]
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
+        grid = _grid(devices)
+        self.axis_names = _names(axis_names, "Mesh")
+        if grid.ndim != len(self.axis_names):
+            raise MeshError(
+                f"Mesh: the devices are an array of shape {grid.shape}, with {grid.ndim} axes, but axis_names "
+                f"{self.axis_names} are {len(self.axis_names)}: give each axis of the array one name"
+            )
+        members: tuple[Device, ...] = tuple(grid.flat) if grid.ndim else ()
+        if grid.ndim and not members:
+            raise MeshError(f"Mesh: the array of devices has the shape {grid.shape}, so that there is no device in it")
+        if len(set(members)) < len(members):
+            twice = next(d for i, d in enumerate(members) if d in members[:i])
+            raise MeshError(f"Mesh: the device {twice} comes more than once: a mesh has each device in one place")
+        if len({d.platform for d in members}) > 1:
+            raise MeshError(f"Mesh: devices must be of one platform, got {sorted({d.platform for d in members})}")
+        grid.flags.writeable = False
+        self.devices = grid
+        self.axis_types = _types(axis_types, self.axis_names, "Mesh")
+        self.assignment: DeviceAssignment = assignment(members)
+        self.abstract_mesh = AbstractMesh(grid.shape, self.axis_names, self.axis_types)
+        self._hash = hash((self.assignment, self.abstract_mesh))
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The size of each axis."""
+        return self.devices.shape
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """The numbers of the devices, as an array like ``devices``."""
+        return np.array([d.id for d in self.devices.flat], int).reshape(self.devices.shape)
+
+    @property
+    def local_devices(self) -> list[Device]:
+        """The devices of this process."""
+        return list(self.assignment.local)
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether some devices belong to other processes."""
+        return len(self.assignment.local) < len(self.assignment.devices)
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh whose devices belong to this process.
+
+        Raises:
+          MeshError: that part is no grid (a ValueError).
+        """
+        if not self.is_multi_process:
+            return self
+        here = process_index()
+        mine = np.array([d.process_index == here for d in self.devices.flat], bool).reshape(self.devices.shape)
+        lines = [np.any(mine, tuple(j for j in range(mine.ndim) if j != i)).nonzero()[0] for i in range(mine.ndim)]
+        if not mine[np.ix_(*lines)].all():
+            raise MeshError(f"the devices of process {here} are no grid within {self!r}")
+        return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The same mesh with other devices, names or types."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    def __enter__(self) -> Mesh:
+        _entered.stack.append(_exchange(self))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _exchange(_entered.stack.pop())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Mesh and self.assignment is other.assignment and self.abstract_mesh == other.abstract_mesh
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Mesh({self._shown()})" if self.axis_names else "Mesh(axis_sizes=(), axis_names=())"
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices.tolist(), self.axis_names, self.axis_types)
+
+
+# What users give ------------------------------------------------------------------------------------------------------
+
+
+def _grid(given: Any) -> np.ndarray[Any, Any]:
+    grid = np.array(given, dtype=object)
+    for d in grid.flat:
+        if not isinstance(d, Device) and not (grid.ndim == 0 and d is None):
+            raise MeshError(f"Mesh: devices must be some of devices(), got {quoted(d)} of type {type(d).__name__}")
+    return grid
+
+
+def _names(given: Any, who: str) -> tuple[Any, ...]:
+    if isinstance(given, str):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise MeshError(f"{who}: axis_names must be a str or a sequence of names, got {quoted(given)}")
+    names = tuple(given)
+    for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            raise MeshError(f"{who}: the name of an axis must be hashable, got {quoted(name)}") from None
+        if name is None or isinstance(name, (tuple, list)):
+            raise MeshError(f"{who}: {quoted(name)} cannot be the name of an axis: give a string")
+    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    if twice is not None:
+        raise MeshError(f"{who}: axis_names {names} have the name {twice!r} more than once: each axis needs its own")
+    return names
+
+
+def _sizes(given: Any, what: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(n) for n in given if int(n) == n)
+        if len(sizes) == len(given) and all(n > 0 for n in sizes):
+            return sizes
+    except (TypeError, ValueError):
+        pass
+    raise MeshError(f"{what} must be a sequence of positive integers, got {quoted(given)}")
+
+
+def _types(given: Any, names: tuple[Any, ...], who: str) -> tuple[AxisType, ...]:
+    if given is None:
+        return (AxisType.Auto,) * len(names)
+    if isinstance(given, AxisType):
+        given = (given,) * len(names)
+    types = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise MeshError(f"{who}: axis_types must be an AxisType for each axis, such as AxisType.Auto, got {given!r}")
+    if len(types) != len(names):
+        raise MeshError(f"{who}: axis_types {types} are {len(types)}, but the axes {names} are {len(names)}")
+    return types
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[AxisName],
+    axis_types: Sequence[AxisType] | None = None,
+    *,
+    devices: Sequence[Device] | None = None,
+) -> Mesh:
+    """A mesh of the first devices, in the order in which they are listed.
+
+    Args:
+      axis_shapes: the size of each axis.
+      axis_names: their names.
+      axis_types: an :class:`AxisType` for each axis; ``Auto`` by default.
+      devices: those to take, by default ``devices()``.
+
+    Returns:
+      A :class:`Mesh` of as many devices as the product of the sizes.
+
+    Raises:
+      MeshError: there are fewer devices than that; sizes and names are not as many (a ValueError and TypeError).
+
+    >>> make_mesh((1,), ("batch",))
+    Mesh('batch': 1, axis_types=(Auto,))
+    """
+    sizes = _sizes(axis_shapes, "make_mesh: axis_shapes")
+    names = _names(axis_names, "make_mesh")
+    if len(sizes) != len(names):
+        raise MeshError(
+            f"make_mesh: axis_shapes {sizes} are {len(sizes)}, but axis_names {names} are {len(names)}: each axis "
+            "needs a size and a name"
+        )
+    available = _all_devices() if devices is None else list(devices)
+    wanted = math.prod(sizes)
+    if wanted > len(available):
+        raise MeshError(too_few_devices(f"make_mesh: a mesh of the shape {sizes}", wanted, available))
+    grid = np.empty(wanted, object)
+    grid[:] = available[:wanted]
+    return Mesh(grid.reshape(sizes), names, axis_types)
+
+
+def _all_devices() -> list[Device]:
+    return devices()
+
+
+def too_few_devices(what: str, wanted: int, available: Sequence[Device]) -> str:
+    """The message for a grid that is larger than the devices."""
+    hint = ""
+    if all(d.platform == "cpu" for d in available):
+        hint = (
+            f" The processor can be divided: config.update('num_cpu_devices', {wanted}) before the first program is "
+            "compiled or the first device is used."
+        )
+    return f"{what} needs {wanted} devices, but there are {len(available)}.{hint}"
+
+
+# The mesh of a block --------------------------------------------------------------------------------------------------
+
+
+class _Entered(threading.local):
+    """The meshes that were current before those that this thread has entered by ``with mesh``."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+
+
+_entered = _Entered()
+EMPTY = Mesh(None, ())
+
+
+def _exchange(mesh: Any) -> Any:
+    """Set the mesh of this thread; returns the one before."""
+    return switches.exchange("context_mesh", mesh)
+
+
+class set_mesh:
+    """Set the mesh to which specifications without one refer, for this thread; as a context, within a block.
+
+    Args:
+      mesh: a :class:`Mesh`, or None for no mesh.
+
+    Raises:
+      MeshError: it is no mesh (a ValueError and TypeError).
+
+    >>> import pullback
+    >>> with set_mesh(make_mesh((1,), ("i",))):
+    ...     pullback.jit(lambda x: x + 1, out_shardings=pullback.P("i"))(pullback.numpy.ones(2)).sharding.spec
+    P('i',)
+    """
+
+    __slots__ = ("_before", "mesh")
+
+    def __init__(self, mesh: Mesh | None) -> None:
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise MeshError(f"set_mesh: expected a Mesh or None, got {quoted(mesh)} of type {type(mesh).__name__}")
+        self.mesh = mesh
+        self._before = _exchange(None if mesh is None or mesh.empty else mesh)
+
+    def __enter__(self) -> Mesh | None:
+        return self.mesh
+
+    def __exit__(self, *error: Any) -> None:
+        _exchange(self._before)
+
+
+class use_mesh:
+    """A block in which specifications without a mesh refer to one.
+
+    Args:
+      mesh: a :class:`Mesh`, or an :class:`AbstractMesh` where only names and sizes of axes matter.
+
+    Raises:
+      MeshError: it is no mesh (a ValueError and TypeError).
+
+    >>> with use_mesh(make_mesh((1,), ("i",))) as mesh:
+    ...     get_mesh() == mesh
+    True
+    """
+
+    __slots__ = ("_before", "mesh")
+
+    def __init__(self, mesh: Mesh | AbstractMesh) -> None:
+        if not isinstance(mesh, _AnyMesh):
+            raise MeshError(f"use_mesh: expected a Mesh, got {quoted(mesh)} of type {type(mesh).__name__}")
+        self.mesh = mesh
+        self._before: list[Any] = []
+
+    def __enter__(self) -> Mesh | AbstractMesh:
+        self._before.append(_exchange(None if self.mesh.empty else self.mesh))
+        return self.mesh
+
+    def __exit__(self, *error: Any) -> None:
+        _exchange(self._before.pop())
+
+
+use_abstract_mesh = use_mesh
+
+
+def current_mesh() -> Any:
+    """The mesh that was set for this thread, a :class:`Mesh` or :class:`AbstractMesh`; None if there is none."""
+    return switches.config.context_mesh
+
+
+def get_mesh() -> Mesh:
+    """The mesh that was set for this thread; one without axes if there is none.
+
+    >>> get_mesh().empty
+    True
+    """
+    found = current_mesh()
+    return found if isinstance(found, Mesh) else EMPTY
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """Names and sizes of the mesh that was set for this thread; one without axes if there is none.
+
+    >>> get_abstract_mesh().shape_tuple
+    ()
+    """
+    found = current_mesh()
+    return EMPTY.abstract_mesh if found is None else found.abstract_mesh  # type: ignore[no-any-return]
+
+
+def needed_mesh(who: str, what: str) -> Mesh:
+    """The mesh that was set, for a function that was given a specification without one.
+
+    Raises:
+      MeshContextError: none was set (a RuntimeError and ValueError).
+    """
+    found = current_mesh()
+    if isinstance(found, Mesh):
+        return found
+    raise MeshContextError(
+        f"{who}: {what} names axes of a mesh, but no mesh is set. Give a NamedSharding(mesh, spec), or set the mesh: "
+        "with set_mesh(mesh): ..."
+    )

@@ -1,0 +1,131 @@
+"""Arrays over several devices: their parts, and how they move from one place to another.
+
+The parts are moved by programs of the compiler where source and destination are the same devices, so that this works
+among processes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.compiler.backend import Buffer, backend
+from pullback.backends.devices import transfers
+from pullback.backends.devices.devices import Device
+from pullback.backends.devices.shardings import Index, NamedSharding
+from pullback.backends.devices.storage import from_stored, stored_dtype, to_stored
+from pullback.core import array
+from pullback.core.array import ArrayImpl, PlacedArray, Signature, signature
+from pullback.core.config import config
+from pullback.core.errors import BackendError, ShapeError
+from pullback.core.runtime import provides, runtime
+
+
+def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
+    """The elements of an array that the host has, spread over devices.
+
+    Args:
+      value: the elements.
+      sharding: over which devices, and how.
+      x: the type of the array.
+
+    Raises:
+      ShardingError: the sharding does not fit the array (a ValueError).
+    """
+    stored = to_stored(value)
+    indices = sharding.indices(stored.shape)
+    local = [i for d, i in zip(sharding.assignment.devices, indices, strict=True) if d.is_local]
+    return backend().put_parts([stored[i] for i in local], x.shape, stored.dtype, sharding)
+
+
+def moved(x: ArrayImpl, place: Any) -> Buffer:
+    """The elements of an array in another place, a device or a sharding.
+
+    Raises:
+      ShardingError: the sharding does not fit the array (a ValueError).
+      BackendError: the array has parts in other processes, and the place has not the same devices (a RuntimeError).
+    """
+    if not isinstance(x, PlacedArray):
+        return put_value(x._value, place, x)
+    kind = x._signature
+    source = kind.place
+    if isinstance(place, NamedSharding):
+        place.shard_shape(kind.aval.shape)
+    if isinstance(source, NamedSharding):
+        if isinstance(place, NamedSharding) and place.assignment is source.assignment:
+            return x._buffer if source.is_equivalent_to(place, len(kind.aval.shape)) else runtime.reshard(x, place)
+    elif isinstance(place, Device):
+        return backend().move(x._buffer, place)
+    value = gather(x._buffer, kind)
+    return backend().put(value, kind.aval, place) if isinstance(place, Device) else put_value(value, place, x)
+
+
+def parts(x: PlacedArray) -> list[tuple[Device, Index, int, Buffer]]:
+    """The parts of an array on the devices of this process: device, index, number among equal parts, elements."""
+    kind = x._signature
+    if isinstance(kind.place, Device):
+        return [(kind.place, (slice(None),) * len(kind.aval.shape), 0, x._buffer)]
+    every = all_parts(kind)
+    local = [part for part in every if part[0].is_local]
+    return [(*part, buffer) for part, buffer in zip(local, backend().parts(x._buffer), strict=True)]
+
+
+def all_parts(kind: Signature) -> list[tuple[Device, Index, int]]:
+    """For each device, in any process, its part of an array of a signature over several."""
+    sharding: NamedSharding = kind.place
+    seen: dict[Any, int] = {}
+    found = []
+    for device, index in zip(sharding.assignment.devices, sharding.indices(kind.aval.shape), strict=True):
+        key = tuple((i.start, i.stop) for i in index)
+        seen[key] = seen.get(key, -1) + 1
+        found.append((device, index, seen[key]))
+    return found
+
+
+def part_signature(kind: Signature, device: Device) -> Signature:
+    """The signature of the part of an array on one device."""
+    place = kind.place
+    shape = kind.aval.shape if isinstance(place, Device) else place.shard_shape(kind.aval.shape)
+    return signature(shape, kind.aval.dtype, kind.aval.weak_type, device)
+
+
+@provides
+def gather(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
+    """The elements of an array of any place, on the host.
+
+    Raises:
+      BackendError: other processes have parts that this one has not (a RuntimeError).
+      ShapeError: the array has more axes than NumPy's arrays may have (a TypeError and a ValueError).
+    """
+    sharding, aval = kind.place, kind.aval
+    if len(aval.shape) > array.MOST_HOST_AXES:
+        raise ShapeError(
+            f"an array of {len(aval.shape)} axes is only on a device, for NumPy's arrays have at most "
+            f"{array.MOST_HOST_AXES}; read x.reshape(-1), or another shape of fewer axes"
+        )
+    if isinstance(sharding, Device):
+        return backend().fetch(buffer, aval.dtype)
+    if config.transfer_guard_device_to_host is not None and sharding.platform != "cpu":
+        transfers.check("device_to_host", aval)
+    if not (sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.assignment.local)):
+        others = sorted({d.process_index for d in sharding.assignment.devices if not d.is_local})
+        raise BackendError(
+            f"an array of type {aval} cannot be read as a whole: the processes {others} hold parts of it. Read the "
+            "parts of this process, x.addressable_shards, or gather it with "
+            "experimental.multihost_utils.process_allgather."
+        )
+    pieces = backend().part_values(buffer)
+    if sharding.is_fully_replicated:
+        return from_stored(pieces[0], aval.dtype)
+    out = np.empty(aval.shape, stored_dtype(aval.dtype))
+    for (_, index, copy), piece in zip(all_parts(kind), pieces, strict=True):
+        if copy == 0:
+            out[index] = piece
+    return from_stored(out, aval.dtype)
+
+
+def from_parts(buffers: Sequence[Buffer], kind: Signature) -> Buffer:
+    """An array of the parts that each device of this process has, in the order of the mesh."""
+    return backend().assembled(list(buffers), kind.aval.shape, stored_dtype(kind.aval.dtype), kind.place)

@@ -1,0 +1,115 @@
+"""Lowering rules that are written with the Python bindings of MLIR, which ``jaxlib`` has, not with a ``Builder``.
+
+Such a rule builds operations in a function of its own; the text of that function becomes a part of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from pullback.backends.compiler.client import mlir, mlir_context
+from pullback.backends.hlo.builder import Builder, Value, tensor_type
+from pullback.backends.hlo.module import Function
+from pullback.core.errors import CustomRuleError
+from pullback.core.source import describe_function
+from pullback.core.trace import Primitive
+from pullback.core.types import ShapedArray
+
+
+class LoweringRuleContext:
+    """What a rule is told of the equation that it writes.
+
+    Attributes:
+      primitive: the operation.
+      avals_in: the types of its operands.
+      avals_out: the types of its results.
+      module_context: has ``platforms``, a tuple of the name of the platform that is compiled for; ``callbacks``, the
+        Python functions that the module calls; and ``add_keepalive``, which does nothing: the module keeps them.
+    """
+
+    __slots__ = ("avals_in", "avals_out", "module_context", "primitive")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        avals_in: Sequence[ShapedArray],
+        avals_out: Sequence[ShapedArray],
+        platform: str,
+        callbacks: list[Callable[..., Any]],
+    ) -> None:
+        self.primitive = primitive
+        self.avals_in = tuple(avals_in)
+        self.avals_out = tuple(avals_out)
+        self.module_context = SimpleNamespace(
+            platforms=(platform,), callbacks=callbacks, add_keepalive=lambda thing: None
+        )
+
+
+def write(
+    hlo: Builder, primitive: Primitive, rule: Callable[..., Any], values: Sequence[Value], params: dict[str, Any]
+) -> list[Value]:
+    """Write an operation by a rule that builds it with MLIR's bindings.
+
+    Args:
+      hlo: the builder of the function that is being written.
+      primitive: the operation.
+      rule: ``rule(ctx, *operands, **params)`` returns one ``ir.Value`` for each result, as a sequence or by itself.
+      values: the operands.
+      params: the parameters.
+
+    Raises:
+      CustomRuleError: the rule returned something else (a TypeError).
+    """
+    expected = hlo.results
+    platform = hlo.module.platform
+    avals = [ShapedArray(v.shape, v.dtype) for v in values]
+    context = LoweringRuleContext(primitive, avals, expected, platform, hlo.module.callbacks)
+    name = hlo.module.unique(primitive.name)
+    lines = _function(name, rule, context, [v.type for v in values], params)
+    results = [(a.shape, a.dtype) for a in expected]
+    function = Function(name, lines, results, [])
+    hlo.module.functions.append(function)
+    return hlo.call(function, values)
+
+
+def _function(
+    name: str, rule: Callable[..., Any], context: LoweringRuleContext, types: Sequence[str], params: dict[str, Any]
+) -> list[str]:
+    """The lines of a function whose body a rule builds."""
+    ir, func = mlir("ir"), mlir("dialects.func")
+    with mlir_context(), ir.Location.unknown():
+        operand_types = [ir.Type.parse(t) for t in types]
+        owner = ir.Module.create()  # has to live as long as what is in it is used
+        with ir.InsertionPoint(owner.body):
+            function = func.FuncOp(name, (operand_types, []), visibility="private")
+        block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            outs = _values(rule(context, *block.arguments, **params))
+            _check(rule, context, outs)
+            func.ReturnOp(outs)
+        full = ir.FunctionType.get(operand_types, [v.type for v in outs])
+        function.attributes["function_type"] = ir.TypeAttr.get(full)
+        text: str = function.operation.get_asm(enable_debug_info=False)
+    return text.splitlines()
+
+
+def _values(given: Any) -> list[Any]:
+    """The values that a rule returned: one, or those of an operation, or a sequence of such."""
+    if hasattr(given, "results"):
+        return list(given.results)
+    if isinstance(given, Iterable) and not hasattr(given, "type"):
+        return [value for item in given for value in _values(item)]
+    return [given]
+
+
+def _check(rule: Callable[..., Any], context: LoweringRuleContext, outs: Sequence[Any]) -> None:
+    expected = [tensor_type(a.shape, a.dtype) for a in context.avals_out]
+    came = [str(getattr(v, "type", f"{v!r} of type {type(v).__name__}")) for v in outs]
+    if came != expected:
+        raise CustomRuleError(
+            f"the lowering rule of the primitive {context.primitive.name!r}, {describe_function(rule)}, must return "
+            f"values of the types ({', '.join(expected)}), as its abstract evaluation rule says, but returned "
+            f"({', '.join(came)})"
+        )

@@ -1,0 +1,800 @@
+"""StableHLO text: types, constants, operations, regions and functions.
+
+A :class:`Builder` writes the body of one function of a module (``module.py``). Rules of primitives are given one,
+with the operands as :class:`Value`, and return values. Text is the documented interface of the compiler, and quick
+to make: one operation is one string. The operations are those of the StableHLO specification, and of its ``chlo``
+companion.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.devices.meshes import AbstractMesh, Mesh
+from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
+from pullback.backends.devices.storage import stored_dtype
+from pullback.backends.hlo.module import Function, Module, Partition
+from pullback.backends.hlo.sizes import shape_value
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl, PlacedArray
+from pullback.core.dims import Variable, any_symbolic
+from pullback.core.errors import AllocationError, DtypeError, UnsupportedExportError
+from pullback.core.types import Shape, ShapedArray
+
+DType = np.dtype[Any]
+Aliases = Mapping[int, int]
+_NONE: Aliases = MappingProxyType({})
+
+_ELEMENTS = {
+    "bool": "i1", "float0": "i1", "bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64",
+    "complex64": "complex<f32>", "complex128": "complex<f64>",
+    "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e4m3": "f8E4M3",
+    "float8_e3m4": "f8E3M4", "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def element_type(dtype: DType) -> str:
+    """The type of an element; that of a random key is that in which devices store it."""
+    if dtypes.is_key(dtype):
+        return element_type(stored_dtype(dtype))
+    name = dtypes.dtype_name(dtype)
+    if name.startswith("int"):
+        return "i" + name.removeprefix("int")
+    if name.startswith("uint"):
+        return "ui" + name.removeprefix("uint")
+    try:
+        return _ELEMENTS[name]
+    except KeyError:
+        raise DtypeError(f"arrays of dtype {name} cannot be compiled") from None
+
+
+@lru_cache(maxsize=65536)
+def tensor_type(shape: Shape, dtype: DType) -> str:
+    """The type of a tensor, such as ``tensor<3x4xf32>``.
+
+    Raises:
+      AllocationError: the compiler, which counts bytes in 64 bits, would end the process (a MemoryError, RuntimeError).
+    """
+    element = element_type(dtype)
+    if any_symbolic(shape):
+        return f"tensor<{'x'.join('?' if any_symbolic([n]) else str(n) for n in shape)}x{element}>"
+    if math.prod(shape) * max(1, dtype.itemsize) >= 2**63:
+        raise AllocationError(
+            f"no memory for an array of shape {shape} and dtype {dtypes.dtype_name(dtype)} in a compiled program: it "
+            f"has {math.prod(shape):.3g} elements"
+        )
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>" if shape else f"tensor<{element}>"
+
+
+class Value:
+    """The result of an operation, or an argument of a function."""
+
+    __slots__ = ("dtype", "name", "shape")
+
+    name: str
+
+    def __init__(self, name: str, shape: Shape, dtype: DType) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def type(self) -> str:
+        return tensor_type(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+_name_of = attrgetter("name")
+
+
+class Quotient(Value):
+    """The result of a division of floats: see :meth:`Builder.divide`."""
+
+    __slots__ = ()
+
+
+class Constant(Value):
+    """A number of no axes, which is written when it is used, in the shape in which it is used."""
+
+    __slots__ = ("builder", "number")
+
+    def __init__(self, builder: Builder, number: Any, dtype: DType) -> None:
+        self.builder = builder
+        self.number = number
+        self.shape = ()
+        self.dtype = dtype
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.builder.splat(self.number, (), self.dtype).name
+
+
+# Numbers and attributes ----------------------------------------------------------------------------------------------
+
+
+def number_text(value: Any, dtype: DType) -> str:
+    """A number as an element of a constant, exactly."""
+    if dtypes.is_key(dtype):
+        stored = stored_dtype(dtype)
+        return number_text(np.asarray(value, dtype).view(stored)[()], stored)
+    kind = dtypes.dtype_name(dtype)
+    if kind == "bool" or kind == "float0":
+        return "true" if value else "false"
+    if dtypes.is_complex(dtype):
+        part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+        return f"({number_text(value.real, part)}, {number_text(value.imag, part)})"
+    if dtypes.is_float(dtype):
+        x = np.asarray(value).astype(dtype)
+        if not np.isfinite(x):
+            bits = int(x.view(f"u{dtype.itemsize}"))
+            return f"0x{bits:0{2 * dtype.itemsize}X}"
+        return f"{float(x)!r}" if "e" not in repr(float(x)) else f"{float(x):.17e}"
+    return str(int(value))
+
+
+def _has_reciprocal(number: Any, dtype: DType) -> bool:
+    """Whether 1 over a number is neither too large nor too small for its dtype."""
+    info, size = dtypes.finfo(dtype), abs(float(number))
+    return not 0 < size < np.inf or float(info.smallest_normal) <= 1 / size <= float(info.max)
+
+
+def integers(values: Sequence[int]) -> str:
+    """An attribute that is a list of integers.
+
+    Raises:
+      UnsupportedExportError: one is symbolic (a ValueError and NotImplementedError).
+    """
+    if any_symbolic(values):
+        raise UnsupportedExportError(
+            f"export: an operation cannot be written for the symbolic sizes {tuple(values)}, which it needs as numbers"
+        )
+    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
+
+
+def dense(rows: Sequence[Sequence[int]], width: int = 2) -> str:
+    """An attribute that is a matrix of integers, of rows of the given width."""
+    if not rows:
+        return f"dense<> : tensor<0x{width}xi64>"
+    text = ", ".join(f"[{', '.join(map(str, row))}]" for row in rows)
+    return f"dense<[{text}]> : tensor<{len(rows)}x{width}xi64>"
+
+
+# Functions -----------------------------------------------------------------------------------------------------------
+
+
+class Builder:
+    """Writes the body of one function.
+
+    Attributes:
+      module: where functions, captured arrays and host callbacks are collected.
+      results: the abstract results of the equation that is being written.
+      operands: its abstract operands, within ``shard_map``: values do not know along which axes they vary.
+      source_loc: where in the user's program it was written, as the text that ends each line.
+      sizes: what the names of symbolic sizes stand for, numbers of 32 bits.
+      order: what the last effect returned, on which the next one depends; None before the first.
+      called, index: whether another function calls it; which lines make which values, for ``in_place``.
+    """
+
+    __slots__ = (
+        "called",
+        "constants",
+        "count",
+        "elements",
+        "head",
+        "hoisted",
+        "index",
+        "lines",
+        "module",
+        "operands",
+        "order",
+        "results",
+        "signature",
+        "sizes",
+        "source_loc",
+    )
+
+    def __init__(self, module: Module, called: bool = False) -> None:
+        self.module, self.called = module, called
+        self.results: list[ShapedArray] = []
+        self.operands: list[ShapedArray] = []
+        self.signature: list[Value] = []
+        self.head: list[str] = []
+        self.lines: list[str] = []
+        self.index: tuple[list[str], int, dict[str, str]] = [], 0, {}
+        self.source_loc = ""
+        self.order: Value | None = None
+        self.constants: dict[Any, Value] = {}
+        self.hoisted: dict[int, tuple[Any, Value]] = {}
+        self.sizes: dict[Variable, Value] = {}
+        self.elements: dict[Value, Any] = {}  # what each constant was written from
+        self.count = 0
+
+    @property
+    def result(self) -> ShapedArray:
+        """The abstract result of the equation that is being written, where it has one."""
+        return self.results[0]
+
+    def avals(self, operands: Sequence[Value]) -> list[ShapedArray]:
+        """The types of the operands of the equation that is being written."""
+        if len(self.operands) != len(operands):
+            return [ShapedArray(v.shape, v.dtype) for v in operands]
+        return [ShapedArray(v.shape, v.dtype, False, a.varying) for v, a in zip(operands, self.operands, strict=True)]
+
+    integers = staticmethod(integers)
+    dense = staticmethod(dense)
+
+    def inline(self, function: Callable[..., Any], *values: Value) -> Any:
+        """Write what a function of primitives does: for rules that are best said in terms of other operations.
+
+        Args:
+          function: takes and returns arrays (or a list of them), by operations of ``pullback.primitives``.
+          values: its arguments.
+
+        Returns:
+          The value, or list of values, that it returned.
+        """
+        return self.module.inline(self, function, values)
+
+    # Names and operations
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%{self.count}"
+
+    def argument(self, shape: Shape, dtype: DType) -> Value:
+        """A new argument of the function."""
+        value = Value(f"%arg{len(self.signature)}", shape, dtype)
+        self.signature.append(value)
+        return value
+
+    def same(self, name: str, *operands: Value) -> Value:
+        """An operation whose operands and result have one type, such as ``stablehlo.add``."""
+        x = operands[0]
+        self.count += 1
+        out = f"%{self.count}"
+        names = ", ".join(map(_name_of, operands))
+        self.lines.append(f"{out} = {name} {names} : {tensor_type(x.shape, x.dtype)}{self.source_loc}")
+        return Value(out, x.shape, x.dtype)
+
+    def divide(self, x: Value, y: Value, shape: Shape) -> Value:
+        """The quotient of two values that broadcast to a shape.
+
+        The compiler takes x / (y z) for x / y / z, and (x z) / y for x / (y / z), whose products overflow where the
+        quotients do not; and x times 1 / y where y is broadcast, which is zero or infinite for large and small y. It is
+        kept from knowing that it could; which costs nothing that could be measured, as divisions wait for memory.
+        """
+        if not dtypes.is_float(x.dtype):
+            return self._whole_division("stablehlo.divide", x, y, shape)
+        whole = self.spread(y, shape)
+        if type(y) is Quotient or (whole is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))):
+            whole = self._hidden(whole)
+        if type(x) is Quotient:
+            x = self._hidden(x)
+        out = self.same("stablehlo.divide", self.spread(x, shape), whole)
+        return Quotient(out.name, shape, out.dtype)
+
+    def remainder(self, x: Value, y: Value, shape: Shape) -> Value:
+        """What division towards zero leaves, of two values that broadcast to a shape."""
+        if not dtypes.is_float(x.dtype):
+            return self._whole_division("stablehlo.remainder", x, y, shape)
+        return self.same("stablehlo.remainder", self.spread(x, shape), self.spread(y, shape))
+
+    def _whole_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
+        """The quotient or the remainder of integers: by zero -1 or ``x``, which are what compiled programs give.
+
+        Constants are divided by constants within the compiler, and by zero that ends the process.
+        """
+        known = y.number if type(y) is Constant else self.elements.get(y)
+        x, y = self.spread(x, shape), self.spread(y, shape)
+        if known is not None and np.all(known):
+            return self.same(operation, x, y)
+        number = lambda value: self.splat(np.asarray(value).astype(x.dtype)[()], shape, x.dtype)
+        by_zero = self.compare(y, number(0), "EQ")
+        out = self.same(operation, x, self.select(by_zero, number(1), y))
+        return self.select(by_zero, x if operation == "stablehlo.remainder" else number(-1), out)
+
+    def _hidden(self, x: Value) -> Value:
+        """A value of which the compiler does not know, as long as it simplifies, where it comes from."""
+        return self.many("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
+
+    def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
+        """An operation of one result.
+
+        Args:
+          name: with its dialect, such as ``stablehlo.reshape``.
+          operands: its operands.
+          shape: the shape of the result.
+          dtype: the dtype of the result.
+          attributes: text such as ``dimension = 0 : i64``.
+        """
+        names, types = self._operands(operands)
+        self.count += 1
+        out = f"%{self.count}"
+        braces = f" {{{attributes}}}" if attributes else ""
+        self.lines.append(
+            f'{out} = "{name}"({names}){braces} : ({types}) -> {tensor_type(shape, dtype)}{self.source_loc}'
+        )
+        return Value(out, shape, dtype)
+
+    def many(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        results: Sequence[tuple[Shape, DType]],
+        attributes: str = "",
+        regions: Sequence[str] = (),
+    ) -> list[Value]:
+        """An operation of any number of results, with regions."""
+        names, types = self._operands(operands)
+        self.count += 1
+        out = f"%{self.count}"
+        braces = f" {{{attributes}}}" if attributes else ""
+        inner = f" ({', '.join(regions)})" if regions else ""
+        shown = [tensor_type(s, d) for s, d in results]
+        binder = "" if not results else f"{out} = " if len(results) == 1 else f"{out}:{len(results)} = "
+        outs = shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
+        self.lines.append(f'{binder}"{name}"({names}){inner}{braces} : ({types}) -> {outs}{self.source_loc}')
+        if len(results) == 1:
+            return [Value(out, *results[0])]
+        return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(results)]
+
+    @staticmethod
+    def _operands(operands: Sequence[Value]) -> tuple[str, str]:
+        return ", ".join(map(_name_of, operands)), ", ".join([tensor_type(v.shape, v.dtype) for v in operands])
+
+    def region(
+        self,
+        types: Sequence[tuple[Shape, DType]],
+        body: Callable[..., Sequence[Value]],
+        terminator: str = "stablehlo.return",
+    ) -> str:
+        """The text of a region: ``body`` takes its arguments, and returns its results.
+
+        It may use values of the function around it.
+        """
+        outer, self.lines = self.lines, []
+        order = self.order
+        try:
+            args = [Value(f"%r{self.fresh()[1:]}", s, d) for s, d in types]
+            names, kinds = self._operands(body(*args))
+            binders = ", ".join(f"{v.name}: {v.type}" for v in args)
+            head = f"^bb0({binders}):" if args else "^bb0:"
+            tail = f'"{terminator}"({names}) : ({kinds}) -> ()'
+            return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
+        finally:
+            self.lines = outer
+            self.order = order  # what a region returns is unknown outside of it
+
+    # Constants
+
+    def splat(self, number: Any, shape: Shape, dtype: DType) -> Value:
+        """An array of one number."""
+        if any_symbolic(shape):
+            return self.broadcast_in_dim(self.splat(number, (), dtype), shape, [])
+        text = number_text(number, dtype)
+        key = (text, shape, dtype)
+        found = self.constants.get(key)
+        if found is None:
+            kind = tensor_type(shape, dtype)
+            found = self.constants[key] = Value(self.fresh(), shape, dtype)
+            self.elements[found] = number
+            self.head.append(f"{found.name} = stablehlo.constant dense<{text}> : {kind}")
+        return found
+
+    def number(self, value: Any, dtype: DType) -> Value:
+        """A number of no axes."""
+        return Constant(self, value, dtype)
+
+    def array(self, x: np.ndarray[Any, Any]) -> Value:
+        """A small array, written into the program."""
+        if x.ndim == 0:
+            return Constant(self, x[()], x.dtype)
+        if x.size == 0 or x.tobytes() == x.flat[0].tobytes() * x.size:  # by their bits: zeros have signs
+            return self.splat(x.flat[0] if x.size else 0, x.shape, x.dtype)
+        key = (x.tobytes(), x.shape, x.dtype)
+        found = self.constants.get(key)
+        if found is None:
+            found = self.constants[key] = Value(self.fresh(), x.shape, x.dtype)
+            self.elements[found] = x
+            self.head.append(f"{found.name} = stablehlo.constant dense<{_elements(x)}> : {found.type}")
+        return found
+
+    def variable_size(self, name: Variable) -> Value:
+        """What the name of a symbolic size stands for, an argument of the function unless its own arguments say it."""
+        found = self.sizes.get(name)
+        if found is None:
+            found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
+            self.hoisted[id(name)] = (name, found)
+        return found
+
+    def captured(self, x: Any) -> Value:
+        """An array that the program captured: written if it is small, an argument of the function if not."""
+        if type(x) is Variable:
+            return self.variable_size(x)
+        placed = isinstance(x, PlacedArray)
+        if (x.size <= LARGEST_WRITTEN and not placed) or self.module.portable:
+            return self.array(np.asarray(x._value))
+        known = self.hoisted.get(id(x))
+        if known is None:
+            known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
+            if placed:
+                self.module.run_on(x._signature.place.runs_on, "a captured array")
+            else:
+                self.elements[known[1]] = x._value
+        return known[1]
+
+    def known_integers(self, x: Value) -> np.ndarray[Any, Any] | None:
+        """The elements of a constant array of integers; None for any other value."""
+        if type(x) is Constant:
+            return np.asarray(x.number, x.dtype)
+        elements = self.elements.get(x)
+        return None if elements is None else np.broadcast_to(np.asarray(elements, x.dtype), x.shape)
+
+    # Frequent operations
+
+    def spread(self, x: Value, shape: Shape) -> Value:
+        """A value broadcast to a shape, by NumPy's rules."""
+        if x.shape == shape:
+            return x
+        if type(x) is Constant:
+            return self.splat(x.number, shape, x.dtype)
+        start = len(shape) - len(x.shape)
+        kept = [i for i, n in enumerate(x.shape) if n == shape[start + i]]
+        if len(kept) < len(x.shape):
+            x = self.reshape(x, tuple(x.shape[i] for i in kept))
+        return self.broadcast_in_dim(x, shape, [start + i for i in kept])
+
+    def broadcast_in_dim(self, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
+        if any_symbolic(shape):
+            attribute = f"broadcast_dimensions = {integers(dims)}"
+            operands = [x, shape_value(self, shape)]
+            return self.op("stablehlo.dynamic_broadcast_in_dim", operands, shape, x.dtype, attribute)
+        attribute = f"broadcast_dimensions = {integers(dims)}"
+        return self.op("stablehlo.broadcast_in_dim", [x], shape, x.dtype, attribute)
+
+    def reshape(self, x: Value, shape: Shape) -> Value:
+        if x.shape == shape:
+            return x
+        if any_symbolic(shape) or any_symbolic(x.shape):
+            return self.op("stablehlo.dynamic_reshape", [x, shape_value(self, shape)], shape, x.dtype)
+        return self.op("stablehlo.reshape", [x], shape, x.dtype)
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        shape = tuple(x.shape[i] for i in permutation)
+        return self.op("stablehlo.transpose", [x], shape, x.dtype, f"permutation = {integers(permutation)}")
+
+    def convert(self, x: Value, dtype: DType) -> Value:
+        """A value of another dtype, as the compiler converts it."""
+        return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
+
+    def whole_bytes(self, x: Value) -> Value:
+        """A value of a dtype of at least a byte, for those operations that the compiler has for no narrower one."""
+        if dtypes.itemsize_bits(x.dtype) >= 8:
+            return x
+        return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
+
+    def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
+        """The bits of a value as elements of another dtype.
+
+        The compiler folds ``bitcast_convert(transpose(constant))`` to the elements in the order in which they were
+        before they were transposed: it copies the bits and forgets the layout. So it is kept from folding; the barrier
+        is gone before operations are fused, and costs nothing.
+        """
+        if x.ndim > 1:
+            x = self.op("stablehlo.optimization_barrier", [x], x.shape, x.dtype)
+        return self.op("stablehlo.bitcast_convert", [x], shape, dtype)
+
+    def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
+        """An array of booleans; ``direction`` is EQ, NE, LT, LE, GT or GE.
+
+        Args:
+          x: the one operand.
+          y: the other, of the same type.
+          direction: the comparison.
+          total: whether floats are in total order, -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
+        """
+        kind = "FLOAT" if dtypes.is_inexact(x.dtype) else "SIGNED"
+        if element_type(x.dtype)[0] == "u" or dtypes.is_bool(x.dtype):
+            kind = "UNSIGNED"
+        if total and kind == "FLOAT":
+            kind = "TOTALORDER"
+        attributes = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
+        return self.op("stablehlo.compare", [x, y], x.shape, np.dtype(bool), attributes)
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        """``yes`` where the condition holds, else ``no``; a condition of no axes chooses the whole."""
+        return self.op("stablehlo.select", [condition, yes, no], yes.shape, yes.dtype)
+
+    def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
+        if any_symbolic(shape):
+            attribute = f"iota_dimension = {dimension} : i64"
+            return self.op("stablehlo.dynamic_iota", [shape_value(self, shape)], shape, dtype, attribute)
+        return self.op("stablehlo.iota", [], shape, dtype, f"iota_dimension = {dimension} : i64")
+
+    def slice(
+        self, x: Value, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None
+    ) -> Value:
+        strides = [1] * x.ndim if strides is None else strides
+        if any(map(any_symbolic, (start, limit, strides, x.shape))):
+            shape = tuple(-(-(b - a) // s) for a, b, s in zip(start, limit, strides, strict=True))
+            operands = [x, *[shape_value(self, tuple(values)) for values in (start, limit, strides)]]
+            return self.op("stablehlo.real_dynamic_slice", operands, shape, x.dtype)
+        shape = tuple(max(0, -(-(b - a) // s)) for a, b, s in zip(start, limit, strides, strict=True))
+        attributes = (
+            f"start_indices = {integers(start)}, limit_indices = {integers(limit)}, strides = {integers(strides)}"
+        )
+        return self.op("stablehlo.slice", [x], shape, x.dtype, attributes)
+
+    def concatenate(self, operands: Sequence[Value], dimension: int) -> Value:
+        first = operands[0]
+        size = sum(v.shape[dimension] for v in operands)
+        shape = (*first.shape[:dimension], size, *first.shape[dimension + 1 :])
+        return self.op("stablehlo.concatenate", operands, shape, first.dtype, f"dimension = {dimension} : i64")
+
+    def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
+        """A reduction by an operation of two operands, such as ``stablehlo.add``, from the number ``start``."""
+        scalar = ((), x.dtype)
+        body = self.region([scalar, scalar], lambda a, b: [self.same(name, a, b)])
+        shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        init = self.number(start, x.dtype)
+        results = [(shape, x.dtype)]
+        return self.many("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
+
+    def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
+        """An array, or what is made of it if a condition holds anywhere.
+
+        It is a loop of at most one step: the compiler would compute both branches of a conditional, and choose.
+        """
+        boolean = np.dtype(bool)
+        kinds = [((), boolean), (usual.shape, usual.dtype)]
+        condition = self.region(kinds, lambda pending, value: [pending])
+        step = self.region(kinds, lambda pending, value: [self.number(False, boolean), amend(value)])
+        pending = self.reduce("stablehlo.or", rare, False, range(rare.ndim))
+        return self.many("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
+
+    def constrained(self, x: Value, sharding: NamedSharding) -> Value:
+        """A value that is spread over the devices of the program by a sharding."""
+        if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):
+            return x  # which leaves open on how many devices the program runs
+        out, source = self.fresh(), x.name
+        shown = self.module.sharding(sharding, x.ndim)
+        self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
+        return Value(out, x.shape, x.dtype)
+
+    def inspected(self, x: Value, callback: Callable[[Any], None]) -> None:
+        """A call of a function of Python when the compiler has decided how a value is spread over devices.
+
+        Args:
+          x: the value.
+          callback: takes the sharding over several devices, or the device.
+        """
+        inspections = self.module.inspections
+        mark = f"@@{len(inspections)}@@"
+        inspections.append((x.ndim, callback))
+        attributes = (
+            f'call_target_name = "InspectSharding", has_side_effect = true, api_version = 1 : i32, '
+            f'backend_config = "{mark}"'
+        )
+        self.op("stablehlo.custom_call", [x], x.shape, x.dtype, attributes)
+
+    def partitioned(
+        self, operands: Sequence[Value], results: Sequence[tuple[Shape, DType]], rule: str, partition: Partition
+    ) -> list[Value]:
+        """An operation of which users' own functions say what each device does.
+
+        Args:
+          operands: its operands.
+          results: the shape and dtype of each result.
+          rule: how the compiler spreads shardings over it, as an attribute; none if empty.
+          partition: divides it.
+        """
+        mark = f"@@partition {len(self.module.partitions)}@@"
+        self.module.partitions.append(partition)
+        attributes = f'call_target_name = "{PARTITIONED}", api_version = 2 : i32, backend_config = "{mark}"'
+        attributes += f", sdy.sharding_rule = {rule}" if rule else ""
+        return self.many("stablehlo.custom_call", operands, results, attributes)
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        results: Sequence[tuple[Shape, DType]],
+        config: str = "",
+        more: str = "",
+        side_effect: bool = False,
+    ) -> list[Value]:
+        """A call of a function that the runtime has by name, by the typed foreign-function interface.
+
+        Args:
+          target: its name.
+          operands: its operands.
+          results: the shape and dtype of each result.
+          config: its attributes, as text such as ``uplo = 76 : ui8``.
+          more: further attributes of the operation, such as layouts.
+          side_effect: whether it does more than to return results.
+        """
+        if any(any_symbolic(shape) for shape, _ in results):
+            raise UnsupportedExportError(
+                f"export: {target}, a function of the runtime, cannot be called for symbolic shapes: give them numbers"
+            )
+        attributes = (
+            f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '
+            f"api_version = 4 : i32, backend_config = {{{config}}}"
+        )
+        return self.many("stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes)
+
+    def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
+        """A call of another function of the module, which is given the arrays that it captured too."""
+        return self.call_given(function, [*operands, *[self.captured(x) for x in function.captured]])
+
+    def call_given(self, function: Function, operands: Sequence[Value]) -> list[Value]:
+        """A call of another function of the module, of all its operands."""
+        names, types = self._operands(operands)
+        if function.packed:
+            packed = self.fresh()
+            self.lines.append(f'{packed} = "stablehlo.tuple"({names}) : ({types}) -> tuple<{types}>')
+            names, types = packed, f"tuple<{types}>"
+        self.count += 1
+        out = f"%{self.count}"
+        shown = [tensor_type(s, d) for s, d in function.results]
+        binder = "" if not shown else f"{out} = " if len(shown) == 1 else f"{out}:{len(shown)} = "
+        self.lines.append(
+            f"{binder}func.call @{function.name}({names}){function.attributes} : ({types}) -> ({', '.join(shown)})"
+            f"{self.source_loc}"
+        )
+        if len(shown) == 1:
+            return [Value(out, *function.results[0])]
+        return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
+
+    def written(self) -> Iterator[str]:
+        """The lines of the functions of the module, and of this one."""
+        return itertools.chain(self.head, self.lines, *map(attrgetter("lines"), self.module.functions))
+
+    def arguments(self) -> list[Value]:
+        """The arguments of the function, and after them the arrays that it captured."""
+        return [*self.signature, *map(itemgetter(1), self.hoisted.values())]
+
+    def captured_shardings(self) -> list[NamedSharding]:
+        """For each array that the function captured its sharding over the devices of the program."""
+        arrays = [x for x, _ in self.hoisted.values()]
+        for x in arrays:
+            if isinstance(x, PlacedArray) and isinstance(x._signature.place, NamedSharding):
+                self.module.mesh(x._signature.place.mesh)
+        return captured_shardings(arrays, next(iter(self.module.meshes)))
+
+    def finish(self, name: str, outs: Sequence[Value], visibility: str = "private") -> Function:
+        """The function, with its results."""
+        binders = [f"{v.name}: {v.type}" for v in self.arguments()]
+        return self._finished(visibility, name, binders, outs, [])
+
+    def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
+        """The function, whose arguments are one tuple; the calls of it have attributes."""
+        arguments = self.arguments()
+        kind = f"tuple<{self._operands(arguments)[1]}>"
+        loads = [
+            f'{v.name} = "stablehlo.get_tuple_element"(%packed) {{index = {i} : i32}} : ({kind}) -> {v.type}'
+            for i, v in enumerate(arguments)
+        ]
+        function = self._finished("private", name, [f"%packed: {kind}"] if arguments else [], outs, loads)
+        function.packed = bool(arguments)
+        function.attributes = f" {{{attributes}}}"
+        return function
+
+    def finish_main(
+        self,
+        outs: Sequence[Value],
+        aliases: Aliases = _NONE,
+        in_shardings: Sequence[NamedSharding | None] = (),
+        out_shardings: Sequence[NamedSharding | None] = (),
+    ) -> Function:
+        """The function that is run, whose arguments and results are as devices store them; as they are, if portable.
+
+        Args:
+          outs: its results.
+          aliases: for some arguments, the result that takes their memory.
+          in_shardings: how arguments are spread over the devices; None, or none, where the compiler may decide.
+          out_shardings: the same for results.
+        """
+        module = self.module
+        binders, loads = [], []
+        for i, (v, sharding) in enumerate(itertools.zip_longest(self.arguments(), in_shardings)):
+            stored = stored_dtype(v.dtype)
+            attributes = [] if sharding is None else [module.sharding_attribute(sharding, v.ndim)]
+            if i in aliases and module.meshes:  # the compiler finds a result of the same parts
+                attributes.append("jax.buffer_donor = true")
+            elif i in aliases:
+                attributes.append(f"tf.aliasing_output = {aliases[i]} : i32")
+            attribute = f" {{{', '.join(attributes)}}}" if attributes else ""
+            if self._is_as_stored(v.dtype):
+                binders.append(f"{v.name}: {v.type}{attribute}")
+                continue
+            kind = tensor_type(v.shape, stored)
+            binders.append(f"{v.name}_stored: {kind}{attribute}")
+            loads.append(f'{v.name} = "{_to_stored(v.dtype)}"({v.name}_stored) : ({kind}) -> {v.type}')
+        stored_outs = list(map(self._stored, outs))
+        shown = [
+            v.type if sharding is None else f"{v.type} {{{module.sharding_attribute(sharding, v.ndim)}}}"
+            for v, sharding in itertools.zip_longest(stored_outs, out_shardings)
+        ]
+        return self._finished("public", "main", binders, stored_outs, loads, ", ".join(shown))
+
+    def _stored(self, x: Value) -> Value:
+        """A value in the dtype in which devices store it."""
+        if self._is_as_stored(x.dtype):
+            return x
+        if _to_stored(x.dtype) == "stablehlo.convert":
+            return self.convert(x, stored_dtype(x.dtype))
+        return self.bitcast(x, x.shape, stored_dtype(x.dtype))
+
+    def _is_as_stored(self, dtype: DType) -> bool:
+        if self.module.portable and not dtypes.is_key(dtype):  # others know these types
+            return True
+        return element_type(dtype) == element_type(stored_dtype(dtype))
+
+    def _finished(
+        self,
+        visibility: str,
+        name: str,
+        binders: list[str],
+        outs: Sequence[Value],
+        loads: list[str],
+        results_shown: str | None = None,
+    ) -> Function:
+        names, types = self._operands(outs)
+        shown = types if results_shown is None else results_shown
+        first = f"func.func {visibility} @{name}({', '.join(binders)}) -> ({shown}) {{"
+        last = f"func.return {names} : {types}" if outs else "func.return"
+        captured = list(map(itemgetter(0), self.hoisted.values()))
+        results = list(map(attrgetter("shape", "dtype"), outs))
+        function = Function(name, [first, *self.head, *loads, *self.lines, last, "}"], results, captured)
+        self.module.functions.append(function)
+        return function
+
+
+def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
+    """For each captured array its sharding in a program over several devices: its own, or all of it on each device."""
+    places = [x._signature.place if isinstance(x, PlacedArray) else None for x in arrays]
+    whole = NamedSharding(mesh, PartitionSpec())
+    return [place if isinstance(place, NamedSharding) else whole for place in places]
+
+
+PARTITIONED = "PullbackPartitioned"
+"""What operations are called that users' functions divide."""
+LARGEST_WRITTEN = 64
+"""Captured arrays of at most so many elements are written into the program; larger ones are arguments."""
+
+
+def _elements(x: np.ndarray[Any, Any]) -> str:
+    """The elements of a constant; of a large one the bytes, which are quicker to write and to read."""
+    stored = x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x
+    if x.size <= LARGEST_WRITTEN or stored.dtype.isbuiltin != 1 or dtypes.is_bool(stored.dtype):
+        return _nested(x)
+    little = np.ascontiguousarray(stored).astype(stored.dtype.newbyteorder("<"), copy=False)
+    return f'"0x{little.tobytes().hex().upper()}"'
+
+
+def _nested(x: np.ndarray[Any, Any]) -> str:
+    if x.ndim == 0:
+        return number_text(x[()], x.dtype)
+    return f"[{', '.join(map(_nested, x))}]"
+
+
+def _to_stored(dtype: DType) -> str:
+    """The operation between a dtype and that in which devices store it, either way."""
+    return "stablehlo.convert" if dtypes.is_integer(dtype) else "stablehlo.bitcast_convert"

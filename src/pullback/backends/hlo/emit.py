@@ -1,0 +1,277 @@
+"""Emission: a jaxpr becomes StableHLO text, each equation by the lowering rule of its primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.backends.compiler import equal_parts, made
+from pullback.backends.compiler.small_loops import ATTRIBUTES, halves, is_small_loop
+from pullback.backends.devices.devices import DeviceAssignment, Devices
+from pullback.backends.devices.meshes import Mesh
+from pullback.backends.devices.shardings import NamedSharding
+from pullback.backends.hlo.builder import _NONE, Aliases, Builder, Value
+from pullback.backends.hlo.module import Function, Module
+from pullback.core.array import SCALARS, Array, ArrayImpl, as_array, number_dtype
+from pullback.core.config import config
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, aval_of, infer
+from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, state
+from pullback.core.types import ShapedArray
+
+
+def emit_module(
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    aliases: Aliases = _NONE,
+    devices: Devices | None = None,
+    in_places: Sequence[Any] = (),
+    out_places: Sequence[Any] = (),
+    mesh: Mesh | None = None,
+    parts: bool = True,
+) -> tuple[Module, Function]:
+    """A module whose function ``main`` is the program.
+
+    Args:
+      closed: the program.
+      name: the name of the module.
+      platform: of the device on which it is to run.
+      aliases: for some inputs, the result that takes their memory.
+      devices: where it has to run; None if nobody asked.
+      in_places: for each input the sharding over several devices; None where the compiler may decide.
+      out_places: the same for results.
+      mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
+      parts: whether equal parts become functions, where that is of use.
+
+    Returns:
+      The module and its main function, whose arguments are the inputs and then the arrays that it captured. The
+      attribute ``devices`` of the module says where it has to run: its operations may have asked, too.
+
+    Raises:
+      IncompatibleDevicesError: different devices were asked for (a RuntimeError and ValueError).
+    """
+    module = Module(name, platform, inline)
+    module.devices = devices
+    module.equal_parts = parts and platform == "cpu" and config.equal_parts
+    if module.equal_parts:
+        closed = equal_parts.opened(closed)
+    if platform == "cpu" and devices is None and not in_places:
+        closed = made.read(closed)
+    for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
+        if found is not None:
+            module.mesh(found)
+    hlo = Builder(module)
+    outs = _emit_body(hlo, closed)
+    module.settle_devices()
+    if module.whole and module.size > 1:  # which is known only now
+        found = mesh or next(iter(module.meshes), None)
+        return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, found)
+    several = isinstance(module.devices, DeviceAssignment)
+    if several and any(equal_parts.ATTRIBUTES in f.attributes for f in module.functions):  # which is known only now
+        return emit_module(closed, name, platform, aliases, devices, in_places, out_places, mesh, parts=False)
+    if isinstance(module.devices, DeviceAssignment) and not module.meshes:
+        module.mesh(Mesh(module.devices.devices, ("devices",)))
+    if platform == "cpu" and not several and is_small_loop(hlo.written()):
+        module.equal_parts = False
+        hlo = Builder(module)
+        outs = _emit_parts(hlo, closed)
+    if not several:
+        return module, hlo.finish_main(outs, aliases)
+    inputs = in_places or [None] * len(closed.in_avals)
+    return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_places)
+
+
+def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
+    """Write a program as calls of functions that the compiler keeps, and compiles at the same time if there are two."""
+    jaxpr = closed.jaxpr
+    env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
+    consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    for part in halves(jaxpr):
+        inner = Builder(hlo.module, called=True)
+        known = [v for v in part.invars if v not in consts]
+        values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
+        values.update({v: inner.captured(consts[v]) for v in part.invars if v in consts})
+        outs = emit_jaxpr(inner, part, [], [values[v] for v in part.invars])
+        # The compiler fails if a function of this kind does not use its arguments: so the first of them is returned.
+        # That others are not used does no harm, since they are in a tuple.
+        outs += inner.arguments()[:1]
+        function = inner.finish_packed(hlo.module.unique("part"), outs, ATTRIBUTES)
+        found = hlo.call(function, [env[v] for v in known])
+        env.update(zip(part.outvars, found[: len(part.outvars)], strict=True))
+    env.update({v: hlo.captured(consts[v]) for v in jaxpr.outvars if v in consts})
+    return [_value(hlo, env, a) for a in jaxpr.outvars]
+
+
+def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
+    """A function of the module for a program, made once however often it is called."""
+    found: tuple[ClosedJaxpr, Function] | None = module.shared.get(id(closed))
+    if found is None:
+        hlo = Builder(module, called=True)
+        outs = _emit_body(hlo, closed)
+        function = hlo.finish(module.unique(name), outs)
+        found = module.shared[id(closed)] = (closed, function)
+    return found[1]
+
+
+def own_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
+    """A new function of the module for a program."""
+    hlo = Builder(module, called=True)
+    return hlo.finish(module.unique(name), _emit_body(hlo, closed))
+
+
+def _emit_body(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
+    args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
+    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
+
+
+def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
+    """Write the equations of a program into a function, and return its results."""
+    env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        env[var] = hlo.captured(const)
+    outer = hlo.source_loc
+    start = 0
+    for part in _parts(hlo.module, jaxpr):
+        _emit_equations(hlo, jaxpr.eqns[start : part.start], env)
+        function = _part_function(hlo.module, part)
+        found = hlo.call(function, [_value(hlo, env, a) for a in part.operands])
+        env.update(zip(part.results, found, strict=True))
+        start = part.stop
+    _emit_equations(hlo, jaxpr.eqns[start:] if start else jaxpr.eqns, env)
+    hlo.source_loc = outer
+    return [_value(hlo, env, a) for a in jaxpr.outvars]
+
+
+def _parts(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Part]:
+    """The parts of a program that become functions; none within ``shard_map``."""
+    return equal_parts.find(jaxpr, module.kinds) if module.equal_parts and module.manual is None else ()
+
+
+def _part_function(module: Module, part: equal_parts.Part) -> Function:
+    """The function of a part, which all copies share."""
+    found: Function | None = module.shared.get(part.key)
+    if found is None:
+        hlo = Builder(module, called=True)
+        args = [hlo.argument(v.aval.shape, v.aval.dtype) for v in part.function.invars]
+        env: dict[Any, Value] = dict(zip(part.function.invars, args, strict=True))
+        _emit_equations(hlo, part.function.eqns, env)
+        found = hlo.finish(module.unique("part"), [env[v] for v in part.function.outvars])
+        found.attributes = f" {{{equal_parts.ATTRIBUTES}}}"
+        module.shared[part.key] = found
+    return found
+
+
+def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) -> None:
+    """Write equations, and add what they make to the values of variables."""
+    for eqn in eqns:
+        primitive = eqn.primitive
+        rule = primitive.lowering_rule
+        if rule is None:
+            raise missing_rule(primitive, "lowering", "compilation")
+        values = []
+        for a in eqn.invars:
+            values.append(env[a] if type(a) is Var else _value(hlo, env, a))
+        outvars = eqn.outvars
+        hlo.results = list(map(aval_of, outvars))
+        if hlo.module.manual is not None:
+            hlo.operands = list(map(aval_of, eqn.invars))
+        name = f"{primitive.name}({eqn.params['name']})" if "name" in eqn.params else primitive.name
+        hlo.source_loc = hlo.module.source_loc(eqn.made_at, name if eqn.scope is None else eqn.scope.label(name))
+        out = rule(hlo, *values, **eqn.params)
+        if primitive.multiple_results:
+            env.update(zip(outvars, out, strict=True))
+        else:
+            env[outvars[0]] = out
+
+
+def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:
+    if isinstance(atom, Var):
+        return env[atom]
+    number = atom.val
+    return hlo.number(number._value if isinstance(number, ArrayImpl) else number, atom.aval.dtype)
+
+
+# Rules written in terms of other primitives --------------------------------------------------------------------------
+
+
+class EmitTracer(Tracer):
+    """A value of a function that is being written."""
+
+    __slots__ = ("_aval", "value")
+
+    def __init__(self, trace: Trace, value: Value, aval: ShapedArray) -> None:
+        self._trace = trace
+        self.value = value
+        self._aval = aval
+        self.made_at = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        return self._aval
+
+
+class EmitTrace(Trace):
+    """Writes each operation by its lowering rule."""
+
+    __slots__ = ("hlo",)
+    transformation = "compilation"
+
+    def __init__(self, parent: Trace, hlo: Builder) -> None:
+        super().__init__(parent)
+        self.eager = self.quick = False
+        self.hlo = hlo
+
+    def adopt(self, x: ArrayImpl) -> ArrayImpl:
+        return x
+
+    def value(self, x: Any, args: Sequence[Any]) -> Value:
+        if type(x) is EmitTracer:
+            return x.value
+        if type(x) in SCALARS:
+            return self.hlo.number(x, number_dtype(args))
+        array = x if isinstance(x, Array) else as_array(x)
+        if not isinstance(array, ArrayImpl):
+            raise leaked(array)  # type: ignore[arg-type]
+        return self.hlo.captured(array)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        rule = primitive.lowering_rule
+        if rule is None:
+            if primitive.decomposition_rule is not None:
+                return primitive.decomposition_rule(*args, **params)
+            raise missing_rule(primitive, "lowering", "compilation")
+        values = [self.value(x, args) for x in args]
+        avals = [
+            x.aval if type(x) is EmitTracer else ShapedArray(v.shape, v.dtype)
+            for x, v in zip(args, values, strict=True)
+        ]
+        out = infer(primitive, avals, params)
+        hlo = self.hlo
+        outer = hlo.results, hlo.operands
+        hlo.results, hlo.operands = out if primitive.multiple_results else [out], avals
+        try:
+            result = rule(hlo, *values, **params)
+        finally:
+            hlo.results, hlo.operands = outer
+        if primitive.multiple_results:
+            return [EmitTracer(self, v, _as_written(v, a)) for v, a in zip(result, out, strict=True)]
+        return EmitTracer(self, result, _as_written(result, out))
+
+
+def _as_written(value: Value, aval: ShapedArray) -> ShapedArray:
+    """The type of a value that was written for a result of a type: no number is weakly typed there."""
+    return ShapedArray(value.shape, value.dtype, False, aval.varying)
+
+
+def inline(hlo: Builder, function: Callable[..., Any], values: Sequence[Value]) -> Any:
+    """See :meth:`Builder.inline`."""
+    trace = EmitTrace(state.trace, hlo)
+    outer, state.trace = state.trace, trace
+    try:
+        out = function(*[EmitTracer(trace, v, a) for v, a in zip(values, hlo.avals(values), strict=True)])
+    finally:
+        state.trace = outer
+        trace.live = False
+    if isinstance(out, (list, tuple)):
+        return [trace.value(x, [x]) for x in out]
+    return trace.value(out, [out])

@@ -1,0 +1,208 @@
+"""Calls of functions that the runtime has by name: attributes and layouts as text, and the names."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.devices.layouts import Layout
+from pullback.core import dtypes
+from pullback.core.errors import ForeignCallError
+from pullback.core.types import ShapedArray
+
+_INTEGERS = {"int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16",
+             "uint32": "ui32", "uint64": "ui64", "bool": "i1"}  # fmt: skip
+_FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+
+
+class Attribute:
+    """An attribute that is part of the key of a program: 1, 1.0 and True are different ones.
+
+    Args:
+      name: its name, for messages.
+      value: a number, a string, an array of NumPy's, a tuple of such, or a dictionary.
+
+    Raises:
+      ForeignCallError: it is none of these (a TypeError and ValueError).
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.text = _text(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attribute) and self.text == other.text
+
+    def __lt__(self, other: Attribute) -> bool:
+        return self.text < other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def attributes(given: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
+    """The attributes of a call, in order."""
+    return tuple((name, Attribute(name, given[name])) for name in sorted(given))
+
+
+def written(given: Sequence[tuple[str, Attribute]]) -> str:
+    """Attributes as text."""
+    return ", ".join(f"{quoted_name(name)} = {value.text}" for name, value in given)
+
+
+def quoted_name(name: str) -> str:
+    """A name of an attribute, in quotes where it must be."""
+    return name if name.isidentifier() and name.isascii() else _quoted(name)
+
+
+def _quoted(text: str | bytes) -> str:
+    data = text.encode() if isinstance(text, str) else text
+    plain = (chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
+    return f'"{"".join(plain)}"'
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, (str, bytes)):
+        return _quoted(value)
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+        value = np.int64(value) if isinstance(value, int) else np.float64(value)
+    if isinstance(value, Mapping):
+        return f"{{{written(attributes(value))}}}"
+    if isinstance(value, (tuple, list)):
+        if all(type(x) is int for x in value):
+            return f"[{', '.join(map(str, value))}]"
+        return f"[{', '.join(_text(name, x) for x in value)}]"
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = np.asarray(value)
+        kind = value.dtype.name
+        if value.ndim == 0 and kind in _FLOATS:
+            return f"{_number(value[()])} : {_FLOATS[kind]}"
+        if value.ndim == 0 and kind in _INTEGERS:
+            return f"{int(value)} : {_INTEGERS[kind]}"
+        if kind in _FLOATS or kind in _INTEGERS:
+            element = (_FLOATS | _INTEGERS)[kind]
+            shape = "".join(f"{n}x" for n in value.shape)
+            return f"dense<{_nested(value) if value.size else ''}> : tensor<{shape}{element}>"
+    raise ForeignCallError(
+        f"ffi_call: the attribute {name} must be a number, a text, an array of NumPy's, or a tuple or dictionary of "
+        f"such, got {value!r} of type {type(value).__name__}"
+    )
+
+
+def _number(x: Any) -> str:
+    """A number of a floating-point dtype; by its bits where it is not finite."""
+    if np.isfinite(x):
+        return f"{float(x):.17e}"
+    return f"0x{int.from_bytes(np.asarray(x).tobytes(), 'little'):0{2 * x.dtype.itemsize}X}"
+
+
+def _nested(value: np.ndarray[Any, Any]) -> str:
+    if value.ndim:
+        return f"[{', '.join(map(_nested, value))}]"
+    if value.dtype.kind == "b":
+        return str(bool(value)).lower()
+    return str(int(value)) if value.dtype.kind in "iu" else _number(value[()])
+
+
+# Layouts --------------------------------------------------------------------------------------------------------------
+
+
+def major_to_minor(given: Any, ndim: int, what: str) -> tuple[int, ...]:
+    """A layout as the order of axes, the slowest first; None for the last axis fastest.
+
+    Raises:
+      ForeignCallError: it is no order of the axes (a ValueError).
+    """
+    if given is None:
+        return tuple(range(ndim))
+    order = tuple(given.major_to_minor if isinstance(given, Layout) else given)
+    if sorted(order) != list(range(ndim)):
+        raise ForeignCallError(f"ffi_call: {what} has {ndim} axes, which its layout must order, but it is {order}")
+    return order
+
+
+def layouts(orders: Sequence[tuple[int, ...]]) -> str:
+    """The layouts of operands or results as text."""
+    return ", ".join(f"dense<{list(order[::-1]) if order else ''}> : tensor<{len(order)}xindex>" for order in orders)
+
+
+def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
+    """Which operands share their memory with which results, as text."""
+    if not aliases:
+        return ""
+    rows = [
+        f"#stablehlo.output_operand_alias<output_tuple_indices = {[out] if results > 1 else []}, operand_index = "
+        f"{operand}, operand_tuple_indices = []>"
+        for operand, out in aliases
+    ]
+    return f"output_operand_aliases = [{', '.join(rows)}]"
+
+
+# Targets --------------------------------------------------------------------------------------------------------------
+
+
+def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
+    """Register a function, or the parts of one, by name."""
+    _told(lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name)
+
+
+def register_type(name: str, type_id: Any, platform: str) -> None:
+    """Register a type of values that functions keep."""
+    _told(lambda lib: lib.xla_client.register_custom_type(name, type_id, platform), name)
+
+
+def register_batch_partitionable(name: str) -> None:
+    """Let the compiler divide calls of a function along their leading axes."""
+    _told(lambda lib: lib.xla_client.register_custom_call_as_batch_partitionable(name), name)
+
+
+def _told(register: Callable[[Any], Any], name: str) -> None:
+    from pullback.backends.compiler import client
+
+    try:
+        register(client.library())
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ForeignCallError(f"registering {name!r}: {error}") from None
+
+
+def capsule(function: Any) -> Any:
+    """A capsule with the address of a function of ``ctypes``."""
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    try:
+        if isinstance(function, (str, bytes)):
+            raise ValueError("a text has no code")
+        return make(ctypes.cast(function, ctypes.c_void_p), None, None)
+    except (ctypes.ArgumentError, ValueError) as error:
+        raise ForeignCallError(
+            f"pycapsule takes a function of a library of ctypes, got {function!r}: {error}"
+        ) from None
+
+
+def include_directory() -> str:
+    """Where the headers are that functions are compiled with."""
+    from pullback.backends.compiler import client
+
+    client.library()
+    import importlib.util
+
+    spec = importlib.util.find_spec("jaxlib")
+    assert spec is not None
+    assert spec.origin is not None
+    return os.path.join(os.path.dirname(spec.origin), "include")
+
+
+def types_agree(a: ShapedArray, b: ShapedArray) -> bool:
+    """Whether arrays of two types can share memory."""
+    return a.shape == b.shape and dtypes.dtype_name(a.dtype) == dtypes.dtype_name(b.dtype)

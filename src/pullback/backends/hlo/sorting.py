@@ -1,0 +1,246 @@
+"""Sorting and searching along an axis in StableHLO.
+
+The compiler sorts integers in their own order several times as fast as anything in the order of a comparison that it is
+given, and one operand faster than two. So a key of up to 32 bits, as an integer in the order of its elements, becomes
+the upper half of a word that has the element's position in its lower half: words are never equal, all operands are then
+taken by the positions, and the whole is stable. Longer keys, and several, are sorted by their least significant 32 bits
+first, or are compared where elements are few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.hlo import indexing as hlo_indexing
+from pullback.backends.hlo.builder import Builder, Value
+from pullback.core import dtypes
+from pullback.core.dims import any_symbolic
+
+_INT8, _INT32, _INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64)
+_FLOAT32 = np.dtype(np.float32)
+
+_MANY = {1: 1 << 9, 2: 1 << 16}
+"""From how many elements on keys of one or two digits of 32 bits are sorted by digits; comparing compiles sooner."""
+
+
+def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    """All operands in the order of the first ``num_keys`` of them along an axis; NaN is the largest number.
+
+    Args:
+      hlo: the function that is being written; its results have the shape of the operands.
+      operands: of one shape.
+      dimension: the axis.
+      is_stable: whether equal elements stay in order.
+      num_keys: how many operands are compared, the first most significant.
+    """
+    key = operands[0]
+    count = key.shape[dimension]
+    if not any_symbolic(key.shape) and (count < 2 or 0 in key.shape):
+        return list(operands)
+    if len(operands) == 1 and not dtypes.is_inexact(key.dtype):
+        return _sorted(hlo, operands, dimension, False, 1)
+    keys = operands[:num_keys]
+    many = _MANY.get(sum(_digit_count(x.dtype) for x in keys))
+    if many is None or any_symbolic(key.shape) or math.prod(key.shape) < many or count >= 2**31:
+        return _sorted(hlo, operands, dimension, is_stable, num_keys)
+    digits = [digit for x in reversed(keys) for digit in _digits(hlo, x)]
+    positions = _order(hlo, digits, dimension)
+    return [take_along_axis(hlo, x, positions, dimension) for x in operands]
+
+
+def _digit_count(dtype: np.dtype[Any]) -> int:
+    return 2 * dtype.itemsize // 8 if dtypes.is_complex(dtype) else 1 if dtype.itemsize <= 4 else 2
+
+
+def _digits(hlo: Builder, x: Value) -> list[Value]:
+    """Signed numbers of 32 bits, in int64, that order the elements, the least significant first."""
+    if dtypes.is_complex(x.dtype):
+        return [digit for part in reversed(_parts(hlo, x)) for digit in _digits(hlo, part)]
+    key = ordered(hlo, x)
+    middle = hlo.splat(2**31, x.shape, _INT64)
+    if key.dtype.itemsize < 8:
+        wide = hlo.convert(key, _INT64)
+        return [hlo.same("stablehlo.subtract", wide, middle) if key.dtype == np.uint32 else wide]
+    if key.dtype.kind == "u":  # with the highest bit inverted, it is in the order of signed numbers
+        key = hlo.same("stablehlo.xor", hlo.bitcast(key, x.shape, _INT64), hlo.splat(-(2**63), x.shape, _INT64))
+    low = hlo.same("stablehlo.and", key, hlo.splat(2**32 - 1, x.shape, _INT64))
+    high = hlo.same("stablehlo.shift_right_arithmetic", key, hlo.splat(32, x.shape, _INT64))
+    return [hlo.same("stablehlo.subtract", low, middle), high]
+
+
+def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
+    """Where the elements are that come first, second, ... along an axis: digit by digit, as they were on cards."""
+    shape = digits[0].shape
+    positions = hlo.iota(shape, dimension, _INT64)
+    order: Value | None = None
+    for digit in digits:
+        upper = digit if order is None else take_along_axis(hlo, digit, order, dimension)
+        upper = hlo.same("stablehlo.shift_left", upper, hlo.splat(32, shape, _INT64))
+        (words,) = _sorted(hlo, [hlo.same("stablehlo.or", upper, positions)], dimension, False, 1)
+        local = hlo.convert(words, _INT32)
+        order = local if order is None else take_along_axis(hlo, order, local, dimension)
+    assert order is not None
+    return order
+
+
+def ordered(hlo: Builder, x: Value, nan_last: bool = True) -> Value:
+    """Integers in the order of the elements, which are not complex; NaN is above all numbers, or below them.
+
+    Args:
+      hlo: the function that is being written.
+      x: any real numbers or booleans; minus zero is zero.
+      nan_last: whether NaN is above all numbers.
+    """
+    if dtypes.is_bool(x.dtype):
+        return hlo.convert(x, _INT8)
+    if not dtypes.is_float(x.dtype):
+        return hlo.whole_bytes(x)
+    x = x if x.dtype.itemsize == 8 else hlo.convert(x, _FLOAT32)
+    integer = _INT64 if x.dtype.itemsize == 8 else _INT32
+    info = np.iinfo(integer)
+    bits = hlo.bitcast(x, x.shape, integer)
+    zero, least, most = (hlo.splat(n, x.shape, integer) for n in (0, info.min, info.max))
+    # Negative numbers grow as their bits decrease; those of minus zero are the least integer.
+    mirrored = hlo.select(hlo.compare(bits, zero, "LT"), hlo.same("stablehlo.subtract", least, bits), bits)
+    return hlo.select(hlo.compare(x, x, "NE"), most if nan_last else least, mirrored)
+
+
+def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
+    """All operands in the order of comparisons."""
+    results = [(x.shape, x.dtype) for x in operands]
+
+    def body(*pairs: Value) -> list[Value]:
+        keys = [pair for i in range(num_keys) for pair in _comparable(hlo, pairs[2 * i], pairs[2 * i + 1])]
+        below = less(hlo, *keys[-1])
+        for a, b in reversed(keys[:-1]):
+            tied = hlo.same("stablehlo.and", _equal(hlo, a, b), below)
+            below = hlo.same("stablehlo.or", less(hlo, a, b), tied)
+        return [below]
+
+    region = hlo.region([((), x.dtype) for x in operands for _ in range(2)], body)
+    attributes = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
+    return hlo.many("stablehlo.sort", operands, results, attributes, [region])
+
+
+def _comparable(hlo: Builder, a: Value, b: Value) -> list[tuple[Value, Value]]:
+    """The pairs that are compared one after another."""
+    return list(zip(_parts(hlo, a), _parts(hlo, b), strict=True))
+
+
+def _parts(hlo: Builder, x: Value) -> list[Value]:
+    """The real and the imaginary part of a complex number."""
+    if not dtypes.is_complex(x.dtype):
+        return [x]
+    part = np.dtype(f"f{x.dtype.itemsize // 2}")
+    return [hlo.op(f"stablehlo.{name}", [x], x.shape, part) for name in ("real", "imag")]
+
+
+def less(hlo: Builder, a: Value, b: Value) -> Value:
+    """Whether ``a < b``; all numbers are below NaN."""
+    below = hlo.compare(a, b, "LT")
+    if not dtypes.is_float(a.dtype):
+        return below
+    into_nan = hlo.same("stablehlo.and", hlo.compare(a, a, "EQ"), hlo.compare(b, b, "NE"))
+    return hlo.same("stablehlo.or", below, into_nan)
+
+
+def _equal(hlo: Builder, a: Value, b: Value) -> Value:
+    """Whether ``a == b``, as NaN and NaN are."""
+    same = hlo.compare(a, b, "EQ")
+    if not dtypes.is_float(a.dtype):
+        return same
+    both_nan = hlo.same("stablehlo.and", hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE"))
+    return hlo.same("stablehlo.or", same, both_nan)
+
+
+# Positions along an axis ---------------------------------------------------------------------------------------------
+
+
+def take_along_axis(hlo: Builder, x: Value, indices: Value, axis: int) -> Value:
+    """The elements of ``x`` at ``indices`` along an axis, in the shape of the result that is being written."""
+    numbers, sizes, kept = _along_axis(x.shape, indices.shape, axis)
+    if 0 in hlo.result.shape:
+        return hlo.splat(np.zeros((), x.dtype)[()], hlo.result.shape, x.dtype)
+    indices = hlo.reshape(indices, (*(indices.shape[i] for i in kept), 1))
+    return hlo_indexing.gather(hlo, x, indices, numbers, sizes, None, False)
+
+
+def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bool) -> Value:
+    """Zeros, in the shape of the result, to which the elements of ``x`` are added at ``indices`` along an axis."""
+    shape, dtype = hlo.result.shape, x.dtype
+    carried = dtype if unique or not dtypes.is_float(dtype) or dtype.itemsize >= 4 else _FLOAT32
+    zeros = hlo.splat(0, shape, carried)
+    numbers, sizes, kept = _along_axis(shape, indices.shape, axis)
+    updates = hlo.spread(hlo.convert(x, carried), (*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
+    indices = hlo.reshape(indices, (*(indices.shape[i] for i in kept), 1))
+
+    def add(a: Value, b: Value) -> Value:
+        return hlo.same("stablehlo.add", a, b)
+
+    out = hlo_indexing.scatter(
+        hlo, zeros, indices, updates, numbers, sizes, add, clip=False, sorted_=False, unique=unique
+    )
+    return hlo.convert(out, dtype)
+
+
+def _along_axis(
+    x: tuple[int, ...], indices: tuple[int, ...], axis: int
+) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
+    """Dimension numbers of a gather, the sizes of its windows, and those axes of the indices that it looks at.
+
+    Along an axis in which the indices have size one, windows are as wide as the operand; an axis in which the operand
+    has size one is collapsed.
+    """
+    others = [i for i in range(len(x)) if i != axis]
+    whole = [i for i in others if indices[i] == 1]
+    kept = [i for i in range(len(x)) if i not in whole]
+    shared = [i for i in others if i not in whole and x[i] != 1]
+    collapsed = [i for i in range(len(x)) if i not in whole and i not in shared]
+    numbers = (tuple(whole), tuple(collapsed), (axis,), tuple(shared), tuple(kept.index(i) for i in shared))
+    return numbers, tuple(n if i in whole else 1 for i, n in enumerate(x)), kept
+
+
+# Searching -----------------------------------------------------------------------------------------------------------
+
+
+def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
+    """How many elements of each row of ``x`` are below (``left``) or not above (``right``) the values of the same row.
+
+    Halving: of 2**k elements that are next, all are counted if the last of them is.
+    """
+    shape, count = values.shape, x.shape[-1]
+    zero = hlo.splat(0, shape, _INT32)
+    if count == 0 or 0 in shape:
+        return zero
+    size = hlo.splat(count, shape, _INT32)
+    types = [((), _INT32), (shape, _INT32), (x.shape, x.dtype), (shape, values.dtype)]
+
+    def body(step: Value, found: Value, x: Value, values: Value) -> list[Value]:
+        candidate = hlo.same("stablehlo.add", found, hlo.spread(step, shape))
+        last = hlo.same("stablehlo.subtract", candidate, hlo.splat(1, shape, _INT32))
+        probe = take_along_axis(hlo, x, last, x.ndim - 1)
+        counted = _precedes(hlo, probe, values, side)
+        counted = hlo.same("stablehlo.and", counted, hlo.compare(candidate, size, "LE"))
+        half = hlo.same("stablehlo.shift_right_logical", step, hlo.number(1, _INT32))
+        return [half, hlo.select(counted, candidate, found), x, values]
+
+    first = hlo.number(1 << (count.bit_length() - 1), _INT32)
+    going = hlo.region(types, lambda step, *_: [hlo.compare(step, hlo.number(0, _INT32), "GT")])
+    return hlo.many("stablehlo.while", [first, zero, x, values], types, "", [going, hlo.region(types, body)])[1]
+
+
+def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
+    """Whether an element is counted for a value."""
+    pairs = _comparable(hlo, probe, values)
+    below = less(hlo, *pairs[-1]) if side == "left" else _not_above(hlo, *pairs[-1])
+    for a, b in reversed(pairs[:-1]):
+        below = hlo.same("stablehlo.or", less(hlo, a, b), hlo.same("stablehlo.and", _equal(hlo, a, b), below))
+    return below
+
+
+def _not_above(hlo: Builder, a: Value, b: Value) -> Value:
+    return hlo.same("stablehlo.not", less(hlo, b, a))

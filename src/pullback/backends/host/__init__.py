@@ -1,0 +1,1 @@
+"""Operations on the host, with NumPy and SciPy, by one thread or by several."""

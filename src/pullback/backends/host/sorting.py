@@ -1,0 +1,124 @@
+"""Sorting, searching and moving elements along an axis on the host.
+
+NaN comes after all other numbers, zeros of either sign are equal, and complex numbers are ordered by their real parts,
+then by their imaginary parts, as NumPy has it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host.reductions import is_narrow
+
+
+def sort(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+    if len(operands) == 1 and not _is_complex_with_nan(operands[0]):
+        return [_sort_one(operands[0], dimension, is_stable)]
+    keys = [part for x in operands[:num_keys] for part in _comparable_parts(x)]
+    if len(keys) == 1:
+        order = np.argsort(keys[0], dimension, kind="stable" if is_stable else None)
+    else:
+        order = np.lexsort(keys[::-1], dimension)
+    return [np.take_along_axis(x, order, dimension) for x in operands]
+
+
+def _is_complex_with_nan(x: Any) -> bool:
+    return x.dtype.kind == "c" and bool(np.isnan(x).any())
+
+
+def _comparable_parts(x: Any) -> tuple[Any, ...]:
+    """Keys in the order of their significance; NumPy has an order of its own for complex numbers that hold NaN."""
+    return (x.real, x.imag) if _is_complex_with_nan(x) else (_comparable(x),)
+
+
+def _sort_one(x: Any, axis: int, is_stable: bool) -> Any:
+    """One operand: equal elements can be told apart only if they are zeros, so that others take the fastest sort."""
+    key = _comparable(x)
+    signed_zeros = is_stable and key.dtype.kind in "fc" and bool(np.any(key == 0)) and _has_negative_zero(key)
+    return np.sort(key, axis, kind="stable" if signed_zeros else None).astype(x.dtype, copy=False)
+
+
+def _has_negative_zero(x: Any) -> bool:
+    parts = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
+    return any(bool(np.any(np.signbit(p) & (p == 0))) for p in parts)
+
+
+def _comparable(x: Any) -> Any:
+    """The elements in a dtype that NumPy sorts well."""
+    return x.astype(np.float32) if is_narrow(x.dtype) and x.dtype != np.float16 else x
+
+
+def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
+    """The largest elements and their positions; of equal ones the first; NaN above all numbers, 0 above -0."""
+    if axis != x.ndim - 1:
+        values, indices = top_k(np.moveaxis(x, axis, -1), k=k, axis=x.ndim - 1)
+        return [np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)]
+    n = x.shape[-1]
+    keys = _descending_keys(x)
+    if keys.dtype.itemsize <= 4 and n < 2**31:
+        # With its position in the low half, each key is unique: there is nothing left for stability to do.
+        wide = (keys.astype(np.int64) << 32) | np.arange(n)
+        if k < n:
+            wide = np.partition(wide, k, axis=-1)[..., :k]
+        indices = np.sort(wide, axis=-1) & (2**32 - 1)
+    else:
+        indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    return [np.take_along_axis(x, indices, -1), indices.astype(np.int32)]
+
+
+def _descending_keys(x: Any) -> Any:
+    """Integers in the opposite order of the elements."""
+    x = _comparable(x)
+    kind = x.dtype.kind
+    if kind == "b":
+        return np.invert(x).astype(np.int8)
+    if kind == "f":
+        bits = np.ascontiguousarray(x).view(f"i{x.dtype.itemsize}").reshape(x.shape)
+        return np.invert(np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits))
+    if kind == "u" and x.dtype.itemsize == 4:
+        return (np.invert(x).astype(np.int64) - 2**31).astype(np.int32)
+    return np.invert(x) if kind in "iu" else np.negative(x)
+
+
+def searchsorted(sorted_: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
+    """For each value of a row where it belongs in the same row of ``sorted_``."""
+    sorted_, values = _comparable(sorted_), _comparable(values)
+    if sorted_.ndim == 1:
+        return np.searchsorted(sorted_, values, side).astype(index_dtype)  # type: ignore[call-overload]
+    out = np.empty(values.shape, index_dtype)
+    for row in np.ndindex(*sorted_.shape[:-1]):
+        out[row] = np.searchsorted(sorted_[row], values[row], side)  # type: ignore[call-overload]
+    return out
+
+
+def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+    """Elements along an axis; in all other axes ``x`` and ``indices`` broadcast."""
+    return x[_grid(x.shape, indices, axis)]
+
+
+def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
+    """Zeros, of ``size`` along an axis, to which the elements of ``x`` are added at ``indices``."""
+    shape = np.broadcast_shapes(x.shape, indices.shape)
+    x = np.broadcast_to(x, shape)
+    whole = (*shape[:axis], size, *shape[axis + 1 :])
+    dtype = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype
+    out = np.zeros(whole, dtype)
+    if unique:
+        out[_grid(whole, indices, axis)] = x
+    elif len(shape) == 1:
+        np.add.at(out, indices, x.astype(dtype, copy=False))
+    else:
+        # One index into all elements: NumPy is many times faster with it than with one for each axis.
+        places = np.ravel_multi_index(np.broadcast_arrays(*_grid(whole, np.broadcast_to(indices, shape), axis)), whole)
+        np.add.at(out.reshape(-1), places.reshape(-1), x.astype(dtype, copy=False).reshape(-1))
+    return out.astype(x.dtype, copy=False)
+
+
+def _grid(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """An index for each axis: ``indices`` along ``axis``, each position along the others."""
+    rank = len(shape)
+    index: list[Any] = [np.arange(n).reshape(n, *(1,) * (rank - 1 - i)) for i, n in enumerate(shape)]
+    index[axis] = indices
+    return tuple(index)

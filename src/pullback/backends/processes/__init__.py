@@ -1,0 +1,1 @@
+"""Processes that compute together, that are forked, and that end."""

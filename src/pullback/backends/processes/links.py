@@ -1,0 +1,556 @@
+"""Links between processes that compute together: who is there, and who is gone.
+
+Process 0 listens at the coordinator's address. Every process, process 0 too, has a connection to it, over which it says
+who it is, and from then on that it is alive. A connection that ends, or that is silent for too long, is a process that
+is gone; process 0 tells the others. All this is done by one thread in each process.
+
+The runtime has a coordination service, by which its clients find each other, and heartbeats of its own. Its client ends
+the process, by an abort, as soon as the service is out of reach, and does not let Python say otherwise. So the service
+listens on the loopback of process 0 alone, and the others reach it through a relay: each client is connected to a
+socket of its own process, whose bytes go to process 0 and from there to the service. If process 0 is gone, the relay
+keeps the client's connection open, and the client waits instead of ending the process.
+
+Messages are lines of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, TypeVar
+
+from pullback.backends.compiler.backend import GRACE, SLICE
+from pullback.core.errors import ArgumentError, DistributedError, DistributedTimeoutError, ProcessLostError
+
+T = TypeVar("T")
+_RELAY = b"pullback relay\n"
+_HELLO = "pullback"
+_LIMIT = 1 << 16
+_ENDED = "its connection ended: it crashed, or was killed"
+SHORT_GRACE = 0.5
+"""As ``GRACE``, for a call of the coordination service."""
+
+
+class _Loop:
+    """A thread that runs coroutines."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self.loop.close()
+
+    def do(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """The result of a coroutine, from another thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout)
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(5)
+
+
+async def _send(writer: asyncio.StreamWriter, **message: Any) -> None:
+    try:
+        writer.write(json.dumps(message).encode() + b"\n")
+        await writer.drain()
+    except (OSError, RuntimeError):  # the other end is gone, which whoever reads from it finds out
+        pass
+
+
+async def _received(reader: asyncio.StreamReader, seconds: float) -> dict[str, Any] | None:
+    """The next message; None at the end of the connection.
+
+    Raises:
+      TimeoutError: none came in time.
+      ValueError: what came is no message.
+    """
+    for tries_left in range(4, -1, -1):  # five times: one may pass at once, if this process was suspended meanwhile
+        try:
+            line = await asyncio.wait_for(reader.readline(), seconds / 5)
+            break
+        except TimeoutError:
+            if not tries_left:
+                raise TimeoutError from None
+        except OSError:
+            return None
+    if not line.endswith(b"\n"):
+        return None
+    message = json.loads(line)
+    if not isinstance(message, dict):
+        raise ValueError
+    return message
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on what comes until one of the connections ends."""
+    try:
+        while data := await reader.read(_LIMIT):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    """Read until the connection ends."""
+    try:
+        while await reader.read(_LIMIT):
+            pass
+    except OSError:
+        pass
+
+
+class _End:
+    """What has connections, and a thread for them."""
+
+    sockets: set[asyncio.StreamWriter]
+
+    def forget(self) -> None:
+        """In a forked child: close the connections here, which does not end them."""
+        for writer in self.sockets:
+            with contextlib.suppress(OSError):
+                os.close(writer.get_extra_info("socket").fileno())
+
+
+class Coordinator(_End):
+    """Process 0's end of all links: it waits until all processes are there, and tells each which ones are gone.
+
+    Args:
+      host, port: where to listen.
+      processes: how many there are.
+      timeout: for how many seconds to wait for all of them.
+      heartbeat: after how many seconds of silence a process is taken to be gone.
+
+    Raises:
+      DistributedError: the address cannot be listened at.
+    """
+
+    def __init__(self, host: str, port: int, processes: int, timeout: float, heartbeat: float) -> None:
+        self.processes = processes
+        self.timeout = timeout
+        self.heartbeat = heartbeat
+        self.service_port = 0
+        self.members: dict[int, tuple[asyncio.StreamWriter, str]] = {}
+        self.departed: set[int] = set()
+        self.sockets = set()
+        self._complete = False
+        self._tasks: list[Any] = []
+        self._changed = threading.Condition()
+        try:
+            family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+            self.listener = socket.socket(family[0], socket.SOCK_STREAM)
+            self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.listener.bind(family[4])
+        except OSError as error:
+            if hasattr(self, "listener"):
+                self.listener.close()
+            raise DistributedError(
+                f"process 0 cannot listen at {host}:{port}: {error.strerror or error}. coordinator_address must be an "
+                "address of the machine of process 0, with a port that is free (or give coordinator_bind_address)."
+            ) from None
+        self.loop = _Loop("pullback-coordinator")
+        self.server = self.loop.do(self._listen())
+
+    async def _listen(self) -> asyncio.Server:
+        asyncio.get_running_loop().call_later(self.timeout, self._too_late)
+        return await asyncio.start_server(self._accept, sock=self.listener, limit=_LIMIT, backlog=1024)
+
+    def _too_late(self) -> None:
+        missing = [i for i in range(self.processes) if i not in self.members]
+        if missing and not self._complete:
+            for writer, _ in self.members.values():
+                self._tasks.append(asyncio.ensure_future(_send(writer, missing=missing)))
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.sockets.add(writer)
+        try:
+            first = await asyncio.wait_for(reader.readline(), 30)
+            if first == _RELAY:
+                await self._relay(reader, writer)
+            elif first.startswith(b"{"):
+                await self._member(json.loads(first), reader, writer)
+        except (OSError, ValueError):
+            pass
+        finally:
+            self.sockets.discard(writer)
+            writer.close()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, forth = await asyncio.open_connection("127.0.0.1", self.service_port, limit=_LIMIT)
+        self.sockets.add(forth)
+        answers = asyncio.ensure_future(_pump(back, writer))
+        await _pump(reader, forth)
+        forth.close()
+        self.sockets.discard(forth)
+        await answers
+
+    def _objection(self, hello: dict[str, Any]) -> str | None:
+        """What is wrong with a process that wants to take part."""
+        number, count = hello.get("process"), hello.get("processes")
+        if hello.get(_HELLO) != 1:
+            return "it speaks another version of Pullback's protocol: the processes must run the same release"
+        if count != self.processes:
+            return f"num_processes is {count} here, and {self.processes} in process 0: it must be the same in all"
+        if number in self.members:
+            return (
+                f"process_id {number} is taken by {self.members[number][1]}: each process must have a number of its own"
+            )
+        if number in self.departed or self._complete:
+            return f"all {self.processes} processes have been there already, so that no other can take part"
+        return None
+
+    async def _member(self, hello: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        objection = self._objection(hello)
+        if objection:
+            await _send(writer, refused=objection)
+            return
+        number = int(hello["process"])
+        self.members[number] = writer, f"process {hello.get('pid')} on {hello.get('host')}"
+        if len(self.members) == self.processes:
+            self._complete = True
+            for member, _ in self.members.values():
+                await _send(member, complete=True)
+        said_bye, why = await self._until_gone(number, reader)
+        if self._complete:
+            self.departed.add(number)
+            for other, (member, _) in list(self.members.items()):
+                if other != number:
+                    await _send(member, gone=number, why=why)
+        if said_bye:
+            await _received(reader, self.timeout)  # it ends the connection when it needs this one no more
+        del self.members[number]
+        with self._changed:
+            self._changed.notify_all()
+
+    async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[bool, str]:
+        """Whether a process said that it takes no further part, and why it does not, once it does not."""
+        pings = asyncio.ensure_future(self._ping(self.members[number][0]))
+        try:
+            while True:
+                message = await _received(reader, self.heartbeat)
+                if message is None:
+                    return False, _ENDED
+                if "bye" in message:
+                    return True, str(message["bye"])
+        except TimeoutError:
+            return False, f"it gave no sign of life for {self.heartbeat:g} seconds"
+        except ValueError:
+            return False, "what it sent makes no sense"
+        finally:
+            pings.cancel()
+
+    async def _ping(self, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await asyncio.sleep(self.heartbeat / 5)
+            await _send(writer, ping=1)
+
+    def wait_for_the_others(self, seconds: float) -> list[int]:
+        """Wait until the other processes are gone; those that are not, after so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: not set(self.members) - {0}, seconds)
+            return sorted(set(self.members) - {0})
+
+    def stop(self) -> None:
+        """End all links."""
+
+        async def close() -> None:
+            self.server.close()
+            for writer in list(self.sockets):
+                writer.close()
+            await asyncio.sleep(0)
+
+        self.loop.do(close(), 5)
+        self.loop.stop()
+
+
+class Link(_End):
+    """A process's connection to process 0.
+
+    Args:
+      host, port: the coordinator's address.
+      process: the number of this process.
+      processes: how many there are.
+      timeout: for how many seconds to try to reach process 0, and to wait for the others.
+      heartbeat: after how many seconds of silence process 0 is taken to be gone.
+
+    Attributes:
+      gone: the processes that are gone, and why.
+      connected: whether process 0 answers; it does for a while after it said that it takes no further part.
+      relay_port: where, on the loopback, the runtime's coordination service can be reached.
+      address: this machine's address, by which it reaches process 0.
+
+    Raises:
+      DistributedTimeoutError: process 0 cannot be reached, or others did not come (a RuntimeError and TimeoutError).
+      DistributedError: process 0 refuses this process (a RuntimeError).
+    """
+
+    def __init__(self, host: str, port: int, process: int, processes: int, timeout: float, heartbeat: float) -> None:
+        self.host, self.port = host, port
+        self.process, self.processes = process, processes
+        self.heartbeat = heartbeat
+        self.gone: dict[int, str] = {}
+        self._since: dict[int, float] = {}
+        self.left_behind: list[threading.Thread] = []
+        self.connected = True
+        self.sockets = set()
+        self._leaving = False
+        self._clients: set[Any] = set()
+        self._tasks: list[Any] = []
+        self._relays: set[Any] = set()  # the loop itself refers to its tasks weakly
+        self.loop = _Loop("pullback-link")
+        try:
+            self.loop.do(self._connect(time.monotonic() + timeout, timeout))
+            self.relay_port: int = self.loop.do(self._open_relay())
+        except BaseException:
+            self.loop.stop()
+            raise
+
+    async def _connect(self, deadline: float, timeout: float) -> None:
+        where = f"{self.host}:{self.port}"
+        pause = 0.02
+        while True:
+            try:
+                left = max(0.1, deadline - time.monotonic())
+                reader, writer = await asyncio.wait_for(
+                    asyncio.open_connection(self.host, self.port, limit=_LIMIT), left
+                )
+                break
+            except OSError as error:  # TimeoutError is one
+                if isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN:
+                    raise DistributedError(
+                        f"coordinator_address={where!r} names a machine that is not known: {error.strerror}"
+                    ) from None
+                if time.monotonic() + pause > deadline:
+                    why = getattr(error, "strerror", None) or str(error) or "no answer"
+                    raise DistributedTimeoutError(
+                        f"process {self.process} tried for {timeout:g} seconds to reach process 0 at {where}, the "
+                        f"coordinator_address, in vain: {why}. Is process 0 running, does it call initialize with the "
+                        "same address, and can this machine reach it? initialization_timeout is how long to try."
+                    ) from None
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 0.5)
+        self.writer = writer
+        self.sockets.add(writer)
+        self.address = str(writer.get_extra_info("sockname")[0])
+        names = {"host": socket.gethostname(), "pid": os.getpid()}
+        await _send(writer, **{_HELLO: 1}, process=self.process, processes=self.processes, **names)
+        self._tasks = [asyncio.ensure_future(self._ping())]
+        try:
+            await self._complete(reader, where, deadline, timeout)
+        except BaseException:
+            writer.close()
+            raise
+        self._tasks.append(asyncio.ensure_future(self._listen(reader)))
+
+    async def _complete(self, reader: asyncio.StreamReader, where: str, deadline: float, timeout: float) -> None:
+        """Wait until all processes are there."""
+        while True:
+            try:
+                left = deadline + 5 - time.monotonic()  # process 0 says who is missing, if it waits as long
+                message = await _received(reader, left) if left > 0 else {"missing": []}
+            except TimeoutError:
+                message = {"missing": []}
+            except ValueError:
+                message = {
+                    "refused": "what listens there is something else, and not process 0 of a program of Pullback"
+                }
+            if message is None:
+                raise DistributedError(
+                    f"process {self.process} reached {where}, the coordinator_address, and the connection was ended: "
+                    "process 0 failed meanwhile, or something else listens there."
+                )
+            if "refused" in message:
+                raise DistributedError(
+                    f"process {self.process} of {self.processes} cannot take part at {where}: {message['refused']}"
+                )
+            if "missing" in message:
+                names = name_processes(message["missing"]) if message["missing"] else "an answer of process 0"
+                raise DistributedTimeoutError(
+                    f"process {self.process} waited {timeout:g} seconds for {names}, of num_processes="
+                    f"{self.processes}, at {where}, in vain: start all of them with the same coordinator_address, or "
+                    "wait longer (initialization_timeout)."
+                )
+            if "complete" in message:
+                return
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        why = _ENDED
+        try:
+            while (message := await _received(reader, self.heartbeat)) is not None:
+                if "gone" in message:
+                    self._note(int(message["gone"]), str(message["why"]))
+        except TimeoutError:
+            why = f"it gave no sign of life for {self.heartbeat:g} seconds"
+        except ValueError:
+            why = "what it sent makes no sense"
+        self.connected = False
+        if not self._leaving:
+            self._note(0, why)
+
+    def _note(self, process: int, why: str) -> None:
+        if process not in self.gone:
+            self._since[process] = time.monotonic()
+            self.gone = {**self.gone, process: why}
+
+    async def _ping(self) -> None:
+        while True:
+            await asyncio.sleep(self.heartbeat / 5)
+            await _send(self.writer, ping=1)
+
+    async def _open_relay(self) -> int:
+        self.relay = await asyncio.start_server(self._pass_on, "127.0.0.1", 0, limit=_LIMIT)
+        return int(self.relay.sockets[0].getsockname()[1])
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on what the runtime's client says; its connection is kept open whatever becomes of process 0."""
+        self.sockets.add(writer)
+        self._clients.add(writer)
+        self._relays.add(asyncio.current_task())
+        try:
+            back, forth = await asyncio.open_connection(self.host, self.port, limit=_LIMIT)
+        except OSError:  # process 0 is gone
+            await _discard(reader)
+        else:
+            self.sockets.add(forth)
+            forth.write(_RELAY)
+            answers = asyncio.ensure_future(_pump(back, writer))
+            await _pump(reader, forth)
+            await _discard(reader)
+            answers.cancel()
+            forth.close()
+        writer.close()
+
+    def leave(self, why: str) -> None:
+        """Tell process 0 that this process takes no further part."""
+        self._leaving = True
+        with contextlib.suppress(TimeoutError):  # it does not read what it is sent
+            self.loop.do(_send(self.writer, bye=why), 5)
+
+    def stop(self, client_ended: bool) -> None:
+        """End the connections.
+
+        Args:
+          client_ended: whether the runtime's client has ended its own; if not, they stay open as long as the process.
+        """
+
+        async def close() -> None:
+            for task in self._tasks:
+                task.cancel()
+            self.relay.close()
+            for writer in self.sockets:
+                if not client_ended and writer in self._clients:
+                    os.dup(writer.get_extra_info("socket").fileno())  # so that closing it does not end the connection
+                writer.close()
+            await asyncio.sleep(0)
+
+        self._leaving = True
+        end = time.monotonic() + 2 * SLICE
+        for thread in self.left_behind:  # one that comes out of C++ while the interpreter ends would end it by an abort
+            thread.join(max(0.0, end - time.monotonic()))
+        self.loop.do(close(), 5)
+        self.loop.stop()
+
+    # Waiting ---------------------------------------------------------------------------------------------------------
+
+    def lost(self, what: str) -> ProcessLostError:
+        """The error that says which processes are gone."""
+        return ProcessLostError(what, self.gone)
+
+    def result(
+        self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
+    ) -> T:
+        """The result of a call that waits for other processes, in C++, where nothing can interrupt it.
+
+        It is made on another thread, which is left behind if a process is gone.
+
+        Args:
+          work: makes the call.
+          what: names it in an error.
+          of: the processes that take part; None for all.
+          grace: for how many seconds to wait when one of them is gone: it may have done its part before.
+
+        Raises:
+          ProcessLostError: a process is gone (a RuntimeError).
+        """
+        outcome: list[tuple[T | None, BaseException | None]] = []
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                outcome.append((work(), None))
+            except BaseException as error:
+                outcome.append((None, error))
+            done.set()
+
+        thread = threading.Thread(target=run, name=f"pullback-{what}", daemon=True)
+        self.left_behind.append(thread)
+        thread.start()
+        self.wait(done.wait, what, of, grace)
+        self.left_behind.remove(thread)
+        value, error = outcome.pop()
+        if error is not None:
+            raise error
+        return value  # type: ignore[return-value]
+
+    def wait(
+        self, ready: Callable[[float], Any], what: str, of: Collection[int] | None = None, grace: float = GRACE
+    ) -> None:
+        """Wait for what processes do together; as :meth:`result`.
+
+        Args:
+          ready: ``ready(seconds)`` waits up to so many seconds, and says whether it is done.
+          what, of, grace: as there.
+        """
+        begin = time.monotonic()
+        while not ready(0.05):
+            since = [t for i, t in list(self._since.items()) if of is None or i in of]
+            if since and time.monotonic() > max(begin, min(since)) + grace and not ready(0):
+                raise self.lost(what)
+
+    def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
+        """What is to be raised for an error of what processes do together: that one is gone, if one is found to be."""
+        end = time.monotonic() + GRACE  # the message may still be on its way
+        while not any(of is None or i in of for i in self.gone):
+            if time.monotonic() > end:
+                return error
+            time.sleep(0.01)
+        return self.lost(what)
+
+
+def name_processes(numbers: Any) -> str:
+    """``process 2``, or ``processes 2 and 3``."""
+    names = [str(i) for i in sorted(numbers)]
+    if len(names) == 1:
+        return f"process {names[0]}"
+    return f"processes {', '.join(names[:-1])} and {names[-1]}"
+
+
+def address(text: Any, argument: str) -> tuple[str, int]:
+    """The host and the port of an address such as ``localhost:1234`` or ``[::1]:1234``.
+
+    Raises:
+      ArgumentError: it is none (a ValueError).
+    """
+    host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    if (
+        not colon
+        or not port.isdecimal()
+        or not 0 < int(port) < 65536
+        or (not host and argument != "coordinator_bind_address")
+    ):
+        raise ArgumentError(f"{argument} must be a host and a port, such as '10.0.0.1:1234', got {text!r}")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,450 @@
+"""Colourings: which columns and rows of a sparse matrix share a product, and where each element is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+
+from pullback.core.errors import ArgumentError, PatternError
+from pullback.derivatives.patterns import bidirectional, boolean, greedy, symmetric
+from pullback.derivatives.patterns.lattice import regular
+from pullback.derivatives.patterns.pattern import Pattern, pattern_of
+from pullback.derivatives.patterns.pictures import picture, tones_of
+
+MODES = ("auto", "forward", "reverse", "both")
+METHODS = ("auto", "star", "acyclic", "columns")
+
+
+class Forest:
+    """How elements of an acyclic colouring are found: from the leaves of trees inwards.
+
+    Each edge of a tree is an element. Its product also has the edges below it, whose signs alternate with the depth, so
+    that an element is the sum over all edges below it.
+
+    Attributes:
+      above: for each edge the next one on the way to the root, -1 at the root: integers (edges,).
+      signs: 1 or -1 for each edge: integers (edges,).
+      elements: for each element of the pattern its edge: integers (nnz,).
+    """
+
+    __slots__ = ("above", "elements", "signs")
+
+    def __init__(self, above: Any, signs: Any, elements: Any) -> None:
+        self.above, self.signs, self.elements = above, signs, elements
+
+    def jumps(self) -> list[Any]:
+        """For each power of two, the edge so many steps nearer to the root; -1 beyond it."""
+        jumps = []
+        at = self.above
+        while (at >= 0).any():
+            jumps.append(at)
+            at = np.where(at >= 0, at[np.maximum(at, 0)], -1)
+        return jumps
+
+
+class Colouring:
+    """A pattern, with the colours of its columns or rows, or both: what a sparse derivative needs beside the function.
+
+    Columns of one colour share a product with the Jacobian in forward mode, rows of one colour one in reverse mode.
+    It can be pickled, and saved in a file; :func:`colour_jacobian` and :func:`colour_hessian` make it, and ``prepare``
+    of a sparse derivative.
+
+    Attributes:
+      pattern: the pattern.
+      method: ``"columns"``, ``"rows"`` or ``"both"`` of a Jacobian; ``"star"``, ``"acyclic"`` or ``"columns"`` of a
+        Hessian.
+      columns: the colour of each column, -1 of those without a product: integers (columns,).
+      rows: the same of the rows: integers (rows,).
+      places: where elements are read in the products, those of columns before those of rows: integers.
+      forest: how elements are found of what was read, with an acyclic colouring; otherwise None.
+
+    >>> c = colour_jacobian(Pattern([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))
+    >>> c
+    Colouring(3 x 3, 5 elements, 2 colours of columns)
+    >>> c.columns.tolist(), c.count
+    ([0, 1, 0], 2)
+    """
+
+    __slots__ = ("columns", "forest", "method", "pattern", "places", "rows")
+
+    def __init__(
+        self, pattern: Pattern, method: str, columns: Any, rows: Any, places: Any, forest: Forest | None = None
+    ) -> None:
+        self.pattern, self.method = pattern, method
+        self.columns, self.rows = columns, rows
+        self.places, self.forest = places, forest
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of colours of columns, and of rows."""
+        return int(self.columns.max(initial=-1)) + 1, int(self.rows.max(initial=-1)) + 1
+
+    @property
+    def count(self) -> int:
+        """The number of colours, and so of products."""
+        return sum(self.counts)
+
+    @property
+    def products(self) -> Any:
+        """For each element the number of the product that it is read from, those of columns first: integers (nnz,)."""
+        places = self.places if self.forest is None else self.places[self.forest.elements]
+        of_columns, _ = self.counts
+        rows, columns = self.pattern.shape
+        split = of_columns * rows
+        return np.where(places < split, places // max(rows, 1), of_columns + (places - split) // max(columns, 1))
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the colouring to a file, in NumPy's format ``npz``, from which :meth:`load` reads it.
+
+        Args:
+          file: its path; ``.npz`` is appended if the name does not end so.
+        """
+        p = self.pattern
+        parts = {"shape": p.shape, "bounds": p.bounds, "pattern_columns": p.columns, "method": self.method}
+        parts |= {"columns": self.columns, "rows": self.rows, "places": self.places}
+        if self.forest is not None:
+            f = self.forest
+            parts |= {"above": f.above, "signs": f.signs, "elements": f.elements}
+        np.savez_compressed(file, **parts)  # type: ignore[arg-type]
+
+    @staticmethod
+    def load(file: str | os.PathLike[str]) -> Colouring:
+        """The colouring that :meth:`save` wrote to a file.
+
+        Args:
+          file: its path.
+
+        Raises:
+          PatternError: the file holds something else (a ValueError).
+        """
+        try:
+            with np.load(file, allow_pickle=False) as found:
+                parts = dict(found)
+            shape = (int(parts["shape"][0]), int(parts["shape"][1]))
+            pattern = pattern_of(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
+            forest = Forest(parts["above"], parts["signs"], parts["elements"]) if "above" in parts else None
+            return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], parts["places"], forest)
+        except (KeyError, ValueError) as error:
+            raise PatternError(f"the file {os.fspath(file)!r} holds no colouring: {error}") from None
+
+    def _repr_svg_(self) -> str:
+        return self.picture()
+
+    def picture(self, size: int = 400) -> str:
+        """A picture of the pattern, each element in the colour of its product, as SVG.
+
+        Products of columns are bright, those of rows dark.
+
+        Args:
+          size: its longer side, in pixels.
+        """
+        tones = tones_of(*self.counts)
+        p = self.pattern
+        return picture(p.shape, p.rows, p.columns, [tones[k] for k in self.products.tolist()], size)
+
+    def __reduce__(self) -> Any:
+        forest = self.forest and (self.forest.above, self.forest.signs, self.forest.elements)
+        return _restored, (self.pattern, self.method, self.columns, self.rows, self.places, forest)
+
+    def __repr__(self) -> str:
+        named = zip(self.counts, ("columns", "rows"), strict=True)
+        used = [f"{n} colour{'s' if n != 1 else ''} of {what}" for n, what in named if n]
+        kind = f", {self.method}" if self.method in ("star", "acyclic") else ""
+        return f"Colouring({repr(self.pattern)[8:-1]}, {' and '.join(used) or 'no colours'}{kind})"
+
+
+def _restored(pattern: Pattern, method: str, columns: Any, rows: Any, places: Any, forest: Any) -> Colouring:
+    return Colouring(pattern, method, columns, rows, places, None if forest is None else Forest(*forest))
+
+
+def _uncoloured(count: int) -> Any:
+    return np.full(count, -1, np.int32)
+
+
+def _check_orders(orders: Sequence[str], name: str) -> None:
+    unknown = [o for o in orders if o not in greedy.ORDERS]
+    if isinstance(orders, str) or unknown or not orders:
+        raise ArgumentError(
+            f"{name}: orders must be a sequence of names among {', '.join(greedy.ORDERS)}, got {orders!r}"
+        )
+
+
+# Jacobians -----------------------------------------------------------------------------------------------------------
+
+
+def colour_jacobian(
+    pattern: Any,
+    mode: str = "auto",
+    orders: Sequence[str] = tuple(greedy.ORDERS),
+    shapes: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]] | None = None,
+) -> Colouring:
+    """Colours of the columns or rows of a Jacobian, or of both: as few as are found.
+
+    Columns of one colour have no row in common, so that one product in forward mode has all their elements; rows in
+    reverse mode are the same of the transpose. With ``"both"`` elements of long rows are read from products of rows,
+    and columns need to differ only in the others; and the other way round (Coleman and Verma 1998, *The efficient
+    computation of sparse Jacobian matrices using automatic differentiation*).
+
+    Args:
+      pattern: a :class:`Pattern`, or what makes one.
+      mode: ``"forward"``, ``"reverse"``, ``"both"``, or ``"auto"``, which keeps the one with the fewest colours:
+        columns rather than rows, and both if that saves a product in four.
+      orders: the orders in which a greedy colouring goes through the columns, of which the best is kept: some of
+        ``"natural"``, ``"largest_first"``, ``"smallest_last"`` and ``"incidence_degree"``. Very large patterns are
+        coloured in the natural order alone.
+      shapes: the shapes of the arguments and those of the results, which tell regular patterns, as of stencils, at
+        once; one vector each by default.
+
+    Returns:
+      The :class:`Colouring`.
+
+    Raises:
+      ArgumentError: an unknown mode or order (a ValueError).
+
+    >>> arrow = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]]
+    >>> colour_jacobian(arrow, "forward").count
+    4
+    >>> colour_jacobian(arrow)
+    Colouring(4 x 4, 10 elements, 2 colours of columns and 1 colour of rows)
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"colour_jacobian: mode must be one of {', '.join(MODES)}, got {mode!r}")
+    _check_orders(orders, "colour_jacobian")
+    pattern = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
+    rows = pattern.to_scipy()
+    of_columns, of_rows = shapes or ([(pattern.shape[1],)], [(pattern.shape[0],)])
+    if mode in ("auto", "both"):
+        # At least so many products are there of one kind: with a row and a column of a million elements, where no
+        # greedy colouring ends, both are known to be better before any is made.
+        longest = min(int(np.diff(rows.indptr).max(initial=0)), int(np.bincount(rows.indices).max(initial=0)))
+        best = _mixed(pattern, rows, None if mode == "both" else longest)
+        if best is not None:
+            return _jacobian_colouring(pattern, *best)
+    best = _one_kind(pattern, rows, mode, orders, (of_columns, of_rows))
+    if mode == "auto":
+        best = _mixed(pattern, rows, _total(best)) or best
+    return _jacobian_colouring(pattern, *best)
+
+
+class Colours(NamedTuple):
+    """Colours of columns and of rows, and which elements are read from products of rows."""
+
+    columns: Any
+    rows: Any
+    by_row: Any
+
+
+def _total(colours: Colours) -> int:
+    return int(colours.columns.max(initial=-1) + colours.rows.max(initial=-1)) + 2
+
+
+def _one_kind(pattern: Pattern, rows: Any, mode: str, orders: Sequence[str], shapes: Any) -> Colours:
+    """Colours of columns, or of rows, whichever are fewer."""
+    best: Colours | None = None
+    of_columns, of_rows = shapes
+    if mode in ("auto", "forward"):
+        columns = greedy.smallest(rows, orders, best=regular(rows, of_columns))
+        best = Colours(columns, _uncoloured(pattern.shape[0]), np.zeros(pattern.nnz, bool))
+    if mode in ("auto", "reverse") and not (best and _total(best) <= 1):
+        transposed = _transposed(rows)
+        least = int(np.diff(transposed.indptr).max(initial=0))
+        if best is None or least < _total(best):
+            by_row = greedy.smallest(transposed, orders, best=regular(transposed, of_rows))
+            found = Colours(_uncoloured(pattern.shape[1]), by_row, np.ones(pattern.nnz, bool))
+            best = found if best is None or _total(found) < _total(best) else best
+    assert best is not None
+    return best
+
+
+def _transposed(rows: Any) -> Any:
+    out = rows.T.tocsr()
+    out.sort_indices()
+    return out
+
+
+def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) -> Colouring:
+    """The colouring of columns and rows, with the places of the elements."""
+    i, j = pattern.rows, pattern.columns
+    columns, rows = _needed(columns, j[~by_row]), _needed(rows, i[by_row])
+    count = int(columns.max(initial=-1)) + 1
+    at_columns = columns[j].astype(np.int64) * pattern.shape[0] + i
+    at_rows = count * pattern.shape[0] + rows[i].astype(np.int64) * pattern.shape[1] + j
+    method = "rows" if count == 0 and pattern.nnz else "both" if (rows >= 0).any() else "columns"
+    return Colouring(pattern, method, columns, rows, np.where(by_row, at_rows, at_columns))
+
+
+def _needed(colours: Any, members: Any) -> Any:
+    """Colours of some columns alone, numbered anew."""
+    members = np.unique(members)
+    found = _uncoloured(len(colours))
+    found[members] = np.unique(colours[members], return_inverse=True)[1]
+    return found
+
+
+WORTH_BOTH = 0.75
+"""Columns and rows are coloured at once if that takes at most so many of the products of one kind: each of the two
+modes goes through the function, and reverse mode keeps its values."""
+
+
+def _mixed(pattern: Pattern, rows: Any, other: int | None) -> Colours | None:
+    """Colours of columns and rows at once; None if they are not worth it, where there is another number of colours."""
+    most = None if other is None else int(WORTH_BOTH * other)
+    # Each product has at most one element of a row, or of a column.
+    if most is not None and (most < 2 or pattern.nnz > most * max(pattern.shape)):
+        return None
+    by_row, least = bidirectional.by_rows(pattern.rows, pattern.columns, pattern.shape)
+    if most is not None and least > most:
+        return None
+    # The elements of the transpose in its order: by column, and by row within it.
+    turned = np.argsort(pattern.columns, kind="stable")
+    of_columns = bidirectional.smallest(rows, ~by_row)
+    found = Colours(of_columns, bidirectional.smallest(_transposed(rows), by_row[turned]), by_row)
+    return found if most is None or _total(found) <= most else None
+
+
+# Hessians ------------------------------------------------------------------------------------------------------------
+
+
+def colour_hessian(
+    pattern: Any,
+    method: str = "auto",
+    orders: Sequence[str] = tuple(greedy.ORDERS),
+    shapes: Sequence[Sequence[int]] | None = None,
+) -> Colouring:
+    """Colours of the columns of a Hessian: as few as are found, where an element may be read as its mirror image.
+
+    Args:
+      pattern: a :class:`Pattern`, or what makes one, that is symmetric; an element whose mirror image is missing
+        brings that with it.
+      method: ``"star"``: each element is read from a product, its own or that of its mirror image. ``"acyclic"``: fewer
+        colours, and elements are differences of what is read, so that rounding errors add up along a tree.
+        ``"columns"``: as of a Jacobian. ``"auto"``: star or columns, whichever has fewer colours; or acyclic, if that
+        saves half of the products, and ten of them.
+      orders: as for :func:`colour_jacobian`.
+      shapes: the shapes of the arguments.
+
+    Returns:
+      The :class:`Colouring`, with the sources of the methods in ``derivatives/patterns/symmetric.py``.
+
+    Raises:
+      ArgumentError: an unknown method or order (a ValueError).
+      PatternError: the pattern is not square (a ValueError).
+
+    >>> tridiagonal = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    >>> colour_hessian(tridiagonal)
+    Colouring(4 x 4, 10 elements, 3 colours of columns, star)
+    >>> colour_hessian(tridiagonal, "acyclic").count
+    2
+    """
+    if method not in METHODS:
+        raise ArgumentError(f"colour_hessian: method must be one of {', '.join(METHODS)}, got {method!r}")
+    _check_orders(orders, "colour_hessian")
+    pattern = pattern if isinstance(pattern, Pattern) else Pattern(pattern)
+    if pattern.shape[0] != pattern.shape[1]:
+        raise PatternError(f"the pattern of a Hessian is square, got one of shape {pattern.shape}")
+    rows = boolean.union([pattern.to_scipy(), _transposed(pattern.to_scipy())])
+    if rows.nnz > pattern.nnz:
+        pattern = pattern_of(rows)
+    columns = None
+    if method in ("auto", "columns"):
+        columns = regular(rows, shapes or [(pattern.shape[1],)])
+        if method == "columns":
+            columns = greedy.smallest(rows, orders, best=columns)
+            return _jacobian_colouring(pattern, columns, _uncoloured(pattern.shape[0]), np.zeros(pattern.nnz, bool))
+        # Where all rows are alike, mirror images do not help.
+        lengths = np.diff(rows.indptr)
+        if columns is not None and columns.max() < lengths.max() <= 1.25 * lengths.mean():
+            return _hessian_colouring(pattern, "star", columns)
+    return _hessian_colouring(pattern, *_symmetric_colours(rows, method, orders, columns))
+
+
+WORTH_SUBSTITUTION = 10
+"""An acyclic colouring is taken by itself if it saves half of the products of a star colouring, and so many: then
+elements that are sums over trees cost less than the products (44 and 17 products of 2,000 columns: 4.6 and 0.8 ms; with
+17 and 8 products: 0.34 and 0.39 ms)."""
+
+
+def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: Any) -> tuple[str, Any]:
+    """The method, ``"star"`` or ``"acyclic"``, and the colours; ``columns`` are some that there are already."""
+    neighbours = symmetric.neighbours_of(rows)
+    order = active = np.flatnonzero(np.diff(rows.indptr))
+    count = None if columns is None else int(columns.max()) + 1
+    best = columns
+    for name in orders[:1] if rows.nnz > greedy.MOST_EDGES else orders:
+        turns = greedy.ORDERS[name](neighbours)
+        turns = turns[np.isin(turns, active)] if len(active) < len(turns) else turns
+        found = (symmetric.acyclic if method == "acyclic" else symmetric.star)(neighbours, turns.tolist())
+        if count is None or found.max(initial=-1) + 1 < count:
+            best, order, count = found, turns, int(found.max(initial=-1)) + 1
+    if method == "auto" and count is not None and count >= 2 * WORTH_SUBSTITUTION:
+        found = symmetric.acyclic(neighbours, order.tolist())
+        if int(found.max()) + 1 <= min(count // 2, count - WORTH_SUBSTITUTION):
+            return "acyclic", found
+    return "acyclic" if method == "acyclic" else "star", best
+
+
+def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring:
+    """Where the elements are: each in the product of its column, unless that has another element of the row too."""
+    size = pattern.shape[0]
+    rows = _uncoloured(size)
+    i, j = pattern.rows, pattern.columns
+    if method == "acyclic":
+        return Colouring(pattern, method, columns, rows, *_forest(i, j, columns))
+    at = columns[j].astype(np.int64) * size + i
+    _, where, times = np.unique(at, return_inverse=True, return_counts=True)
+    alone = times[where] == 1
+    return Colouring(pattern, method, columns, rows, np.where(alone, at, columns[i].astype(np.int64) * size + j))
+
+
+def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
+    """Where edges are read, and the trees of two colours that they form.
+
+    An element on the diagonal is an edge of its own. A vertex belongs to a tree for each colour of its neighbours; a
+    new vertex joins all trees, so that one search goes through them all.
+    """
+    size, count = len(columns), int(columns.max(initial=-1)) + 1
+    diagonal = i == j
+    low, high = np.minimum(columns[i], columns[j]), np.maximum(columns[i], columns[j])
+    pair = low.astype(np.int64) * count + high
+    keys, node = np.unique(pair * size + i, return_inverse=True)  # a vertex in the trees of a pair of colours
+    other = np.searchsorted(keys, pair * size + j)
+    off = ~diagonal
+    total = len(keys)
+    graph = sp.coo_array((np.ones(int(off.sum()), np.int8), (node[off], other[off])), shape=(total + 1, total + 1))
+    _, label = csgraph.connected_components(graph, directed=False)
+    roots = np.unique(label[:total], return_index=True)[1] if total else np.zeros(0, np.int64)
+    joined = sp.coo_array(
+        (
+            np.ones(graph.nnz + len(roots), np.int8),
+            (np.append(graph.row, np.full(len(roots), total)), np.append(graph.col, roots)),
+        ),
+        shape=graph.shape,
+    )
+    _, parent = csgraph.breadth_first_order(joined.tocsr(), total, directed=True)
+    parent = np.where(parent == total, -1, parent)[:total]
+    depth = _depths(parent)
+    # The edge of a node is the one to its parent; a root has none, but for one that stands for the diagonal.
+    vertex = keys % size
+    colour = columns[vertex[np.maximum(parent, 0)]].astype(np.int64)
+    places = np.where(parent >= 0, colour * size + vertex, 0)
+    on_diagonal = np.zeros(total, bool)
+    on_diagonal[node[diagonal]] = True
+    places = np.where(on_diagonal, columns[vertex].astype(np.int64) * size + vertex, places)
+    above = np.where((parent >= 0) & (parent[np.maximum(parent, 0)] >= 0), parent, -1)
+    elements = np.where(diagonal | (parent[node] == other), node, other)
+    return places, Forest(above, np.where(depth % 2, -1, 1), elements)
+
+
+def _depths(parent: Any) -> Any:
+    """The number of steps from each node to its root, by doubling."""
+    depth = (parent >= 0).astype(np.int64)
+    at = parent
+    while (at >= 0).any():
+        depth = depth + np.where(at >= 0, depth[np.maximum(at, 0)], 0)
+        at = np.where(at >= 0, at[np.maximum(at, 0)], -1)
+    return depth

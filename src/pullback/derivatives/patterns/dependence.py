@@ -1,0 +1,275 @@
+"""The interpreter of patterns: which elements of a tangent depend on which inputs.
+
+It goes through the program of the *derivative*, from the tangents of the inputs to those of the results, which is
+linear in them. So only linear operations need a rule of the kind ``sparsity``, a few dozen, and the pattern belongs to
+the derivative that is computed, with custom rules and all. What the program computes of constants alone is computed:
+indices, masks and matrices are known, and their zeros are taken out (index sets of Hill and Dalle 2025, *Sparser,
+better, faster, stronger*; bit vectors of Walther 2008, *Computing sparse Hessians with automatic differentiation*).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pullback.core import dtypes, source, traits
+from pullback.core.array import Array, ArrayImpl, host_value
+from pullback.core.errors import PatternError, PullbackError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, subjaxprs
+from pullback.core.rule_kinds import RuleKind
+from pullback.core.trace import state
+from pullback.derivatives.patterns import boolean
+from pullback.primitives.rules import axis_kept
+from pullback.transforms.traces.stage import stage_flat
+
+sparsity = RuleKind(
+    "sparsity", "by the traits and the kept axes, or every element of the results depends on every one of the operands"
+)
+"""``rule(walk, eqn, operands) -> results``: what is known of the results of an operation, from what is known of its
+operands, of which at least one is a tangent. Each is one of three things: the dependence of a tangent (a ``csr_array``
+of booleans, with a row for each element), a value (a NumPy array), or ``UNKNOWN``, a value that is not known."""
+
+
+class Unknown:
+    """A value of which nothing is known but that no tangent is part of it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN" if self is UNKNOWN else "VARIES"
+
+
+UNKNOWN = Unknown()
+VARIES = Unknown()
+"""A value that is known, and another one in each step of a loop."""
+
+
+def is_tangent(x: Any) -> bool:
+    """Whether something known is the dependence of a tangent."""
+    return isinstance(x, sp.csr_array)
+
+
+def join(a: Any, b: Any) -> Any:
+    """What is known of a value that is one of two."""
+    if a is b:
+        return a
+    tangents = [x for x in (a, b) if is_tangent(x)]
+    if tangents:
+        return boolean.union(tangents)
+    same = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.tobytes() == b.tobytes()
+    return a if same else UNKNOWN
+
+
+class Walk:
+    """What is the same for all of a program.
+
+    Attributes:
+      width: the number of inputs.
+      steps: how many operations of loops may still be gone through one step after the other.
+      varies: whether a tangent met a value that is another one in each step of a loop.
+    """
+
+    def __init__(self, width: int, steps: int = 100_000) -> None:
+        self.width = width
+        self.steps = steps
+        self.varies = False
+
+    def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """What is known of the results of a program."""
+        jaxpr = closed.jaxpr
+        known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(value_of, closed.consts), strict=True))
+        known.update(zip(jaxpr.invars, operands, strict=True))
+
+        def read(atom: Any) -> Any:
+            return np.asarray(host_value(atom.val), atom.aval.dtype) if isinstance(atom, Literal) else known[atom]
+
+        for eqn in jaxpr.eqns:
+            known.update(zip(eqn.outvars, self.step(eqn, list(map(read, eqn.invars))), strict=True))
+        return list(map(read, jaxpr.outvars))
+
+    def step(self, eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
+        """What is known of the results of an operation."""
+        rule = sparsity.of(eqn.primitive)
+        if not any(map(is_tangent, operands)) and (rule is None or not any(True for _ in subjaxprs(eqn))):
+            return evaluated(eqn, operands)
+        self.varies |= any(x is VARIES for x in operands)
+        try:
+            if rule is not None:
+                return rule(self, eqn, operands)  # type: ignore[no-any-return]
+            return otherwise(self, eqn, operands)
+        except PatternError as error:
+            if error.located:
+                raise
+            where = source.describe(eqn.made_at)
+            located = PatternError(f"the operation {eqn.primitive.name!r} at {where}: {error}")
+            located.located = True
+            raise located from None
+
+
+def value_of(x: Any) -> Any:
+    """What is known of an array: its elements, if it is concrete."""
+    if isinstance(x, ArrayImpl):
+        return np.asarray(host_value(x))
+    return UNKNOWN if isinstance(x, Array) else np.asarray(x)
+
+
+def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """The values of the results of an operation on values, as far as they can be had."""
+    primitive = eqn.primitive
+    nothing: list[Any] = [VARIES if any(x is VARIES for x in operands) else UNKNOWN] * len(eqn.outvars)
+    if eqn.effect or not all(isinstance(x, np.ndarray) for x in operands):
+        return nothing
+    try:
+        if primitive.host_rule is not None:
+            outs = primitive.host_rule(*[x[()] for x in operands], **eqn.params)
+        else:
+            outs = state.bottom.process(primitive, tuple(ArrayImpl(x) for x in operands), eqn.params)
+    except (PullbackError, NotImplementedError):
+        return nothing
+    return [value_of(x) for x in (outs if primitive.multiple_results else [outs])]
+
+
+def otherwise(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """What holds of any operation: each element of a result may depend on all that any operand depends on.
+
+    An operation that says itself what it consists of is looked into.
+    """
+    if traits.elementwise.of(eqn.primitive):
+        return union(walk, eqn, operands)
+    if traits.moves.of(eqn.primitive) and eqn.primitive.host_rule is not None and _all_move(eqn):
+        return moved(walk, eqn, operands)
+    program = program_of(eqn)
+    if program is not None:
+        return walk.run(program, operands)
+    if axis_kept.of(eqn.primitive) is not None:
+        return by_kept_axes(eqn, operands)
+    return conservative(eqn, operands)
+
+
+# Elements, and moves ------------------------------------------------------------------------------------------------
+
+
+def numbers(shape: Sequence[int]) -> Any:
+    """The number of each element of an array, in row-major order."""
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
+    """The dependence of an array that is broadcast, as NumPy does it."""
+    return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
+
+
+def union(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """Each element depends on what the same element of any operand depends on."""
+    to = eqn.outvars[0].aval.shape
+    pairs = zip(operands, eqn.invars, strict=True)
+    return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
+
+
+def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
+    """For each operand the numbers of its elements among those of all tangents, from 1 on; and the tangents.
+
+    What is no tangent has the number 0.
+    """
+    numbered: list[Any] = []
+    tangents: list[Any] = []
+    count = 1
+    for x, v in zip(operands, eqn.invars, strict=True):
+        if is_tangent(x):
+            numbered.append(numbers(v.aval.shape) + count)
+            count += x.shape[0]
+            tangents.append(x)
+        else:
+            numbered.append(np.zeros(v.aval.shape, np.int64))
+    return numbered, boolean.stacked(tangents)
+
+
+def _all_move(eqn: Eqn) -> bool:
+    """Whether no operand says where the elements of others go."""
+    return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
+
+
+def moved(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """An operation all of whose operands are moved."""
+    numbered, rows = number_operands(eqn, operands)
+    assert eqn.primitive.host_rule is not None
+    outs = eqn.primitive.host_rule(*numbered, **eqn.params)
+    return [boolean.select(rows, x - 1) for x in (outs if eqn.primitive.multiple_results else [outs])]
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+
+def program_of(eqn: Eqn) -> ClosedJaxpr | None:
+    """The program that an operation runs once on its operands; None if it runs none, or otherwise."""
+    avals = [v.aval for v in eqn.invars]
+    for value in eqn.params.values():
+        if isinstance(value, ClosedJaxpr) and _fits(value, eqn):
+            return value
+    linear_map = eqn.params.get("linear_map")
+    if linear_map is not None:
+        count = linear_map.count
+        run = lambda *args: linear_map.apply(args[:count], args[count:])
+    elif eqn.primitive.decomposition_rule is not None:
+        rule, many = eqn.primitive.decomposition_rule, eqn.primitive.multiple_results
+        run = lambda *args: rule(*args, **eqn.params) if many else [rule(*args, **eqn.params)]
+    else:
+        return None
+    try:
+        return stage_flat(eqn.primitive, run, avals)
+    except (PullbackError, NotImplementedError):  # it cannot be taken to parts
+        return None
+
+
+def _fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
+    inputs, results = closed.in_avals, closed.out_avals
+    return [a.shape for a in inputs] == [v.aval.shape for v in eqn.invars] and [a.shape for a in results] == [
+        v.aval.shape for v in eqn.outvars
+    ]
+
+
+def conservative(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """Each element of a result may depend on all that any operand depends on."""
+    tangents = [x for x in operands if is_tangent(x)]
+    return [boolean.everything(tangents, math.prod(v.aval.shape)) for v in eqn.outvars]
+
+
+def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """Each element depends on all that have the same indices along the axes that the operation keeps."""
+    rule: Any = axis_kept.of(eqn.primitive)
+    given = [v.aval.shape for v in eqn.invars]
+    parts: list[list[Any]] = [[] for _ in eqn.outvars]
+    for i, (rows, shape) in enumerate(zip(operands, given, strict=True)):
+        if not is_tangent(rows):
+            continue
+        to_result = [rule(axis, i, *given, **eqn.params) for axis in range(len(shape))]
+        once = [1 if to is None else n for n, to in zip(shape, to_result, strict=True)]
+        merged = boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
+        axes = [axis for axis, to in enumerate(to_result) if to is not None]
+        order = sorted(axes, key=to_result.__getitem__)
+        for v, found in zip(eqn.outvars, parts, strict=True):
+            kept = {to_result[axis] for axis in axes}
+            aligned = [n if k in kept else 1 for k, n in enumerate(v.aval.shape)]
+            at = numbers(once).reshape([shape[a] for a in axes]).transpose([axes.index(a) for a in order])
+            found.append(boolean.select(merged, np.broadcast_to(at.reshape(aligned), v.aval.shape)))
+    return [boolean.union(found) for found in parts]
+
+
+def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list[Any]:
+    """The dependence of the results of a program, each as a matrix with a row for each element.
+
+    Args:
+      closed: a program that is linear in some of its inputs.
+      operands: what is known of each input.
+      width: the number of inputs that tangents may depend on.
+    """
+    with np.errstate(all="ignore"):
+        outs = Walk(width).run(closed, operands)
+    return [
+        x if is_tangent(x) else boolean.empty(math.prod(a.shape), width)
+        for x, a in zip(outs, closed.out_avals, strict=True)
+    ]

@@ -1,0 +1,414 @@
+"""Some elements of the result of a program, without the others: what is read of compressed products.
+
+A product has an element for each row and colour, of which a sparse matrix wants some, in another order. To compute all
+and to gather these is to compute with these alone: the wanted elements of ``a * b`` are the product of the same
+elements of ``a`` and of ``b``. So the wanted places go through the program, from its result to its inputs. What they
+reach is mostly known: vectors of colours, whose elements are taken while the program is made. Where they are zero
+nothing is computed, and a sum falls into parts: places where one term is zero, or both, or none.
+
+Fewer elements than are wanted, such as factors that are the same for all colours, are computed as they stand and read.
+A tridiagonal Jacobian becomes its three diagonals, one beside the other, without a product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core import traits
+from pullback.core.array import ArrayImpl, host_value
+from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
+from pullback.core.trace import Primitive, Rule, RuleKind, Tracer, state
+from pullback.derivatives.patterns.dependence import numbers
+from pullback.derivatives.patterns.indexed import taken_back
+from pullback.primitives import elementwise
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.arrays.scatter import scatter_add_p
+from pullback.primitives.sums import add_any_p
+
+Places = Any
+"""Numbers of elements of an array in row-major order: integers (wanted,)."""
+
+DEEPEST = 60
+"""After so many operations, the values in between are computed whole: each takes five frames of Python's stack."""
+MOST_PARTS = 16
+"""With more parts than these, the elements of a value are put together before anything is done with them."""
+
+
+class Part(NamedTuple):
+    """Some of the wanted elements: where they are among these, in order, and the elements."""
+
+    at: Any
+    elements: Any
+
+
+def read(closed: ClosedJaxpr, args: Sequence[Any], places: Places) -> Any:
+    """Some elements of the one result of a program, as a vector.
+
+    Args:
+      closed: the program, without effects, and without programs that are run once.
+      args: its inputs.
+      places: the places of the elements.
+
+    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
+    >>> program = make_jaxpr(lambda x: x[None] * pnp.array([[1.0], [0.0]]))(pnp.arange(3.0))
+    >>> print(read(program, [pnp.array([5.0, 6.0, 7.0])], np.array([2, 0, 3])))
+    [7. 5. 0.]
+    """
+    return Reader(closed, args).elements(closed.jaxpr.outvars[0], places)
+
+
+class Reader:
+    """Reads elements of the values of a program.
+
+    Attributes:
+      values: those that are known or have been computed whole.
+      nonzero: for each value that is made of some with known zeros, which of its elements may not be zero, in row-major
+        order.
+      eqns: for each value the number of the equation that makes it.
+      asked: for each value how many elements have been computed by themselves; twice that of one that is not made of
+        known zeros, of which half the elements cost as much as all.
+      kept: of values that are read several times, the places of the elements that may not be zero, and these elements.
+      uses: how many operands each value is.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+        jaxpr = self.jaxpr = closed.jaxpr
+        self.values: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        self.nonzero: dict[Any, Any] = {v: _nonzero_elements(x) for v, x in self.values.items()}
+        self.values.update(zip(jaxpr.invars, args, strict=True))
+        self.eqns = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
+        self.asked: dict[Var, int] = {}
+        self.kept: dict[Var, tuple[Any, Any]] = {}
+        self.uses = Counter(a for eqn in jaxpr.eqns for a in eqn.invars if isinstance(a, Var))
+        for eqn in jaxpr.eqns:
+            rule = nonzero.of(eqn.primitive)
+            if rule is not None and any(self.nonzero.get(a) is not None for a in eqn.invars if isinstance(a, Var)):
+                self.nonzero[eqn.outvars[0]] = rule(self, eqn, [self._mask(a) for a in eqn.invars])
+
+    def _mask(self, atom: Atom) -> Any:
+        return _nonzero_elements(atom.val) if isinstance(atom, Literal) else self.nonzero.get(atom)
+
+    def _targets(self, eqn: Eqn) -> Any:
+        """The place in the result that each element of the updates of a scatter is added to, -1 for none; None if that
+        is not known."""
+        indices = self.values.get(eqn.invars[1])
+        if not isinstance(indices, ArrayImpl):
+            return None
+        shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
+        return np.ravel(taken_back(shape, host_value(indices), updates_shape, eqn.params)) - 1
+
+    def elements(self, atom: Atom, places: Places | None, depth: int = 0) -> Any:
+        """The elements of a value at some places, as a vector; the value itself for no places."""
+        if places is None or isinstance(atom, Literal):
+            return atom.val if isinstance(atom, Literal) else self.whole(atom)
+        return _together(self.parts(atom, places, depth), len(places), atom.aval.dtype)
+
+    def parts(self, atom: Atom, places: Places, depth: int) -> list[Part]:
+        """The elements of a value at some places, in parts; what is in none of them is zero."""
+        if isinstance(atom, Literal):
+            return [Part(np.arange(len(places)), ArrayImpl(np.full(len(places), atom.val, atom.aval.dtype)))]
+        mask = self.nonzero.get(atom)
+        at = np.arange(len(places)) if mask is None else np.flatnonzero(mask[places])
+        if len(at) < len(places):
+            return [Part(at[p.at], p.elements) for p in self.parts(atom, places[at], depth)] if len(at) else []
+        if mask is not None and self.uses[atom] > 1 and atom not in self.values:
+            return [Part(at, self._kept_elements(atom, mask, places, depth))]
+        size = math.prod(atom.aval.shape)
+        asked = self.asked[atom] = self.asked.get(atom, 0) + len(places) * (2 if mask is None else 1)
+        eqn = self.jaxpr.eqns[self.eqns[atom]] if atom in self.eqns else None
+        rule = _rule_of(eqn.primitive) if eqn is not None else None
+        enough = atom in self.values or self.uses[atom] > 1 or asked > size or depth > DEEPEST
+        if eqn is None or rule is None or enough:
+            return [Part(at, taken(self.whole(atom), places))]
+        return self._by_rule(eqn, rule, places, depth)
+
+    def _kept_elements(self, atom: Var, mask: Any, places: Places, depth: int) -> Any:
+        """Elements of a value that is read several times: those that may not be zero are computed once."""
+        found = self.kept.get(atom)
+        if found is None:
+            at = np.flatnonzero(mask)
+            eqn = self.jaxpr.eqns[self.eqns[atom]]
+            rule = _rule_of(eqn.primitive)
+            if rule is None or depth > DEEPEST or 2 * len(at) > len(mask):
+                return taken(self.whole(atom), places)
+            parts = self._by_rule(eqn, rule, at, depth)
+            found = self.kept[atom] = at, _together(parts, len(at), atom.aval.dtype)
+        at, elements = found
+        return taken(elements, np.searchsorted(at, places))
+
+    def _by_rule(self, eqn: Eqn, rule: Any, places: Places, depth: int) -> list[Part]:
+        """The elements of the result of an operation at some places."""
+        outer = state.source_loc
+        state.source_loc = eqn.made_at or outer
+        try:
+            found = rule(self, eqn, places, depth + 1)
+        finally:
+            state.source_loc = outer
+        if len(found) > MOST_PARTS:
+            found = [Part(np.arange(len(places)), _together(found, len(places), eqn.outvars[0].aval.dtype))]
+        return found
+
+    def whole(self, var: Var) -> Any:
+        """A value, computed with all that it needs."""
+        needed: set[int] = set()
+        missing = [var]
+        while missing:
+            v = missing.pop()
+            if v not in self.values and self.eqns[v] not in needed:
+                needed.add(self.eqns[v])
+                missing += [a for a in self.jaxpr.eqns[self.eqns[v]].invars if isinstance(a, Var)]
+        outer = state.source_loc
+        for i in sorted(needed):
+            eqn = self.jaxpr.eqns[i]
+            state.source_loc = eqn.made_at or outer
+            operands = [a.val if isinstance(a, Literal) else self.values[a] for a in eqn.invars]
+            out = eqn.primitive.bind(*operands, **eqn.params)
+            self.values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+        state.source_loc = outer
+        return self.values[var]
+
+
+def taken(x: Any, places: Places) -> Any:
+    """The elements of an array at some places."""
+    if isinstance(x, ArrayImpl):
+        return ArrayImpl(np.ravel(host_value(x))[places])
+    flat = shapes.reshape(x, (x.size,))
+    step = int(places[1] - places[0]) if len(places) > 1 else 1
+    if step > 0 and bool((np.diff(places) == step).all()):
+        return flat[int(places[0]) : int(places[-1]) + 1 : step]
+    return flat[places.astype(np.int32) if x.size < 2**31 else places]
+
+
+def _together(parts: Sequence[Part], count: int, dtype: Any) -> Any:
+    """The elements of some parts as one vector, zero where there are none."""
+    parts = [p for p in parts if len(p.at)]
+    if not parts:
+        return ArrayImpl(np.zeros(count, dtype))
+    if len(parts) == 1 and len(parts[0].at) == count:
+        return parts[0].elements
+    parts = sorted(parts, key=lambda p: int(p.at[0]))
+    covered = sum(len(p.at) for p in parts) == count
+    step = len(parts)
+    regular = covered and count % step == 0
+    if regular and all(np.array_equal(p.at, np.arange(i, count, step)) for i, p in enumerate(parts)):
+        return shapes.reshape(pnp.stack([p.elements for p in parts], axis=1), (count,))
+    base = np.zeros(count, dtype)
+    unknown = []
+    for p in parts:
+        if isinstance(p.elements, ArrayImpl):
+            base[p.at] = host_value(p.elements)
+        else:
+            unknown.append(p)
+    if not unknown:
+        return ArrayImpl(base)
+    at = np.concatenate([p.at for p in unknown])
+    found = unknown[0].elements if len(unknown) == 1 else pnp.concatenate([p.elements for p in unknown])
+    if len(at) == count:
+        return taken(found, np.argsort(at))
+    at = at.astype(np.int32) if count < 2**31 else at
+    return pnp.asarray(base).at[at].set(found, unique_indices=True, mode="promise_in_bounds")
+
+
+# How elements of a result come from those of operands -----------------------------------------------------------------
+
+reads = RuleKind("reads", "of operations on elements by the trait, or the whole result is computed")
+"""``rule(reader, eqn, places, depth) -> parts``: the elements of a result at some places."""
+nonzero = RuleKind("nonzero", "all elements may be other than zero")
+"""``rule(reader, eqn, masks) -> mask``: which elements of a result may not be zero, by those of the operands."""
+
+
+def _rule_of(primitive: Primitive) -> Rule | None:
+    return reads.of(primitive) or (_on_elements if traits.elementwise.of(primitive) else None)
+
+
+def _places_of(atom: Atom, to: Sequence[int], places: Places) -> Places | None:
+    """The places in an operand, which is broadcast to a shape; None for a number."""
+    shape = atom.aval.shape
+    if shape == tuple(to):
+        return places
+    return np.broadcast_to(numbers(shape), to).ravel()[places] if shape else None
+
+
+def _on_elements(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    to = eqn.outvars[0].aval.shape
+    operands = [reader.elements(a, _places_of(a, to, places), depth) for a in eqn.invars]
+    found = eqn.primitive.bind(*operands, **eqn.params)
+    return [Part(np.arange(len(places)), found if found.shape else pnp.full(len(places), found))]
+
+
+def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Part]]:
+    """The rule of an operation that is linear in an operand, whose parts are those of the result."""
+
+    def rule(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+        to = eqn.outvars[0].aval.shape
+        mine = choose(reader, eqn)
+        x = eqn.invars[mine]
+        there = _places_of(x, to, places)
+        if there is None or isinstance(x, Literal):
+            return _on_elements(reader, eqn, places, depth)
+        found = []
+        for at, elements in reader.parts(x, there, depth):
+            operands = [
+                elements if i == mine else reader.elements(a, _places_of(a, to, places[at]), depth)
+                for i, a in enumerate(eqn.invars)
+            ]
+            found.append(Part(at, eqn.primitive.bind(*operands, **eqn.params)))
+        return found
+
+    return rule
+
+
+def _sparser(reader: Reader, eqn: Eqn) -> int:
+    """The factor that is known to be zero somewhere, or else the larger."""
+    masks = [reader._mask(a) for a in eqn.invars]
+    sizes = [math.prod(a.aval.shape) for a in eqn.invars]
+    return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
+
+
+def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    """A sum: the places where one term is zero, where the other is, and where neither is."""
+    to = eqn.outvars[0].aval.shape
+    masks = [reader._mask(a) for a in eqn.invars]
+    if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):
+        return _on_elements(reader, eqn, places, depth)
+    first, second = (np.ones(len(places), bool) if m is None else m[places] for m in masks)
+    found = []
+    for which, atom in enumerate(eqn.invars):
+        alone = np.flatnonzero(first & ~second if which == 0 else second & ~first)
+        if len(alone):
+            of_it = reader.parts(atom, places[alone], depth)
+            if traits.signs.of(eqn.primitive)[which] < 0:
+                of_it = [Part(p.at, elementwise.neg_p.bind(p.elements)) for p in of_it]
+            found += [Part(alone[p.at], p.elements) for p in of_it]
+    both = np.flatnonzero(first & second)
+    if len(both):
+        found += [Part(both[p.at], p.elements) for p in _on_elements(reader, eqn, places[both], depth)]
+    return found
+
+
+def _in_order(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    return reader.parts(eqn.invars[0], places, depth)
+
+
+def _moved(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    return reader.parts(eqn.invars[0], _moves(eqn)[places], depth)
+
+
+def _moves(eqn: Eqn) -> Any:
+    """For each element of the result of an operation that moves elements, its number among those of all operands."""
+    assert eqn.primitive.host_rule is not None
+    parts = []
+    first = 0
+    for a in eqn.invars:
+        parts.append(numbers(a.aval.shape) + first)
+        first += parts[-1].size
+    return np.ravel(eqn.primitive.host_rule(*parts, **eqn.params))
+
+
+def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    """Elements of arrays that are joined, or of one that is padded: those of each by themselves."""
+    starts = np.cumsum([0, *(math.prod(a.aval.shape) for a in eqn.invars)])
+    number = _moves(eqn)[places]
+    which = np.searchsorted(starts, number, side="right") - 1
+    found = []
+    for k in np.unique(which).tolist():
+        mine = np.flatnonzero(which == k)
+        atom = eqn.invars[k]
+        found += [Part(mine[p.at], p.elements) for p in reader.parts(atom, number[mine] - starts[k], depth)]
+    return found
+
+
+def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    """Sums at known places: of the updates that go to the wanted ones, and are not zero."""
+    x, _, updates = eqn.invars
+    targets = reader._targets(eqn)
+    at = np.arange(len(places))
+    order = np.argsort(places, kind="stable")
+    if targets is None or (np.diff(places[order]) == 0).any():
+        return [Part(at, taken(reader.whole(eqn.outvars[0]), places))]
+    found = order[np.searchsorted(places, targets, sorter=order).clip(max=len(places) - 1)]
+    mask = reader._mask(updates)
+    these = np.flatnonzero((places[found] == targets) & (True if mask is None else mask))
+    before = reader.parts(x, places, depth)
+    if not len(these):
+        return before
+    found = found[these]
+    added = reader.elements(updates, these, depth)
+    if not before and len(np.unique(found)) == len(found):
+        back = np.argsort(found)
+        return [Part(found[back], taken(added, back))]
+    total = pnp.asarray(_together(before, len(places), x.aval.dtype))
+    return [Part(at, total.at[found.astype(np.int32)].add(added, mode="promise_in_bounds"))]
+
+
+_MOVES = shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p
+_JOINS = slicing.concatenate_p, slicing.stack_p, slicing.pad_p
+_SUMS = elementwise.add_p, elementwise.sub_p, add_any_p
+_LINEAR = elementwise.neg_p, elementwise.convert_element_type_p, elementwise.copy_p
+
+for _p in (shapes.reshape_p, shapes.squeeze_p):
+    reads(_p)(_in_order)
+for _p in _MOVES:
+    reads(_p)(_moved)
+for _p in _JOINS:
+    reads(_p)(_joined)
+for _p in _SUMS:
+    reads(_p)(_sum)
+for _p in (*_LINEAR, elementwise.div_p):
+    reads(_p)(_in_parts_of(lambda reader, eqn: 0))
+reads(scatter_add_p)(_scattered)
+reads(elementwise.mul_p)(_in_parts_of(_sparser))
+
+# Where results may not be zero ---------------------------------------------------------------------------------------
+
+
+def _nonzero_elements(x: Any) -> Any:
+    """Which elements of an array are not zero; None for all of them, or if that is not known."""
+    if isinstance(x, Tracer):
+        return None
+    found = np.ravel(host_value(x) if isinstance(x, ArrayImpl) else np.asarray(x)) != 0
+    return None if found.all() else found
+
+
+def _mask_of(eqn: Eqn, i: int, mask: Any) -> Any:
+    shape, to = eqn.invars[i].aval.shape, eqn.outvars[0].aval.shape
+    full = np.ones(math.prod(shape), bool) if mask is None else mask
+    return full if shape == to else np.broadcast_to(full.reshape(shape), to).ravel()
+
+
+def _of_all(combine: Any, operands: slice, reader: Reader, eqn: Eqn, masks: Sequence[Any]) -> Any:
+    return combine.reduce([_mask_of(eqn, i, masks[i]) for i in range(len(masks))[operands]])
+
+
+def _mask_moved(reader: Reader, eqn: Eqn, masks: Sequence[Any]) -> Any:
+    parts = [np.ones(math.prod(a.aval.shape), bool) if m is None else m for a, m in zip(eqn.invars, masks, strict=True)]
+    return np.concatenate(parts)[_moves(eqn)]
+
+
+def _mask_scattered(reader: Reader, eqn: Eqn, masks: Sequence[Any]) -> Any:
+    targets = reader._targets(eqn)
+    if targets is None:
+        return None
+    found = _mask_of(eqn, 0, masks[0]).copy()
+    there = targets >= 0
+    found[targets[there if masks[2] is None else there & masks[2]]] = True
+    return found
+
+
+nonzero(scatter_add_p)(_mask_scattered)
+nonzero(elementwise.mul_p)(partial(_of_all, np.logical_and, slice(None)))
+nonzero(elementwise.div_p)(partial(_of_all, np.logical_and, slice(0, 1)))
+nonzero(elementwise.select_n_p)(partial(_of_all, np.logical_or, slice(1, None)))
+for _p in _SUMS:
+    nonzero(_p)(partial(_of_all, np.logical_or, slice(None)))
+for _p in (*_LINEAR, shapes.reshape_p, shapes.squeeze_p):
+    nonzero(_p)(lambda reader, eqn, masks: masks[0])
+for _p in (*_MOVES, *_JOINS):
+    nonzero(_p)(_mask_moved)

@@ -1,0 +1,90 @@
+"""Results of sparse derivatives: the elements of one matrix as a sparse array for each pair of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pullback.numpy as pnp
+from pullback.core.array import ArrayImpl
+from pullback.core.errors import ConcretizationTypeError
+from pullback.core.trace import Tracer
+from pullback.core.types import ShapedArray
+from pullback.derivatives.patterns.pattern import Pattern
+from pullback.experimental.sparse import BCOO
+
+FORMATS = ("bcoo", "scipy")
+
+
+class Block(NamedTuple):
+    """The elements that one result has with respect to one argument.
+
+    Attributes:
+      which: their positions among all elements; None if they are all.
+      empty: the array of shape ``result shape + argument shape`` with their indices, whose data are to be set.
+      rows, columns: their rows and columns in the matrix of the two.
+      shape: that shape, as a pair of shapes.
+      dtype: that of the result.
+    """
+
+    which: Any
+    empty: BCOO
+    rows: Any
+    columns: Any
+    shape: tuple[tuple[int, ...], tuple[int, ...]]
+    dtype: Any
+
+    def of(self, data: Any, form: str) -> Any:
+        """The sparse array of some elements."""
+        mine = data if self.which is None else data[self.which]
+        if mine.dtype != self.dtype:  # all elements have one dtype until now
+            mine = mine.astype(self.dtype)
+        out, into = self.shape
+        if form == "bcoo":
+            return self.empty._with_data(mine)
+        if isinstance(mine, Tracer):
+            raise ConcretizationTypeError(
+                "a sparse derivative with format='scipy' is a matrix of SciPy's, which cannot hold a traced value; "
+                "format='bcoo' can be transformed"
+            )
+        import scipy.sparse as sp
+
+        size = int(np.prod(out, dtype=np.int64)), int(np.prod(into, dtype=np.int64))
+        return sp.csr_array((np.asarray(mine), (self.rows, self.columns)), shape=size)
+
+
+def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Sequence[ShapedArray]) -> list[list[Block]]:
+    """For each result and argument, where their elements are."""
+    rows, columns = pattern.rows, pattern.columns
+    table = []
+    row_start = 0
+    for out in results:
+        row_stop = row_start + out.size
+        line = []
+        column_start = 0
+        first, last = np.searchsorted(rows, (row_start, row_stop)) if len(results) > 1 else (0, len(rows))
+        for into in arguments:
+            column_stop = column_start + into.size
+            if len(results) == len(arguments) == 1:
+                which, i, j = None, rows, columns
+            else:
+                inside = (columns[first:last] >= column_start) & (columns[first:last] < column_stop)
+                which = np.flatnonzero(inside) + first
+                i, j = rows[which] - row_start, columns[which] - column_start
+            empty = BCOO.tree_unflatten(
+                ((*out.shape, *into.shape), True, True, 0), (None, _indices(i, j, out.shape, into.shape))
+            )
+            line.append(Block(which, empty, i, j, (out.shape, into.shape), out.dtype))
+            column_start = column_stop
+        table.append(line)
+        row_start = row_stop
+    return table
+
+
+def _indices(rows: Any, columns: Any, out: Sequence[int], into: Sequence[int]) -> Any:
+    parts = [*(np.unravel_index(rows, out) if out else ()), *(np.unravel_index(columns, into) if into else ())]
+    if not parts:
+        return pnp.zeros((len(rows), 0), np.int32)
+    return ArrayImpl(np.stack(parts, axis=1).astype(np.int32))

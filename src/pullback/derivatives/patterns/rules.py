@@ -1,0 +1,386 @@
+"""What the interpreter of patterns knows of linear operations: on elements, of moves, sums, products and transforms.
+
+An operation that moves elements is run on their numbers, which says where each element of the result is from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core.jaxpr import Eqn
+from pullback.core.types import Shape
+from pullback.derivatives.patterns import boolean
+from pullback.derivatives.patterns.dependence import (
+    UNKNOWN,
+    Walk,
+    is_tangent,
+    numbers,
+    sparsity,
+    spread,
+    union,
+)
+from pullback.primitives import collectives, elementwise, reductions
+from pullback.primitives.arrays import shapes
+from pullback.primitives.linalg import contraction, decompositions, householder, lu, ragged, tridiagonal
+from pullback.primitives.linalg import lapack as linalg
+from pullback.primitives.signals import convolution, recursive_filter, window_reductions
+from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier_p
+from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
+
+# Elements ------------------------------------------------------------------------------------------------------------
+
+
+def _product(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """As above, but for elements that are multiplied by a known zero."""
+    (rows,) = union(walk, eqn, operands)
+    for x in operands:
+        if isinstance(x, np.ndarray):
+            rows = boolean.keep(rows, np.broadcast_to(x != 0, eqn.outvars[0].aval.shape))
+    return [rows]
+
+
+def _nothing(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    return [UNKNOWN] * len(eqn.outvars)
+
+
+def _each(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """Results that are the operands, one by one."""
+    return operands[-len(eqn.outvars) :]
+
+
+for _p in (device_put_p, sharding_constraint_p):
+    sparsity(_p)(union)
+for _p in (shapes.reshape_p, shapes.squeeze_p):
+    sparsity(_p)(_each)
+for _p in (optimization_barrier_p, collectives.pvary_p, collectives.psum_p, collectives.ppermute_p):
+    sparsity(_p)(_each)
+sparsity(elementwise.mul_p)(_product)
+sparsity(elementwise.stop_gradient_p)(_nothing)
+
+
+@sparsity(elementwise.select_n_p)
+def _select_n(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    which, *cases = operands
+    if not isinstance(which, np.ndarray):
+        return union(walk, eqn, operands)
+    to = eqn.outvars[0].aval.shape
+    parts = [
+        boolean.keep(spread(x, v.aval.shape, to), np.broadcast_to(which == i, to))
+        for i, (x, v) in enumerate(zip(cases, eqn.invars[1:], strict=True)) if is_tangent(x)
+    ]  # fmt: skip
+    return [boolean.union(parts)]
+
+
+@sparsity(decompositions.undetermined_p)
+def _undetermined(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+    return operands[1:]
+
+
+# Sums ----------------------------------------------------------------------------------------------------------------
+
+
+@sparsity(reductions.reduce_sum_p)
+def _sum(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    return [merged(operands[0], eqn.invars[0].aval.shape, eqn.params["axes"])]
+
+
+def merged(rows: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
+    """The dependence of sums over some axes."""
+    once = [1 if a in axes else n for a, n in enumerate(shape)]
+    return boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
+
+
+def _running(count: int, reverse: bool) -> Any:
+    """Each place along an axis depends on those before it, and itself."""
+    i, j = np.tril_indices(count)
+    return boolean.from_pairs(j if reverse else i, i if reverse else j, (count, count))
+
+
+@sparsity(reductions.cumsum_p)
+def _cumsum(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    shape, axis = eqn.invars[0].aval.shape, eqn.params["axis"]
+    return [boolean.along(operands[0], shape, {axis: _running(shape[axis], eqn.params["reverse"])})]
+
+
+@sparsity(reductions.linear_recurrence_p)
+def _recurrence(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    shape, axis = eqn.outvars[0].aval.shape, eqn.params["axis"]
+    (rows,) = union(walk, eqn, operands)
+    return [boolean.along(rows, shape, {axis: _running(shape[axis], eqn.params["reverse"])})]
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+
+@sparsity(contraction.dot_general_p)
+@sparsity(collectives.psum_dot_general_p)
+def _dot(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    (xc, yc), (xb, yb) = eqn.params["dimension_numbers"]
+    x, y = (v.aval.shape for v in eqn.invars)
+    x_free = [i for i in range(len(x)) if i not in (*xc, *xb)]
+    y_free = [i for i in range(len(y)) if i not in (*yc, *yb)]
+    b, k = math.prod(x[i] for i in xb), math.prod(x[i] for i in xc)
+    m, n = math.prod(x[i] for i in x_free), math.prod(y[i] for i in y_free)
+    # As matrices, each a batch of them: x is (b, m, k) and y is (b, n, k), and the result is (b, m, n).
+    left, right = [*xb, *x_free, *xc], [*yb, *y_free, *yc]
+    parts = []
+    if is_tangent(operands[0]):
+        rows = boolean.select(operands[0], numbers(x).transpose(left))
+        parts.append(_contracted(rows, (b, m, k), _arranged(operands[1], right, (b, n, k))))
+    if is_tangent(operands[1]):
+        rows = boolean.select(operands[1], numbers(y).transpose(right))
+        turned = _contracted(rows, (b, n, k), _arranged(operands[0], left, (b, m, k)))
+        parts.append(boolean.select(turned, numbers((b, n, m)).swapaxes(1, 2)))
+    return [boolean.union(parts)]
+
+
+def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
+    """Where the elements of an operand are not zero: a number of rows if that is not known, or nowhere."""
+    if not isinstance(x, np.ndarray):
+        return shape[1]
+    nonzero = (x != 0).transpose(order).reshape(shape)
+    return shape[1] if nonzero.all() else nonzero
+
+
+def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
+    """The dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x, where ``other`` tells of y."""
+    b, m, k = shape
+    if isinstance(other, int):
+        summed = boolean.merge(rows, np.broadcast_to(numbers((b, m, 1)), shape), b * m)
+        return boolean.select(summed, np.broadcast_to(numbers((b, m, 1)), (b, m, other)))
+    n = other.shape[1]
+    at_b, at_n, at_k = np.nonzero(other)
+    each = np.arange(m)[:, None]
+    out, into = (at_b * m + each) * n + at_n, (at_b * m + each) * k + at_k
+    return boolean.times(boolean.from_pairs(out.ravel(), into.ravel(), (b * m * n, b * m * k)), rows)
+
+
+def _groups_of_rows(sizes: Any, count: int) -> Any:
+    """The group of each of so many rows, for each batch of sizes; one more than the last for a row in no group."""
+    ends = np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64)
+    return (ends[:, None, :] <= np.arange(count)[:, None]).sum(-1)
+
+
+@sparsity(ragged.grouped_rows_p)
+def _grouped_rows(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``, and zero for rows in no group."""
+    x, y, sizes = operands
+    (b, m, _), (_, g, _, n) = (v.aval.shape for v in eqn.invars[:2])
+    parts = [blend(x, eqn.invars[0].aval.shape, (2,), (b, m, n))] if is_tangent(x) else []
+    if not isinstance(sizes, np.ndarray):
+        if is_tangent(y):
+            summed = merged(y, eqn.invars[1].aval.shape, (1, 2))
+            parts.append(boolean.select(summed, np.broadcast_to(numbers((b, 1, n)), (b, m, n))))
+        return [boolean.union(parts)]
+    group = _groups_of_rows(sizes, m)
+    if is_tangent(y):
+        summed = merged(y, eqn.invars[1].aval.shape, (2,))
+        places = numbers((b, g, n))[np.arange(b)[:, None], np.minimum(group, g - 1)] if g else np.zeros((b, m, n), int)
+        parts.append(boolean.select(summed, places))
+    return [boolean.keep(boolean.union(parts), np.broadcast_to((group < g)[..., None], (b, m, n)))]
+
+
+@sparsity(ragged.grouped_products_p)
+def _grouped_products(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``."""
+    *factors, sizes = operands
+    to = eqn.outvars[0].aval.shape
+    parts = []
+    for which, rows in enumerate(factors):
+        if not is_tangent(rows):
+            continue
+        b, m, k = eqn.invars[which].aval.shape
+        own = (b, to[1], k)
+        if isinstance(sizes, np.ndarray):
+            group = _groups_of_rows(sizes, m)
+            place = numbers((b, to[1] + 1, k))[np.arange(b)[:, None], group]
+            summed = boolean.select(boolean.merge(rows, place, b * (to[1] + 1) * k), numbers((b, to[1] + 1, k))[:, :-1])
+        else:
+            summed = boolean.select(merged(rows, (b, m, k), (1,)), np.broadcast_to(numbers((b, 1, k)), own))
+        parts.append(boolean.select(summed, np.broadcast_to(np.expand_dims(numbers(own), 3 - which), to)))
+    return [boolean.union(parts)]
+
+
+@sparsity(convolution.conv_general_dilated_p)
+def _convolution(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the features and places of a window."""
+    numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
+    shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
+    (bx, cx, *space), (o, i, *window), (bo, _, *places) = (
+        [shape[a] for a in spec] for shape, spec in zip(shapes_, numbers_, strict=True)
+    )
+    # Which element of the batch and feature of the operand meets which feature of the kernel in which of the result.
+    at_b, at_o, at_i = (a.ravel() for a in np.indices((bo, o, i)))
+    batch = at_o // (o // eqn.params["batch_group_count"]) * bo + at_b
+    feature = at_o // (o // groups) * i + at_i
+    features = at_b * o + at_o, batch * cx + feature, at_o * i + at_i
+    terms: list[tuple[Any, Any, Any]] = [features]
+    for axis, size in enumerate(places):
+        terms.append(_places(size, space[axis], window[axis], *[v[axis] for v in eqn.params["geometry"]]))
+    sizes = [(bo * o, bx * cx, o * i), *zip(places, space, window, strict=True)]
+    arranged = [_order(shape, spec) for shape, spec in zip(shapes_, numbers_, strict=True)]
+    return _bilinear(terms, sizes, arranged, operands)
+
+
+def _order(shape: Sequence[int], spec: Sequence[int]) -> Any:
+    """The numbers of elements in the order of batch, features and space."""
+    return numbers(shape).transpose(spec).ravel()
+
+
+def _places(
+    count: int, size: int, window: int, stride: int, padding: Any, base: int, step: int
+) -> tuple[Any, Any, Any]:
+    """Along an axis: the places of the result, of the operand and of the window that belong together."""
+    s, w = (a.ravel() for a in np.indices((count, window)))
+    at = s * stride - padding[0] + w * step
+    inside = (at >= 0) & (at % base == 0) & (at // base < size)
+    return s[inside], at[inside] // base, w[inside]
+
+
+def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) -> list[Any]:
+    """The dependence of a product whose terms are all combinations of the terms along each axis.
+
+    Args:
+      terms: for each axis the places of the result, of the first and of the second operand that belong together.
+      sizes: the sizes of these axes, of the three.
+      arranged: for the three the numbers of the elements in the order of the axes.
+      operands: what is known of the operands.
+    """
+    parts = []
+    for mine in (0, 1):
+        rows, other = operands[mine], operands[1 - mine]
+        if not is_tangent(rows):
+            continue
+        rows = boolean.select(rows, arranged[mine])
+        if isinstance(other, np.ndarray) and not other.all():
+            flat = [_flat([t[k] for t in terms], [s[k] for s in sizes]) for k in range(3)]
+            there = other.ravel()[arranged[1 - mine]][flat[2 - mine]] != 0
+            shape = tuple(math.prod(s[k] for s in sizes) for k in (0, mine + 1))
+            which = boolean.from_pairs(flat[0][there], flat[mine + 1][there], shape)
+        else:
+            which = boolean.kron(
+                [boolean.from_pairs(t[0], t[mine + 1], (s[0], s[mine + 1])) for t, s in zip(terms, sizes, strict=True)]
+            )
+        parts.append(boolean.times(which, rows))
+    back = np.argsort(arranged[2])
+    return [boolean.select(boolean.union(parts), back)]
+
+
+def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """All combinations of places along each axis, as numbers in row-major order."""
+    flat = np.zeros(1, np.int64)
+    for place, size in zip(places, sizes, strict=True):
+        flat = (flat[:, None] * size + place).ravel()
+    return flat
+
+
+# Windows -------------------------------------------------------------------------------------------------------------
+
+
+def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[int, Any]:
+    """For each axis, which places are in which window."""
+    sizes, *geometry = windows
+    axes = {}
+    for a, (count, size) in enumerate(zip(counts, shape, strict=True)):
+        out, into, _ = _places(count, size, sizes[a], *[v[a] for v in geometry])
+        axes[a] = boolean.from_pairs(out, into, (count, size))
+    return axes
+
+
+@sparsity(window_reductions.reduce_window_sum_p)
+@sparsity(window_reductions.take_chosen_p)
+def _window_sum(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """A window sum; or the chosen element of a window, which may be any."""
+    shape, counts = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    return [boolean.along(operands[0], shape, _windows(eqn.params["windows"], shape, counts))]
+
+
+@sparsity(window_reductions.put_chosen_p)
+def _put_chosen(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    counts, shape = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    axes = _windows(eqn.params["windows"], shape, counts)
+    return [boolean.along(operands[0], counts, {a: m.T.tocsr() for a, m in axes.items()})]
+
+
+# Transforms and solves -----------------------------------------------------------------------------------------------
+
+
+def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int] | None = None) -> Any:
+    """The dependence where each element depends on all along some axes, which become those of the shape ``to``."""
+    to = shape if to is None else to
+    once = [1 if a in axes else n for a, n in enumerate(shape)]
+    return boolean.select(merged(rows, shape, axes), np.broadcast_to(numbers(once), to))
+
+
+@sparsity(recursive_filter.recursive_filter_p)
+def _filter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    shape = eqn.outvars[0].aval.shape
+    rows = spread(operands[1], eqn.invars[1].aval.shape, shape)
+    return [boolean.along(rows, shape, {len(shape) - 1: _running(shape[-1], eqn.params["reverse"])})]
+
+
+def _solved(axis: Callable[[dict[str, Any]], int], walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    """The solution of equations with a right-hand side, the last operand, for each column (or row) by itself."""
+    *matrices, rows = operands
+    shape = eqn.invars[-1].aval.shape
+    if any(map(is_tangent, matrices)):  # not in a derivative
+        return [boolean.everything([x for x in operands if is_tangent(x)], math.prod(shape))]
+    return [blend(rows, shape, (len(shape) + axis(eqn.params),))]
+
+
+for _p in (lu.linear_solve_p, tridiagonal.tridiagonal_solve_p, householder.ormqr_p):
+    sparsity(_p)(partial(_solved, lambda params: -2))
+sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params["left_side"] else -1))
+
+# Along named axes -----------------------------------------------------------------------------------------------------
+
+# The derivative has the same direction at each index of an axis: what comes from another index depends on the inputs as
+# the same element does here. So a sum over an axis and a permutation keep the pattern, as those of one operand do.
+
+
+def _scattered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> tuple[Any, Shape]:
+    """The dependence of one of so many slices along a dimension, and its shape: which slice depends on the index."""
+    divided = (*shape[:dimension], size, *([shape[dimension] // size] if tiled else []), *shape[dimension + 1 :])
+    return merged(rows, divided, (dimension,)), (*divided[:dimension], *divided[dimension + 1 :])
+
+
+def _gathered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> Any:
+    """The dependence of the slices of all indices, next to one another along a dimension."""
+    own = numbers(shape)
+    return boolean.select(rows, np.concatenate([own] * size, dimension) if tiled else np.stack([own] * size, dimension))
+
+
+@sparsity(collectives.reduce_scatter_p)
+def _reduce_scatter(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))
+    return [_scattered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)[0]]
+
+
+@sparsity(collectives.all_gather_p)
+def _all_gather(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))
+    return [_gathered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)]
+
+
+@sparsity(collectives.all_to_all_p)
+def _all_to_all(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    size, tiled = eqn.params["axis_size"], eqn.params["tiled"]
+    rows, shape = _scattered(operands[0], eqn.invars[0].aval.shape, eqn.params["split_axis"], size, tiled)
+    return [_gathered(rows, shape, eqn.params["concat_axis"], size, tiled)]
+
+
+# With masked zeros these stand in the places of products and solutions.
+for _p in (
+    elementwise.mul_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
+    lu.linear_solve_p, linalg.triangular_solve_p, tridiagonal.tridiagonal_solve_p, reductions.linear_recurrence_p,
+    recursive_filter.recursive_filter_p, ragged.grouped_rows_p, ragged.grouped_products_p,
+):  # fmt: skip
+    _masked, _rule = _p.masked, sparsity.of(_p)
+    assert _masked is not None
+    assert _rule is not None
+    sparsity(_masked)(_rule)

@@ -1,0 +1,494 @@
+"""Operations that put windows into arrays at places that are values: the transposes of gathers, and their kin.
+
+The dimension numbers are XLA's, as for ``gather``, with the operand's windows in the updates.
+"""
+
+from __future__ import annotations
+
+import functools
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import indexing as host_indexing
+from pullback.core import dtypes
+from pullback.core.check_rules import Failure, checks
+from pullback.core.errors import DtypeError, ShapeError
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.gather import gather_p
+from pullback.primitives.arrays.windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    batched_numbers,
+    check_indices,
+    check_numbers,
+    check_windows,
+    counting,
+    host_indices,
+    out_of_bounds,
+    zeros,
+)
+from pullback.primitives.axis_maps import front
+from pullback.primitives.checks import same_dtype
+from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.reductions import is_extreme
+from pullback.primitives.rules import axis_kept
+
+Mode = GatherScatterMode | str | None
+
+
+def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
+    """The size of a window along each axis of the operand."""
+    windows = iter([updates_shape[i] for i in numbers.update_window_dims])
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
+
+
+def _keeps(
+    axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
+    **rest: Any,
+) -> int | None:  # fmt: skip
+    """An axis of the window that has all of the operand's: operand 0 is what is updated, operand 2 the updates."""
+    numbers = dimension_numbers
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    windows = dict(zip(numbers.update_window_dims, [i for i in range(len(x)) if i not in dropped], strict=True))
+    for window, own in windows.items():
+        if axis == (own if operand == 0 else window):
+            whole = updates[window] == x[own] and own not in numbers.scatter_dims_to_operand_dims
+            return own if whole else None
+    return None
+
+
+def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
+    """Declare a scatter that combines old and new elements with a ufunc, a primitive too (None: replaces them)."""
+    p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
+    axis_kept(p)(_keeps)
+
+    @p.host
+    def host(
+        x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    ) -> Any:  # fmt: skip
+        if x.dtype != updates.dtype:
+            raise TypeError("operands of different dtypes")
+        if indices.dtype.kind != "i":
+            indices = host_indices(name, indices)
+        plan = _plan(name, x.shape, indices.shape, updates.shape, dimension_numbers)
+        if not x.size:  # no window is inside, and there is nothing to move one to
+            return np.array(x, order="C")
+        clip = mode is GatherScatterMode.CLIP
+        return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
+
+    @p.abstract_eval
+    def shape(
+        x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *, dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    ) -> ShapedArray:  # fmt: skip
+        dtype = same_dtype(name, [x, updates])
+        if combine is not None and not (dtypes.is_inexact(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
+            raise DtypeError(f"{name} takes numbers or booleans, got {dtypes.short_name(dtype)}")
+        check_indices(name, indices)
+        _check_shapes(name, x.shape, indices.shape, updates.shape, dimension_numbers)
+        return ShapedArray(x.shape, dtype)
+
+    @p.lowering
+    def xla(
+        hlo: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+        indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
+    ) -> Any:  # fmt: skip
+        from pullback.backends.hlo import indexing as hlo_indexing
+
+        return hlo_indexing.scatter(
+            hlo,
+            x,
+            indices,
+            updates,
+            dimension_numbers,
+            _sizes(x.shape, updates.shape, dimension_numbers),
+            lambda old, new: new if combine_p is None else hlo.inline(combine_p.bind, old, new),
+            clip=mode is GatherScatterMode.CLIP,
+            sorted_=indices_are_sorted,
+            unique=unique_indices,
+        )
+
+    checks(p)(_checks)
+    p.batch_rule = partial(batch, p)
+    return p
+
+
+def _checks(
+    ans: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
+    mode: GatherScatterMode, **params: Any,
+) -> list[Failure]:  # fmt: skip
+    if mode is GatherScatterMode.CLIP:
+        return []
+    axes, sizes = dimension_numbers.scatter_dims_to_operand_dims, _sizes(x.shape, updates.shape, dimension_numbers)
+    return out_of_bounds(x.shape, indices, axes, [sizes[a] for a in axes], mode)
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
+    """What a scatter does on the host; refuses what does not fit."""
+    _check_shapes(name, shape, indices, updates, numbers)
+    return host_indexing.layout(shape, indices, _sizes(shape, updates, numbers), numbers)
+
+
+def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> None:
+    check_numbers(name, numbers, shape, indices)
+    count = len(shape) - len(numbers.inserted_window_dims) - len(numbers.operand_batching_dims)
+    windows = numbers.update_window_dims
+    check_windows(f"{name}: update_window_dims", windows, count, len(updates))
+    if tuple(n for i, n in enumerate(updates) if i not in windows) != indices[:-1]:
+        raise ShapeError(
+            f"{name}: updates of shape {updates}, with windows in the axes {windows}, do not fit indices of shape "
+            f"{indices}: the other axes must be {indices[:-1]}"
+        )
+    sizes = _sizes(shape, updates, numbers)
+    if any(s > n for s, n in zip(sizes, shape, strict=True)):
+        raise ShapeError(f"{name}: windows of sizes {sizes} do not fit into an operand of shape {shape}")
+
+
+def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
+    """The batching rule of every scatter: the mapped axis is a window's if the indices are not mapped, else its own."""
+    (x, indices, updates), (dx, di, du) = args, dims
+    x, updates = front(x, dx, axis), front(updates, du, axis)
+    if di is not None:
+        indices = shapes.moveaxis(indices, di, 0)
+        params["indices_are_sorted"] = False
+    params["dimension_numbers"] = batched_numbers(params["dimension_numbers"], True, di is not None)
+    return p.bind(x, indices, updates, **params), 0
+
+
+scatter_p = _scatter("scatter", None, None, moves=True)
+scatter_add_p = _scatter("scatter_add", np.add, ops.add_p)
+scatter_mul_p = _scatter("scatter_mul", np.multiply, ops.mul_p)
+scatter_min_p = _scatter("scatter_min", np.minimum, ops.min_p, passes_nan=True)
+scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p, passes_nan=True)
+
+# The operations ----------------------------------------------------------------------------------------------------
+
+
+def _bind(
+    p: Primitive, x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, sorted_: bool, unique: bool,
+    mode: Mode,
+) -> Any:  # fmt: skip
+    return p.bind(
+        x,
+        indices,
+        updates,
+        dimension_numbers=numbers,
+        indices_are_sorted=sorted_,
+        unique_indices=unique,
+        mode=GatherScatterMode.from_any(mode),
+    )
+
+
+def scatter(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with the windows at ``indices`` replaced by ``updates``; see XLA's operation semantics.
+
+    Args:
+      x: the operand.
+      indices: integers; the last axis is the index vector, the position where a window starts.
+      updates: the windows, in an array with the batch axes of the indices and the axes of a window. Of several
+        updates of one element the last one stays.
+      dimension_numbers: how the axes belong together.
+      indices_are_sorted: a promise that the index vectors are in order.
+      unique_indices: a promise that the windows do not overlap.
+      mode: what becomes of windows that are not inside the operand.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter(pnp.zeros(3), pnp.array([[2], [0]]), pnp.array([1.0, 2.0]), numbers))
+    [2. 0. 1.]
+    """
+    return _bind(scatter_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_add(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with ``updates`` added to the windows at ``indices``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_add(pnp.zeros(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
+    [0. 0. 3.]
+    """
+    return _bind(scatter_add_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_sub(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with ``updates`` subtracted from the windows at ``indices``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_sub(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
+    [ 1.  1. -2.]
+    """
+    less = ops.neg(updates)
+    return _bind(scatter_add_p, x, indices, less, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_mul(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """``x`` with the windows at ``indices`` multiplied by ``updates``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_mul(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, 2.0]), numbers))
+    [1. 1. 6.]
+    """
+    return _bind(scatter_mul_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_min(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """The minimum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_min(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
+    [ 1.  1. -2.]
+    """
+    return _bind(scatter_min_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_max(
+    x: Any,
+    indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Any:
+    """The maximum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
+
+    >>> import pullback.numpy as pnp
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> print(scatter_max(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
+    [1. 1. 3.]
+    """
+    return _bind(scatter_max_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+# Derivatives -------------------------------------------------------------------------------------------------------
+
+
+def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: dict[str, Any]) -> Any:
+    """The windows of ``x`` that a scatter writes to, in the shape of its updates; zeros for those it drops."""
+    if 0 in shape:  # they are all dropped
+        return zeros(updates_shape, x.dtype)
+    numbers = params["dimension_numbers"]
+    clip = params["mode"] is GatherScatterMode.CLIP
+    return gather_p.bind(
+        x,
+        indices,
+        dimension_numbers=GatherDimensionNumbers(*numbers),
+        slice_sizes=_sizes(shape, updates_shape, numbers),
+        indices_are_sorted=params["indices_are_sorted"],
+        unique_indices=params["unique_indices"],
+        mode=GatherScatterMode.CLIP if clip else GatherScatterMode.FILL_OR_DROP,
+        fill_value=0,
+    )
+
+
+@scatter_add_p.jvp
+def _scatter_add_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    tx, _, tu = tangents
+    ans = scatter_add_p.bind(x, indices, updates, **params)
+    if tu is ZERO:
+        return ans, tx
+    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
+    return ans, scatter_add_p.bind(tx, indices, tu, **params)
+
+
+@partial(scatter_add_p.transpose, linear_in=(0, 2))
+def _scatter_add_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    part = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is LinearVar else None
+    return ct if type(x) is LinearVar else None, None, part
+
+
+@partial(gather_p.transpose, linear_in=(0,))
+def _gather_transpose(
+    ct: Any, x: LinearVar, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+) -> Any:  # fmt: skip
+    # A gather moves windows inside even if it was promised that there is no need; so must its transpose.
+    drop = mode is GatherScatterMode.FILL_OR_DROP
+    out = scatter_add(
+        zeros(x.shape, ct.dtype),
+        indices,
+        ct,
+        ScatterDimensionNumbers(*dimension_numbers),
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode if drop else GatherScatterMode.CLIP,
+    )
+    return out, None
+
+
+@scatter_p.jvp
+def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    tx, _, tu = tangents
+    ans = scatter_p.bind(x, indices, updates, **params)
+    if tx is ZERO and tu is ZERO:
+        return ans, ZERO
+    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
+    tu = zeros(updates.shape, x.dtype) if tu is ZERO else tu
+    return ans, scatter_p.bind(tx, indices, tu, **params)
+
+
+@partial(scatter_p.transpose, linear_in=(0, 2))
+def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+    rest = part = None
+    if type(x) is LinearVar:
+        rest = scatter_p.bind(ct, indices, zeros(updates.shape, ct.dtype), **params)
+    if type(updates) is LinearVar:
+        part = take_back(ct, indices, ct.shape, updates.shape, params)
+        if not params["unique_indices"]:
+            part = ops.where(_stays(ct.shape, indices, updates.shape, params), part, 0)
+    return rest, None, part
+
+
+def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, Any]) -> Any:
+    """Which of the updates, where several are of one element, is the one that stays: number them and look."""
+    count = int(np.prod(updates_shape, dtype=np.int64))
+    dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
+    numbers = shapes.reshape(counting(1, count + 1, dtype), updates_shape)
+    written = scatter_p.bind(zeros(shape, dtype), indices, numbers, **params)
+    return ops.eq(take_back(written, indices, shape, updates_shape, params), numbers)
+
+
+@scatter_mul_p.jvp
+def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    x, indices, updates = primals
+    tx, _, tu = tangents
+    ans = scatter_mul_p.bind(x, indices, updates, **params)
+    by_x = ZERO if tx is ZERO else scatter_mul_p.bind(tx, indices, updates, **params)
+    if tu is ZERO:
+        return ans, by_x
+    if params["unique_indices"]:
+        others = take_back(x, indices, x.shape, updates.shape, params)
+    else:
+        others = _product_of_others(x, indices, updates, params)
+    start = zeros(x.shape, x.dtype) if by_x is ZERO else by_x
+    return ans, scatter_add_p.bind(start, indices, ops.mul(tu, others), **params)
+
+
+def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+    """For each update the element of ``x`` that it is of, times all other updates of that element.
+
+    A product without one factor is a quotient, unless that factor is zero. So zeros are left out, and the result is
+    multiplied by the product of the other zeros, which has derivatives: it is 1 of none, their sum of one, and
+    (sum² - sum of squares) / 2 of two. Of more it is taken for constant, as its first and second derivatives are 0.
+    """
+    zero = ops.eq(updates, 0)
+    factors, left_out = ops.where(zero, 1, updates), ops.where(zero, updates, 0)
+
+    def of_others(values: Any) -> Any:
+        """The sum of the values of all other updates of an element."""
+        sums = scatter_add_p.bind(zeros(x.shape, values.dtype), indices, values, **params)
+        return ops.sub(take_back(sums, indices, x.shape, updates.shape, params), values)
+
+    count = of_others(ops.convert_element_type(zero, np.dtype(np.int32)))
+    total = of_others(left_out)
+    of_two = ops.mul(ops.sub(ops.square(total), of_others(ops.square(left_out))), 0.5)
+    of_zeros = ops.where(ops.eq(count, 1), total, ops.where(ops.eq(count, 2), of_two, 0))
+    product = scatter_mul_p.bind(x, indices, factors, **params)
+    quotient = ops.div(take_back(product, indices, x.shape, updates.shape, params), factors)
+    return ops.where(ops.eq(count, 0), quotient, ops.mul(quotient, of_zeros))
+
+
+@partial(scatter_mul_p.transpose, linear_in=(0,))
+def _scatter_mul_transpose(ct: Any, x: LinearVar, indices: Any, updates: Any, **params: Any) -> Any:
+    return scatter_mul_p.bind(ct, indices, updates, **params), None, None
+
+
+def _zero_times_updates(
+    base: Primitive, out: Any, x: Any, indices: Any, updates: Any, *, zeros: tuple[bool, ...], **params: Any
+) -> Any:
+    return ops.where(ops.eq(x, 0), 0, out)
+
+
+masked_scatter_mul_p = masked_as_a_whole(scatter_mul_p, _zero_times_updates)
+
+
+def _extremum_jvp(p: Primitive) -> Any:
+    """The tangent of the element that wins; the mean of the tangents of all that are equal to it."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        x, indices, updates = primals
+        tx, _, tu = tangents
+        if tx is ZERO and tu is ZERO:
+            return p.bind(x, indices, updates, **params), ZERO
+        x, updates = ops.once(x), ops.once(updates)
+        ans = p.bind(x, indices, updates, **params)
+        old = is_extreme(x, ans)
+        new = is_extreme(updates, take_back(ans, indices, x.shape, updates.shape, params))
+        share = ops.div(1, scatter_add_p.bind(old, indices, new, **params))
+        total = zeros(x.shape, x.dtype) if tx is ZERO else ops.mul(tx, ops.mul(old, share))
+        if tu is not ZERO:
+            weight = ops.mul(new, take_back(share, indices, x.shape, updates.shape, params))
+            total = scatter_add_p.bind(total, indices, ops.mul(tu, weight), **params)
+        return ans, total
+
+    return rule
+
+
+scatter_min_p.jvp_rule = _extremum_jvp(scatter_min_p)
+scatter_max_p.jvp_rule = _extremum_jvp(scatter_max_p)

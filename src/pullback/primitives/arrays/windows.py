@@ -1,0 +1,204 @@
+"""Windows at places that are values: what gathers and scatters say of them, and refuse.
+
+The dimension numbers are XLA's (the operation semantics of ``gather`` and ``scatter`` in the documentation of
+StableHLO), with the index vector along the last axis of the indices.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.array import ArrayImpl
+from pullback.core.check_rules import Failure
+from pullback.core.errors import ArgumentError, DtypeError, IndexCheckError, ShapeError
+from pullback.core.trace import state
+from pullback.core.types import Shape
+from pullback.primitives.arrays import shapes
+from pullback.primitives.discrete import gt_p, lt_p, or_p
+
+# Modes and dimension numbers ---------------------------------------------------------------------------------------
+
+
+class GatherScatterMode(enum.Enum):
+    """What becomes of windows that are not inside the operand.
+
+    ``CLIP`` moves them inside. ``FILL_OR_DROP`` fills what is gathered with a value, and drops updates.
+    ``PROMISE_IN_BOUNDS`` says that there are none: a gather moves them inside all the same, a scatter drops them.
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+
+    @staticmethod
+    def from_any(mode: GatherScatterMode | str | None) -> GatherScatterMode:
+        """A mode from its name: ``clip``, ``fill``, ``drop`` or ``promise_in_bounds``; None is ``FILL_OR_DROP``.
+
+        Raises:
+          ArgumentError: there is no such mode (a ValueError).
+
+        >>> GatherScatterMode.from_any("drop")
+        <GatherScatterMode.FILL_OR_DROP: 2>
+        """
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode in _MODES:
+            return _MODES[mode]
+        names = ", ".join(repr(name) for name in _MODES if name is not None)
+        raise ArgumentError(f"the mode for indices out of range must be one of {names}, got {mode!r}")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_MODES: dict[Any, GatherScatterMode] = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the axes of a gather's operand, indices and result belong together.
+
+    Attributes:
+      offset_dims: the positions of the window's axes in the result; the others are those of the indices.
+      collapsed_slice_dims: the axes of the operand, with windows of size 1, that the result lacks.
+      start_index_map: the axis of the operand that each component of an index vector indexes.
+      operand_batching_dims: axes of the operand that go along with axes of the indices.
+      start_indices_batching_dims: these axes of the indices.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How the axes of a scatter's operand, indices and updates belong together.
+
+    Attributes:
+      update_window_dims: the positions of the window's axes in the updates; the others are those of the indices.
+      inserted_window_dims: the axes of the operand that the updates lack.
+      scatter_dims_to_operand_dims: the axis of the operand that each component of an index vector indexes.
+      operand_batching_dims: axes of the operand that go along with axes of the indices.
+      scatter_indices_batching_dims: these axes of the indices.
+    """
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
+    """The dimension numbers for an operand, or indices, or both, with one more axis in front, as the result has."""
+    windows, dropped, indexed, operand_batching, indices_batching = numbers
+    window = (0,) if operand and not indices else ()
+    along = (0,) if operand and indices else ()
+    return type(numbers)(
+        window + _shifted(windows, 1),
+        _shifted(dropped, operand),
+        _shifted(indexed, operand),
+        along + _shifted(operand_batching, operand),
+        along + _shifted(indices_batching, indices),
+    )
+
+
+def _shifted(axes: Sequence[int], by: int) -> tuple[int, ...]:
+    return tuple(a + by for a in axes)
+
+
+def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
+    """Zeros to scatter into: memory of their own when they are computed at once, an operation when they are traced."""
+    if shape and state.trace.quick:
+        return ArrayImpl(np.zeros(shape, dtype))
+    zero = shapes.full((), 0, dtype)
+    return shapes.broadcast_in_dim(zero, shape, ()) if shape else zero
+
+
+def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -> None:
+    """Refuse dimension numbers, of a gather or a scatter, that contradict the shapes or themselves."""
+    _, collapsed, indexed, operand_batching, indices_batching = numbers
+    if not indices_shape or len(indexed) != indices_shape[-1]:
+        raise ShapeError(
+            f"{name}: the last axis of the indices, of shape {indices_shape}, is the index vector; it needs "
+            f"{len(indexed)} components, one for each of the axes {indexed} that are indexed"
+        )
+    rank, batch = len(shape), len(indices_shape) - 1
+    for axes, bound in (
+        ((*collapsed, *operand_batching), rank), ((*indexed, *operand_batching), rank), (indices_batching, batch)
+    ):  # fmt: skip
+        if len(set(axes)) != len(axes) or any(not 0 <= a < bound for a in axes):
+            raise ShapeError(f"{name}: the axes {axes} are not distinct, or not in range({bound}), in {numbers}")
+    if [shape[d] for d in operand_batching] != [indices_shape[d] for d in indices_batching]:
+        raise ShapeError(
+            f"{name}: the batching axes {operand_batching} of the operand, of shape {shape}, and {indices_batching} of "
+            f"the indices, of shape {indices_shape}, must be of the same sizes"
+        )
+
+
+def check_windows(what: str, axes: Shape, count: int, rank: int) -> None:
+    """Refuse positions of the windows' axes that are not ``count`` increasing axes of a result of ``rank``."""
+    if len(axes) != count or list(axes) != sorted(set(axes)) or any(not 0 <= a < rank for a in axes):
+        raise ShapeError(f"{what} must be {count} increasing axes of a result with {rank} axes, got {axes}")
+
+
+def check_indices(name: str, indices: Any) -> None:
+    """Refuse indices that are no integers."""
+    if not dtypes.is_integer(indices.dtype):
+        got = f"{dtypes.short_name(indices.dtype)}[{','.join(map(str, indices.shape))}]"
+        raise DtypeError(f"{name} takes integers as indices, got {got}")
+
+
+def out_of_bounds(
+    shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int], mode: GatherScatterMode | None = None
+) -> list[Failure]:
+    """What checks find of windows: where the first is that is not inside an array.
+
+    Args:
+      shape: that of the array.
+      indices: index vectors along the last axis.
+      axes: the axis of the array that each component indexes.
+      sizes: the size of the window along each of these.
+      mode: of the gather or scatter.
+    """
+    if not axes:
+        return []
+    largest = int(dtypes.iinfo(indices.dtype).max)
+    limits = [min(max(shape[a] - size, 0), largest) for a, size in zip(axes, sizes, strict=True)]
+    vectors = indices.shape
+
+    def of_vectors(values: Sequence[int], dtype: Any) -> Any:
+        return shapes.broadcast_in_dim(ArrayImpl(np.array(values, dtype)), vectors, (len(vectors) - 1,))
+
+    failed = or_p.bind(lt_p.bind(indices, 0), gt_p.bind(indices, of_vectors(limits, indices.dtype)))
+    message = (
+        f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis {{}} with size {{}}."
+    )
+    numbers = of_vectors(axes, np.int32), of_vectors([min(shape[a], 2**31 - 1) for a in axes], np.int32)
+    return [Failure(IndexCheckError, failed, message, (indices, *numbers), mode is GatherScatterMode.FILL_OR_DROP)]
+
+
+def host_indices(name: str, indices: Any) -> Any:
+    """Indices of a dtype other than signed integers' for NumPy, which would take the largest for negative ones."""
+    check_indices(name, indices)
+    return np.minimum(indices, _LARGEST) if indices.dtype == np.uint64 else indices
+
+
+_LARGEST = np.uint64(2**63 - 1)
+
+
+def counting(start: int, stop: int, dtype: np.dtype[Any]) -> ArrayImpl:
+    """``start``, ``start + 1``, ... as a constant."""
+    return ArrayImpl(np.arange(start, stop, dtype=dtype))

@@ -1,0 +1,331 @@
+"""What the decompositions of matrices share: matrices that are not finite, and values that are equal.
+
+Where a decomposition is not unique, its derivative is not either: the eigenvectors of an eigenvalue that occurs twice
+are any two that span a plane. The quotients of derivatives by differences of eigenvalues are then taken to be zero:
+vectors do not turn within their plane. That is right for whatever does not depend on the choice of the vectors, as
+``docs/decompositions.md`` proves, where it also says what cannot be differentiated through vectors at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.core.types import ZERO, Shape, ShapedArray
+from pullback.core.zeros import instantiate
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
+from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.linalg.lapack import (
+    adjoint,
+    check_decomposable,
+    compiled_routine,
+    not_a_number,
+    product,
+    rows_minus_columns,
+)
+
+INT32 = np.dtype(np.int32)
+Results = Sequence[tuple[Shape, np.dtype[Any]]]
+
+
+def check_matrices(name: str, x: ShapedArray) -> None:
+    """Refuse what is not matrices, in a dtype for which there are routines."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name} takes matrices in the last two axes of an array, got shape {x.shape}")
+    check_decomposable(name, x)
+
+
+# On the host -------------------------------------------------------------------------------------------------------
+
+
+def decomposed(routine: Callable[[Any], Sequence[Any]], x: Any) -> list[Any]:
+    """What a routine returns for finite matrices, and NaN for others, and where its iteration does not converge.
+
+    Args:
+      routine: takes matrices (..., m, n), and returns arrays with the same leading axes; of inexact dtypes, unless
+        what they hold for a matrix of zeros serves as well. It raises ``LinAlgError`` if it fails for any matrix.
+      x: the matrices.
+    """
+    finite = np.isfinite(x)
+    if finite.all():
+        with suppress(np.linalg.LinAlgError):
+            return list(routine(x))
+    good = finite.all((-2, -1))
+    outs = list(routine(np.zeros_like(x)))
+    for i in np.ndindex(good.shape):
+        one: Any = None
+        if good[i]:
+            with suppress(np.linalg.LinAlgError):
+                one = routine(x[i])
+        for k, out in enumerate(outs):
+            if x.ndim == 2:
+                outs[k] = (out if out.dtype.kind in "iu" else _unknown(out)) if one is None else one[k]
+            elif one is not None:
+                out[i] = one[k]
+            elif out.dtype.kind not in "iu":
+                out[i] = not_a_number(out.dtype)
+    return outs
+
+
+def _unknown(x: Any) -> Any:
+    return np.full_like(x, not_a_number(x.dtype))
+
+
+def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operands: Any) -> list[Any]:
+    """What a routine for one matrix returns for each of several.
+
+    Args:
+      routine: takes an example of each operand, and returns as many arrays as there are results.
+      results: the shape and dtype of each result.
+      operands: arrays with the same leading axes; the first holds matrices.
+    """
+    batch = operands[0].shape[:-2]
+    if not batch:
+        return [np.asarray(out, dtype) for out, (_, dtype) in zip(routine(*operands), results, strict=True)]
+    outs = [np.empty(shape, dtype) for shape, dtype in results]
+    for i in np.ndindex(batch):
+        for out, value in zip(outs, routine(*[x[i] for x in operands]), strict=True):
+            out[i] = value
+    return outs
+
+
+# In programs -------------------------------------------------------------------------------------------------------
+
+
+def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **options: str | int) -> list[Any]:
+    """The results of a routine whose last result is whether it failed; NaN where it did, and for infinite matrices."""
+    batch = x.shape[:-2]
+    finite = hlo.inline(_all_finite, x)
+    safe = hlo.select(hlo.broadcast_in_dim(finite, x.shape, range(len(batch))), x, hlo.splat(0, x.shape, x.dtype))
+    *outs, failed = compiled_routine(hlo, name, [safe], [*results, (batch, INT32)], by_columns=True, **options)
+    worked = hlo.compare(failed, hlo.splat(0, batch, INT32), "EQ")
+    worked = hlo.same("stablehlo.and", finite, worked)
+    return [
+        hlo.select(
+            hlo.broadcast_in_dim(worked, out.shape, range(len(batch))),
+            out,
+            hlo.splat(out.dtype.type(not_a_number(out.dtype)), out.shape, out.dtype),
+        )
+        if dtypes.is_inexact(out.dtype)
+        else out
+        for out in outs
+    ]
+
+
+def _all_finite(x: Any) -> Any:
+    rank = len(x.shape)
+    return reductions.reduce_and(ops.is_finite_p.bind(ops.abs(x)), (rank - 2, rank - 1))
+
+
+# Parts of matrices -------------------------------------------------------------------------------------------------
+
+
+def part(x: Any, rows: int, columns: int) -> Any:
+    """The upper left part of matrices."""
+    rank = len(x.shape)
+    if rows < x.shape[-2]:
+        x = slice_in_dim(x, 0, rows, rank - 2)
+    return slice_in_dim(x, 0, columns, rank - 1) if columns < x.shape[-1] else x
+
+
+def columns_from(x: Any, start: int) -> Any:
+    """The columns of matrices from the given one on."""
+    return slice_in_dim(x, start, x.shape[-1], len(x.shape) - 1)
+
+
+def on_diagonal(n: int) -> Any:
+    """Where the diagonal of an n by n matrix is."""
+    return ops.eq_p.bind(rows_minus_columns(n, n), 0)
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    return reductions.reduce_sum(ops.where(on_diagonal(x.shape[-1]), x, 0), (len(x.shape) - 1,))
+
+
+def join_columns(xs: Sequence[Any]) -> Any:
+    """Matrices side by side."""
+    return concatenate(list(xs), len(xs[0].shape) - 1) if len(xs) > 1 else xs[0]
+
+
+def scaled(x: Any, by: Any) -> Any:
+    """``x`` with each element times a real number."""
+    return ops.mul(x, ops.convert_element_type(by, x.dtype) if dtypes.is_complex(x.dtype) else by)
+
+
+def column_scaled(x: Any, by: Any) -> Any:
+    """``x`` with each column times a real number."""
+    return scaled(x, shapes.expand_dims(by, (-2,)))
+
+
+def hermitian_of_lower(x: Any) -> Any:
+    """The Hermitian matrices that have the lower triangles of ``x``, and the real part of its diagonal."""
+    n = x.shape[-1]
+    distance = rows_minus_columns(n, n, dtypes.to_real(x.dtype))
+    half = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
+    lower = scaled(x, half)
+    return ops.add_any_p.bind(lower, adjoint(lower))
+
+
+def skew_part_twice(x: Any) -> Any:
+    """The matrices minus their adjoints."""
+    return ops.add_any_p.bind(x, ops.neg(adjoint(x)))
+
+
+def hermitian_part_twice(x: Any) -> Any:
+    """The matrices plus their adjoints."""
+    return ops.add_any_p.bind(x, adjoint(x))
+
+
+def without(t: Any, q: Any) -> Any:
+    """What of the columns of ``t`` is orthogonal to those of ``q``, which are orthonormal."""
+    return ops.add_any_p.bind(t, ops.neg(product(q, product(adjoint(q), t))))
+
+
+# What is not determined --------------------------------------------------------------------------------------------
+
+
+def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
+    """``values`` as they are, and ``x``, but for elements that are not determined.
+
+    Args:
+      where: which elements of ``x`` are not determined by the operation that they are of, such as how far eigenvectors
+        of one eigenvalue turn. They are zero in ``x``.
+      values: the tangents of the eigenvalues.
+      x: how far the vectors turn.
+
+    Returns:
+      ``values``, and ``x`` with NaN in these places. In reverse mode no cotangent comes back from there if nothing but
+      the vectors was used: what is smooth, and depends on vectors alone, depends on the spaces that those of one
+      eigenvalue span. NaN comes back if the eigenvalues in question were used too, which takes more than their
+      derivatives.
+    """
+    out: list[Any] = undetermined_p.bind(where, values, x)
+    return out
+
+
+undetermined_p = Primitive("undetermined", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+works_on_last(undetermined_p, 2, 1, 2)
+
+
+@undetermined_p.decomposition
+def _undetermined(where: Any, values: Any, x: Any) -> list[Any]:
+    return [values, ops.where(where, not_a_number(x.dtype), x)]
+
+
+undetermined_p.lowering(lambda hlo, *xs: hlo.inline(_undetermined, *xs))
+
+
+@undetermined_p.host
+def _undetermined_host(where: Any, values: Any, x: Any) -> list[Any]:
+    return [values, np.where(where, x.dtype.type(not_a_number(x.dtype)), x) if where.any() else x]
+
+
+@undetermined_p.abstract_eval
+def _undetermined_shape(where: ShapedArray, values: ShapedArray, x: ShapedArray) -> list[ShapedArray]:
+    if where.shape != x.shape:
+        raise ShapeError(f"undetermined takes a condition of the shape of x, {x.shape}, got {where.shape}")
+    return [ShapedArray(values.shape, values.dtype), ShapedArray(x.shape, x.dtype)]
+
+
+@undetermined_p.jvp
+def _undetermined_jvp(primals: Any, tangents: Any) -> Any:
+    where, values, x = primals
+    _, values_tangent, t = tangents
+    out = undetermined_where(*primals)
+    return out, undetermined_where(where, instantiate(values_tangent, values), instantiate(t, x))
+
+
+@partial(undetermined_p.transpose, linear_in=(1, 2))
+def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
+    by_values, by_x = cts
+    if by_x is not ZERO:
+        lost: Any = 0
+        if by_values is not ZERO:
+            lost = ops.where(_uses(where, by_values, by_x), shapes.full((), not_a_number(by_x.dtype), by_x.dtype), 0)
+        by_x = ops.where(where, lost, by_x)
+    return None, by_values, by_x
+
+
+def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
+    """Whether cotangents are those of a function of the values, or of how far the vectors turn, that it is about."""
+    rank = len(where.shape)
+    of_column = reductions.reduce_or(where, (rank - 2,))
+    by_value = reductions.reduce_or(ops.and_p.bind(of_column, ops.ne_p.bind(by_values, 0)), (rank - 2,))
+    by_turn = reductions.reduce_or(ops.and_p.bind(where, ops.ne_p.bind(by_x, 0)), (rank - 2, rank - 1))
+    return shapes.expand_dims(ops.or_p.bind(by_value, by_turn), (-1, -2))
+
+
+# Equal values ------------------------------------------------------------------------------------------------------
+
+
+def rounding(values: Any, size: int) -> Any:
+    """How far computed values may be from the exact ones, for matrices with so many rows or columns."""
+    values = ops.abs(ops.stop_gradient_p.bind(values))
+    largest = reductions.reduce_max(values, (len(values.shape) - 1,))
+    return shapes.expand_dims(ops.mul(largest, 4 * size * float(np.finfo(dtypes.to_real(values.dtype)).eps)), (-1,))
+
+
+def equal_pairs(values: Any, size: int) -> Any:
+    """Which of the sorted values in the last axis are equal, up to rounding: a matrix of all pairs.
+
+    Equality goes on: if one is equal to the next, and that to a third, so is the first to the third.
+    """
+    values = ops.stop_gradient_p.bind(values)
+    last, n = len(values.shape) - 1, values.shape[-1]
+    gaps = ops.abs(ops.sub(slice_in_dim(values, 1, n, last), slice_in_dim(values, 0, n - 1, last)))
+    apart = ops.convert_element_type(ops.gt_p.bind(gaps, rounding(values, size)), INT32)
+    first = shapes.full((*values.shape[:-1], 1), 0, INT32)
+    group = reductions.cumsum(concatenate([first, apart], last), last)
+    return ops.eq_p.bind(shapes.expand_dims(group, (-1,)), shapes.expand_dims(group, (-2,)))
+
+
+def pairs_of_equals(values: Any, size: int) -> Any:
+    """Which pairs of two sorted values in the last axis are equal, up to rounding."""
+    n = values.shape[-1]
+    return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
+
+
+def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
+    """The tangents of sorted values, but NaN for those that are equal to another one."""
+    among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
+    return ops.where(among, float("nan"), t)
+
+
+def differences(values: Any) -> Any:
+    """``values[j] - values[i]`` for each pair (i, j) of the last axis."""
+    return ops.sub(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
+
+
+def inverse_where(which: Any, x: Any) -> Any:
+    """The reciprocals where the condition holds, and zero elsewhere."""
+    return ops.where(which, ops.div(1, ops.where(which, x, 1)), 0)
+
+
+def inverse_differences(values: Any, size: int) -> Any:
+    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values, and zero where the two are equal."""
+    apart = ops.not_p.bind(equal_pairs(values, size))
+    return inverse_where(apart, differences(values))
+
+
+def inverse_sums(values: Any, size: int) -> Any:
+    """``1 / (values[i] + values[j])`` for each pair (i, j) of values that are not negative, and zero for two zeros."""
+    sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
+    positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
+    return inverse_where(positive, sums)
+
+
+def inverse_values(values: Any, size: int) -> Any:
+    """The reciprocals of values that are not negative, and zero for those that are zero up to rounding."""
+    return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

@@ -1,0 +1,394 @@
+"""Eigenvalues and eigenvectors, of Hermitian matrices and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.interrupts import imported
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives import reductions
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import iota
+from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.large import compiled_from
+from pullback.primitives.linalg.decompositions import (
+    INT32,
+    compiled_decomposition,
+    decomposed,
+    diagonal,
+    differences,
+    equal_pairs,
+    hermitian_of_lower,
+    inverse_differences,
+    inverse_where,
+    on_diagonal,
+    one_by_one,
+    pairs_of_equals,
+    scaled,
+    undetermined_where,
+    unknown_of_equals,
+)
+from pullback.primitives.linalg.lapack import (
+    adjoint,
+    check_decomposable,
+    check_square,
+    host_routine,
+    product,
+    rows_minus_columns,
+)
+from pullback.primitives.linalg.lu import identity, linear_solve
+from pullback.primitives.rules import jvp_zero
+
+# Hermitian matrices ------------------------------------------------------------------------------------------------
+
+
+def eigh(x: Any) -> list[Any]:
+    """The eigenvalues of Hermitian matrices, ascending, and eigenvectors, as columns; the lower triangles are read."""
+    out: list[Any] = eigh_p.bind(x, vectors=True)
+    return out
+
+
+def eigvalsh(x: Any) -> Any:
+    """The eigenvalues of Hermitian matrices, ascending; the lower triangles are read."""
+    return eigh_p.bind(x, vectors=False)[0]
+
+
+# Of the matrices the lower triangles are read, and of their diagonals the real parts. Results: the eigenvalues,
+# ascending, and if wanted the eigenvectors.
+eigh_p = Primitive("eigh", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(eigh_p, 2)
+
+
+@eigh_p.host
+def _eigh_host(x: Any, *, vectors: bool) -> list[Any]:
+    if x.size == 0:
+        w = np.zeros(x.shape[:-1], dtypes.to_real(x.dtype))
+        return [w, x] if vectors else [w]
+    return decomposed(partial(_eigh_of_finite, vectors=vectors), x)
+
+
+compiled_from(eigh_p, 12_000, matrices=32)  # 200 of 8 x 8: 2950 / 2300
+
+
+def _eigh_of_finite(x: Any, vectors: bool) -> list[Any]:
+    if x.ndim > 2:
+        return list(np.linalg.eigh(x)) if vectors else [np.linalg.eigvalsh(x)]
+    # SciPy's library takes half the time of NumPy's for 64 by 64.
+    routine = host_routine("lapack", "heevd" if dtypes.is_complex(x.dtype) else "syevd", x.dtype)
+    w, v, failed = routine(x, compute_v=vectors, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError
+    return [w, v] if vectors else [w]
+
+
+@eigh_p.abstract_eval
+def _eigh_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
+    check_square("eigh", x)
+    check_decomposable("eigh", x)
+    values = ShapedArray(x.shape[:-1], dtypes.to_real(x.dtype))
+    return [values, ShapedArray(x.shape, x.dtype)] if vectors else [values]
+
+
+@eigh_p.jvp
+def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
+    # Of A V = V W, with M = V* dA V: dW is the diagonal of M, and dV = V X, where X has M_ij / (w_j - w_i) off the
+    # diagonal. After Giles 2008, "An extended collection of matrix derivative results"; Boeddeker et al. 2017, "On the
+    # computation of complex-valued gradients with application to statistically optimum beamforming".
+    (x,), (t,) = primals, tangents
+    if 0 in x.shape:
+        return eigh_p.bind(x, vectors=vectors), [ZERO] * (1 + vectors)
+    t = hermitian_of_lower(t)
+    if not vectors:
+        w, v = eigenbasis(x)
+        return [w], [_values_tangent(v, t)]
+    w, v = eigh(x)
+    # The values, and their tangents, are those of a basis of their own, which knows what derivatives of them need.
+    values, basis = eigenbasis(x, (w, v))
+    return [values, v], _with_vectors(w, v, t, _values_tangent(basis, t))
+
+
+def _real(x: Any) -> Any:
+    return ops.real(x) if dtypes.is_complex(x.dtype) else x
+
+
+def _values_tangent(v: Any, t: Any) -> Any:
+    """The tangents of the eigenvalues of matrices, whose tangents are ``t``, in terms of eigenvectors."""
+    return _real(diagonal(product(adjoint(v), product(t, v))))
+
+
+def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
+    """The tangents of the eigenvalues and eigenvectors; those of the eigenvalues are known."""
+    turn = scaled(product(adjoint(v), product(t, v)), inverse_differences(w, v.shape[-1]))
+    among = pairs_of_equals(w, v.shape[-1])
+    values_tangent, turn = undetermined_where(among, values_tangent, turn)
+    return [values_tangent, product(v, turn)]
+
+
+@eigh_p.lowering
+def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
+    shape, real = x.shape, dtypes.to_real(x.dtype)
+    if 0 in shape:
+        w = hlo.splat(0, shape[:-1], real)
+        return [w, x] if vectors else [w]
+    name = "heevd" if dtypes.is_complex(x.dtype) else "syevd"
+    results = [(shape, x.dtype), (shape[:-1], real)]
+    v, w = compiled_decomposition(hlo, name, x, results, uplo="L", mode="V" if vectors else "N")
+    return [w, v] if vectors else [w]
+
+
+# Where eigenvalues are equal ---------------------------------------------------------------------------------------
+
+
+def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
+    """The same as :func:`eigh`, for derivative rules, which do not depend on the choice of the eigenvectors.
+
+    Args:
+      x: the matrices.
+      known: their decomposition by :func:`eigh`, if there is one.
+      turned: whether the rule turns the vectors of equal eigenvalues, so that it is not known of which vector the
+        tangent of an eigenvalue is.
+    """
+    out: list[Any] = eigenbasis_p.bind(x, *(known or eigh(ops.stop_gradient_p.bind(x))), turned=turned)
+    return out
+
+
+# Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
+eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+works_on_last(eigenbasis_p, 2, 1, 2)
+eigenbasis_p.host(lambda x, w, v, turned: [w, v])
+eigenbasis_p.lowering(lambda hlo, x, w, v, turned: [w, v])
+
+
+@eigenbasis_p.abstract_eval
+def _eigenbasis_shape(x: ShapedArray, w: ShapedArray, v: ShapedArray, *, turned: bool) -> list[ShapedArray]:
+    check_square("eigenbasis", x)
+    if w.shape != x.shape[:-1] or v.shape != x.shape or w.dtype != dtypes.to_real(x.dtype) or v.dtype != x.dtype:
+        raise ShapeError(f"eigenbasis takes matrices, their eigenvalues and eigenvectors, got {x}, {w} and {v}")
+    return [ShapedArray(w.shape, w.dtype), ShapedArray(v.shape, v.dtype)]
+
+
+@eigenbasis_p.jvp
+def _eigenbasis_jvp(primals: Any, tangents: Any, *, turned: bool) -> Any:
+    (x, *known), (t, *_) = primals, tangents
+    w, v = eigenbasis(x, known, turned)
+    if 0 in x.shape or t is ZERO:
+        return [w, v], [ZERO, ZERO]
+    t = hermitian_of_lower(t)
+    change, v_tangent = _with_vectors(w, v, t, _values_tangent(v, t))
+    return [w, v], [unknown_of_equals(w, x.shape[-1], change) if turned else change, v_tangent]
+
+
+@eigenbasis_p.directional
+def _eigenbasis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
+    (x, *known), (t, *_) = primals, tangents
+    if turned or 0 in x.shape or t is ZERO:
+        return _eigenbasis_jvp(primals, tangents, turned=turned)
+    return _along(x, t, known)
+
+
+@partial(eigh_p.directional, results_by_direction=True)
+def _eigh_along(primals: Any, tangents: Any, *, vectors: bool) -> Any:
+    if not vectors or 0 in primals[0].shape:
+        return _eigh_jvp(primals, tangents, vectors=vectors)
+    (x,), (t,) = primals, tangents
+    return _along(x, t, None)
+
+
+def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
+    # In the direction of the tangent the eigenvectors are those of the eigenvalues that come apart there (Rellich 1969,
+    # "Perturbation theory of eigenvalue problems"): between equal eigenvalues the direction is diagonal. So nothing
+    # that depends on it there is lost, and what derivative rules do with these vectors has right derivatives.
+    w, v = eigenbasis(x, known, turned=True)
+    t = hermitian_of_lower(t)
+    v = product(v, adapted(w, product(adjoint(v), product(t, v)), x.shape[-1]))
+    inner = product(adjoint(v), product(t, v))
+    turn = scaled(inner, inverse_differences(w, x.shape[-1]))
+    return [w, v], [_real(diagonal(inner)), product(v, turn)]
+
+
+def adapted(values: Any, inner: Any, size: int) -> Any:
+    """How to turn the vectors of equal values so that they are those of values which come apart in a direction.
+
+    Args:
+      values: sorted values (..., n).
+      inner: Hermitian matrices (..., n, n), the direction in terms of the vectors.
+      size: how many rows or columns the matrices have that the values are of.
+
+    Returns:
+      Unitary matrices (..., n, n), by which the vectors are multiplied: vectors of equal values are turned among
+      themselves, so that the direction is diagonal between them. Without derivative.
+    """
+    shape = inner.shape
+    values = ops.stop_gradient_p.bind(values)
+    if len(values.shape) < len(shape) - 1:
+        values = shapes.broadcast_to(values, shape[:-1])
+    same = equal_pairs(values, size)
+    return adapted_p.bind(same, ops.stop_gradient_p.bind(inner))
+
+
+adapted_p = Primitive("adapted", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(adapted_p, 2)
+adapted_p.jvp_rule = jvp_zero(adapted_p)
+
+
+@adapted_p.decomposition
+def _adapted(same: Any, inner: Any) -> Any:
+    # The eigenvectors of a matrix of blocks, those of equal values. Numbers that are added to the diagonal keep the
+    # eigenvalues of one block apart from those of the next.
+    n = inner.shape[-1]
+    rank, real = len(inner.shape), dtypes.to_real(inner.dtype)
+    block = ops.where(same, inner, 0)
+    largest = reductions.reduce_max(ops.abs(block), (rank - 2, rank - 1))
+    largest = ops.where(ops.eq_p.bind(largest, 0), 1, largest)
+    block = scaled(block, ops.div(1 / n, shapes.expand_dims(largest, (-1, -2))))
+    below = ops.gt_p.bind(rows_minus_columns(n, n), 0)
+    before = ops.convert_element_type(ops.and_p.bind(below, ops.not_p.bind(same)), real)
+    place = shapes.expand_dims(reductions.reduce_sum(before, (rank - 1,)), (-1,))
+    apart = ops.where(on_diagonal(n), ops.mul(place, 3), 0)
+    apart = ops.convert_element_type(apart, inner.dtype)
+    _, v = eigh_p.bind(ops.add(block, apart), vectors=True)
+    alone = ops.eq_p.bind(reductions.reduce_sum(ops.convert_element_type(same, INT32), (rank - 1,)), 1)
+    kept = ops.where(shapes.expand_dims(alone, (-1,)), identity(n, inner.dtype), v)
+    return ops.where(same, kept, 0)
+
+
+adapted_p.lowering(lambda hlo, *xs: hlo.inline(_adapted, *xs))
+
+
+@adapted_p.host
+def _adapted_host(same: Any, inner: Any) -> Any:
+    n = inner.shape[-1]
+    if np.count_nonzero(same) == same.size // max(n, 1):  # no two values are equal
+        return np.broadcast_to(np.eye(n, dtype=inner.dtype), inner.shape)
+    block = np.where(same, inner, 0)
+    largest = np.abs(block).max((-2, -1), keepdims=True, initial=0)
+    block /= np.where(largest == 0, 1, largest) * n
+    place = (np.tri(n, k=-1) * ~same).sum(-1)
+    block[..., range(n), range(n)] += 3 * place
+    alone = (np.count_nonzero(same, -1) == 1)[..., None]
+    return np.where(same, np.where(alone, np.eye(n, dtype=inner.dtype), _eigh_host(block, vectors=True)[1]), 0)
+
+
+@adapted_p.abstract_eval
+def _adapted_shape(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
+    check_square("adapted", inner)
+    if same.shape != inner.shape:
+        raise ShapeError(f"adapted takes a condition of the shape of the matrices, {inner.shape}, got {same.shape}")
+    return ShapedArray(inner.shape, inner.dtype)
+
+
+# Other matrices ----------------------------------------------------------------------------------------------------
+
+
+def eig(x: Any, left: bool, right: bool) -> list[Any]:
+    """The eigenvalues of square matrices, then left and right eigenvectors, as columns, of length one, if wanted."""
+    out: list[Any] = eig_p.bind(x, left=left, right=right)
+    return out
+
+
+# Results: the eigenvalues, and if wanted the left eigenvectors u, with u* A = w u*, and the right ones v, A v = w v.
+# All are complex. Of each vector the largest element is real.
+eig_p = Primitive("eig", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(eig_p, 2)
+
+
+@eig_p.host
+def _eig_host(x: Any, *, left: bool, right: bool) -> list[Any]:
+    complex_dtype = dtypes.to_complex(x.dtype)
+    if x.size == 0:
+        return [np.zeros(x.shape[:-1], complex_dtype), *[np.zeros(x.shape, complex_dtype)] * (left + right)]
+
+    def routine(x: Any) -> list[Any]:
+        if not (left or right):
+            return [np.linalg.eigvals(x).astype(complex_dtype, copy=False)]
+        if not left:
+            return [out.astype(complex_dtype, copy=False) for out in np.linalg.eig(x)]
+        shape = x.shape
+        results = [(shape[:-1], complex_dtype), *[(shape, complex_dtype)] * (left + right)]
+        return one_by_one(lambda a: _eig_of_one(a, left, right), results, x)
+
+    return decomposed(routine, x)
+
+
+def _eig_of_one(x: Any, left: bool, right: bool) -> Any:
+    return imported("scipy.linalg").eig(x, left=left, right=right, check_finite=False)
+
+
+@eig_p.abstract_eval
+def _eig_shape(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
+    check_square("eig", x)
+    check_decomposable("eig", x)
+    dtype = dtypes.to_complex(x.dtype)
+    return [ShapedArray(x.shape[:-1], dtype), *[ShapedArray(x.shape, dtype)] * (left + right)]
+
+
+@eig_p.jvp
+def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool) -> Any:
+    # Of A V = V W, with M = inv(V) dA V: dW is the diagonal of M, and dV = V X, where X has M_ij / (w_j - w_i) off the
+    # diagonal; then the length of the vectors stays one. After Giles 2008; Boeddeker et al. 2017. The left vectors are
+    # the right ones of the adjoint.
+    (x,), (t,) = primals, tangents
+    if 0 in x.shape:
+        return eig_p.bind(x, left=left, right=right), [ZERO] * (1 + left + right)
+    w, *found = eig(x, left, True)
+    v = found[-1]
+    t = ops.convert_element_type(t, w.dtype)
+    inner = linear_solve(v, product(t, v))
+    values_tangent = diagonal(inner)
+    outs, vector_tangents = [w], []
+    if left:
+        u = found[0]
+        inner_of_adjoint = linear_solve(u, product(adjoint(t), u))
+        values_tangent, vector_tangent = _vector_tangent(ops.conj(w), u, inner_of_adjoint, values_tangent)
+        outs.append(u)
+        vector_tangents.append(vector_tangent)
+    if right:
+        values_tangent, vector_tangent = _vector_tangent(w, v, inner, values_tangent)
+        outs.append(v)
+        vector_tangents.append(vector_tangent)
+    return outs, [values_tangent, *vector_tangents]
+
+
+def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any]:
+    """The tangents of the eigenvalues, and of eigenvectors whose length stays one, and whose largest element real."""
+    rows = len(v.shape) - 2
+    size = ops.abs(ops.stop_gradient_p.bind(differences(w)))
+    rounding = reductions.reduce_max(ops.abs(ops.stop_gradient_p.bind(w)), (len(w.shape) - 1,))
+    rounding = ops.mul(rounding, 4 * v.shape[-1] * float(np.finfo(size.dtype).eps))
+    apart = ops.gt_p.bind(size, shapes.expand_dims(rounding, (-1, -2)))
+    among = ops.and_p.bind(ops.not_p.bind(apart), ops.not_p.bind(on_diagonal(v.shape[-1])))
+    turn = ops.mul(inner, inverse_where(apart, differences(w)))
+    values_tangent, turn = undetermined_where(among, values_tangent, turn)
+    t = product(v, turn)
+    along = reductions.reduce_sum(ops.mul(ops.conj(v), t), (rows,))
+    t = ops.add_any_p.bind(t, ops.neg(ops.mul(v, shapes.expand_dims(along, (-2,)))))
+    # LAPACK makes the largest element of a vector real.
+    fixed = ops.stop_gradient_p.bind(v)
+    candidates = ops.where(ops.eq_p.bind(ops.imag(fixed), 0), ops.abs(fixed), -1)
+    largest = reductions.argmax(candidates, rows, INT32)
+    chosen = ops.eq_p.bind(iota(INT32, (v.shape[-1], 1), 0), shapes.expand_dims(largest, (-2,)))
+    pivot = reductions.reduce_sum(ops.where(chosen, ops.real(v), 0), (rows,))
+    turned = reductions.reduce_sum(ops.where(chosen, ops.imag(t), 0), (rows,))
+    phase = ops.convert_element_type(ops.div(turned, pivot), v.dtype)
+    return [values_tangent, ops.add_any_p.bind(t, ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,))))]
+
+
+@eig_p.lowering
+def _eig_xla(hlo: Any, x: Any, *, left: bool, right: bool) -> list[Any]:
+    shape, real, dtype = x.shape, dtypes.to_real(x.dtype), dtypes.to_complex(x.dtype)
+    if 0 in shape:
+        return [hlo.splat(0, shape[:-1], dtype), *[hlo.splat(0, shape, dtype)] * (left + right)]
+    values = [(shape[:-1], x.dtype)] if dtypes.is_complex(x.dtype) else [(shape[:-1], real)] * 2
+    wanted = {"compute_left": "V" if left else "N", "compute_right": "V" if right else "N"}
+    *w, u, v = compiled_decomposition(hlo, "geev", x, [*values, (shape, dtype), (shape, dtype)], **wanted)
+    w = w[0] if len(w) == 1 else hlo.op("stablehlo.complex", w, shape[:-1], dtype)
+    return [w, *([u] if left else []), *([v] if right else [])]

@@ -1,0 +1,199 @@
+"""Products of Householder's reflections, as LAPACK returns them.
+
+Column i of a matrix holds below the diagonal the vector v of the reflection 1 - tau v v*, whose element i is one and
+whose elements before are zero. The product of the reflections is 1 - V T V*, where V has the vectors as columns, and T
+is the upper triangular inv(1 + D U) D, with D the diagonal of the numbers tau, and U the part of V* V above the
+diagonal (Schreiber and Van Loan 1989, "A storage-efficient WY representation for products of Householder
+transformations"). The derivatives are those of this formula.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from pullback.core import dtypes
+from pullback.core.errors import ShapeError
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.core.types import ZERO, ShapedArray
+from pullback.core.zeros import instantiate
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.checks import same_dtype
+from pullback.primitives.linalg.decompositions import check_matrices, on_diagonal, one_by_one, part
+from pullback.primitives.linalg.lapack import (
+    adjoint,
+    compiled_routine,
+    host_routine,
+    product,
+    rows_minus_columns,
+    triangular_solve,
+)
+
+
+class _Block(NamedTuple):
+    """The matrices of the formula, and their tangents."""
+
+    v: Any
+    t: Any
+    v_tangent: Any
+    t_tangent: Any
+
+
+def _block(primals: Any, tangents: Any) -> _Block:
+    (a, taus), (a_tangent, taus_tangent) = primals, tangents
+    m, k = a.shape[-2], taus.shape[-1]
+    distance = rows_minus_columns(m, k)
+    below = ops.gt_p.bind(distance, 0)
+    v = ops.where(below, part(a, m, k), ops.convert_element_type(ops.eq_p.bind(distance, 0), a.dtype))
+    v_tangent = ops.where(below, part(a_tangent, m, k), 0)
+    above = ops.lt_p.bind(rows_minus_columns(k, k), 0)
+    upper = ops.where(above, product(adjoint(v), v), 0)
+    half = product(adjoint(v), v_tangent)
+    upper_tangent = ops.where(above, ops.add_any_p.bind(half, product(adjoint(v_tangent), v)), 0)
+    d, d_tangent = (shapes.expand_dims(x, (-1,)) for x in (taus, taus_tangent))
+    solve = partial(triangular_solve, ops.mul(d, upper), left_side=True, lower=False, unit_diagonal=True)
+    identity = ops.convert_element_type(on_diagonal(k), a.dtype)
+    t = solve(ops.mul(d, identity))
+    by_d = ops.mul(ops.sub(identity, product(upper, t)), d_tangent)
+    by_upper = ops.neg(ops.mul(d, product(upper_tangent, t)))
+    return _Block(v, t, v_tangent, solve(ops.add_any_p.bind(by_d, by_upper)))
+
+
+def _change(block: _Block, c: Any, transpose: bool) -> Any:
+    """The tangent of the product of the reflections, times matrices."""
+    v, t, v_tangent, t_tangent = block
+    if transpose:
+        t, t_tangent = adjoint(t), adjoint(t_tangent)
+    inner = product(adjoint(v), c)
+    within = ops.add_any_p.bind(product(t_tangent, inner), product(t, product(adjoint(v_tangent), c)))
+    return ops.neg(ops.add_any_p.bind(product(v_tangent, product(t, inner)), product(v, within)))
+
+
+def _check(name: str, a: ShapedArray, taus: ShapedArray) -> None:
+    check_matrices(name, a)
+    same_dtype(name, [a, taus])
+    *batch, m, n = a.shape
+    if taus.ndim != a.ndim - 1 or list(taus.shape[:-1]) != batch or taus.shape[-1] > min(m, n):
+        raise ShapeError(
+            f"{name} of matrices of shape {a.shape} takes at most {min(m, n)} factors in the last axis of taus, and "
+            f"the leading axes {tuple(batch)}; got shape {taus.shape}"
+        )
+
+
+# The product itself ------------------------------------------------------------------------------------------------
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of the product of reflections: as many as ``a`` has."""
+    return householder_product_p.bind(a, taus)
+
+
+householder_product_p = Primitive("householder_product", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(householder_product_p, 2, 1)
+
+
+@householder_product_p.host
+def _householder_host(a: Any, taus: Any) -> Any:
+    if a.size == 0:
+        return a
+    name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
+    routine = host_routine("lapack", name, a.dtype)
+    return one_by_one(lambda a, taus: routine(a, taus)[:1], [(a.shape, a.dtype)], a, taus)[0]
+
+
+@householder_product_p.abstract_eval
+def _householder_shape(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+    _check("householder_product", a, taus)
+    if a.shape[-2] < a.shape[-1]:
+        raise ShapeError(f"householder_product takes matrices with no more columns than rows, got shape {a.shape}")
+    return ShapedArray(a.shape, a.dtype)
+
+
+@householder_product_p.jvp
+def _householder_jvp(primals: Any, tangents: Any) -> Any:
+    out = householder_product(*primals)
+    a = primals[0]
+    if 0 in a.shape:
+        return out, ZERO
+    block = _block(primals, [instantiate(t, x) for t, x in zip(tangents, primals, strict=True)])
+    first = ops.convert_element_type(ops.eq_p.bind(rows_minus_columns(*a.shape[-2:]), 0), a.dtype)
+    return out, _change(block, shapes.broadcast_to(first, a.shape), False)
+
+
+@householder_product_p.lowering
+def _householder_xla(hlo: Any, a: Any, taus: Any) -> Any:
+    if 0 in a.shape:
+        return a
+    name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
+    return compiled_routine(hlo, name, [a, taus], [(a.shape, a.dtype)], by_columns=True)[0]
+
+
+# The product times matrices ----------------------------------------------------------------------------------------
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
+    """The product of all reflections, or its adjoint, times the matrices ``c``."""
+    return ormqr_p.bind(a, taus, c, transpose=transpose)
+
+
+ormqr_p = Primitive("ormqr", keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(ormqr_p, 2, 1, 2)
+
+
+@ormqr_p.host
+def _ormqr_host(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
+    if c.size == 0 or taus.shape[-1] == 0:
+        return c
+    k, is_complex = taus.shape[-1], dtypes.is_complex(a.dtype)
+    routine = host_routine("lapack", "unmqr" if is_complex else "ormqr", a.dtype)
+    how = ("C" if is_complex else "T") if transpose else "N"
+    space = 64 * max(1, c.shape[-1]) + 4160
+    apply = lambda a, taus, c: routine("L", how, a[:, :k], taus, c, space)[:1]
+    return one_by_one(apply, [(c.shape, c.dtype)], a, taus, c)[0]
+
+
+@ormqr_p.abstract_eval
+def _ormqr_shape(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, transpose: bool) -> ShapedArray:
+    _check("ormqr", a, taus)
+    same_dtype("ormqr", [a, c])
+    if c.shape[:-1] != a.shape[:-1]:
+        raise ShapeError(
+            f"ormqr with reflections in an array of shape {a.shape} takes matrices c whose leading axes are "
+            f"{a.shape[:-2]} and that have {a.shape[-2]} rows (columns where they are to the left), got shape {c.shape}"
+        )
+    return ShapedArray(c.shape, c.dtype)
+
+
+@ormqr_p.jvp
+def _ormqr_jvp(primals: Any, tangents: Any, *, transpose: bool) -> Any:
+    *reflections, c = primals
+    *changes, t = tangents
+    out = ormqr_p.bind(*primals, transpose=transpose)
+    if 0 in out.shape or 0 in primals[1].shape:
+        return out, t
+    tangent = ZERO if t is ZERO else ormqr_p.bind(*reflections, t, transpose=transpose)
+    if any(x is not ZERO for x in changes):
+        block = _block(reflections, [instantiate(t, x) for t, x in zip(changes, reflections, strict=True)])
+        change = _change(block, c, transpose)
+        tangent = change if tangent is ZERO else ops.add_any_p.bind(tangent, change)
+    return out, tangent
+
+
+@partial(ormqr_p.transpose, linear_in=(2,))
+def _ormqr_transpose(ct: Any, a: Any, taus: Any, c: LinearVar, *, transpose: bool) -> Any:
+    # The pairing is bilinear: the transpose is the adjoint, conjugated.
+    return None, None, ops.conj(ormqr(a, taus, ops.conj(ct), transpose=not transpose))
+
+
+@ormqr_p.lowering
+def _ormqr_xla(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
+    if 0 in c.shape or taus.shape[-1] == 0:
+        return c
+    vectors = hlo.inline(lambda a: part(a, a.shape[-2], taus.shape[-1]), a)
+    name = "unmqr" if dtypes.is_complex(a.dtype) else "ormqr"
+    results = [(c.shape, c.dtype)]
+    return compiled_routine(hlo, name, [vectors, taus, c], results, by_columns=True, left=True, transpose=transpose)[0]

@@ -1,0 +1,225 @@
+"""The QR decomposition, and products of Householder's reflections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.core.types import ZERO, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import pad, slice_in_dim
+from pullback.primitives.arrays.sorting import take_along_axis
+from pullback.primitives.axis_maps import works_on_last
+from pullback.primitives.linalg.decompositions import (
+    INT32,
+    Results,
+    check_matrices,
+    columns_from,
+    join_columns,
+    on_diagonal,
+    one_by_one,
+    part,
+    skew_part_twice,
+)
+from pullback.primitives.linalg.determinants import det
+from pullback.primitives.linalg.lapack import (
+    adjoint,
+    compiled_routine,
+    host_routine,
+    product,
+    rows_minus_columns,
+    triangular_solve,
+)
+from pullback.primitives.linalg.lu import identity, inverse, last_diagonal
+from pullback.primitives.linalg.svd import completed
+
+
+def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[Any]:
+    """Q, R, and if ``pivoting`` the order of the columns of ``x`` that they are of."""
+    out: list[Any] = qr_p.bind(x, full_matrices=full_matrices, pivoting=pivoting)
+    return out
+
+
+# Results: matrices Q with orthonormal columns, and upper triangular (or trapezoidal) R, whose diagonal is real. With
+# ``pivoting`` the columns of x are put in an order, the third result, in which the diagonal of R does not increase.
+qr_p = Primitive("qr", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(qr_p, 2)
+
+
+def _results(shape: Shape, dtype: np.dtype[Any], full_matrices: bool, pivoting: bool) -> Results:
+    *batch, m, n = shape
+    k = m if full_matrices else min(m, n)
+    found: Results = [((*batch, m, k), dtype), ((*batch, k, n), dtype)]
+    return [*found, ((*batch, n), INT32)] if pivoting else found
+
+
+@qr_p.host
+def _qr_host(x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
+    results = _results(x.shape, x.dtype, full_matrices, pivoting)
+    if x.size == 0:
+        outs = [np.zeros(shape, dtype) for shape, dtype in results]
+        outs[0][...] = np.eye(*outs[0].shape[-2:], dtype=x.dtype)
+        if pivoting:
+            outs[2][...] = np.arange(x.shape[-1])
+        return outs
+    if pivoting:
+        return one_by_one(lambda a: _pivoted(a, full_matrices), results, x)
+    k, n = results[0][0][-1], x.shape[-1]
+    if x.ndim > 2 or k > n:
+        return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+    # SciPy's library takes half the time of NumPy's for 64 by 64.
+    factors, taus, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
+    name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
+    return [host_routine("lapack", name, x.dtype)(factors[:, :k], taus)[0], np.triu(factors[:k])]
+
+
+def _pivoted(x: Any, full_matrices: bool) -> list[Any]:
+    m, n = x.shape
+    factors, order, tau, *_ = host_routine("lapack", "geqp3", x.dtype)(x)
+    k = m if full_matrices else min(m, n)
+    q = np.zeros((m, k), x.dtype)
+    q[:, : min(n, k)] = factors[:, : min(n, k)]
+    name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
+    return [host_routine("lapack", name, x.dtype)(q, tau)[0], np.triu(factors)[:k], order - 1]
+
+
+@qr_p.abstract_eval
+def _qr_shape(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> list[ShapedArray]:
+    check_matrices("qr", x)
+    return [ShapedArray(*result) for result in _results(x.shape, x.dtype, full_matrices, pivoting)]
+
+
+@qr_p.jvp
+def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool) -> Any:
+    # Q* dA inv(R) is the sum of Q* dQ, which is skew, and of dR inv(R), which is upper triangular with a real diagonal.
+    # So it is known below the diagonal what Q* dQ is. Of a wide matrix the left square determines Q. Seeger et al. 2017
+    # (arXiv:1710.08717); Walter and Lehmann 2010, "Algorithmic differentiation of linear algebra functions".
+    (x,), (t,) = primals, tangents
+    q, r, *order = out = qr(x, full_matrices=full_matrices, pivoting=pivoting)
+    if 0 in x.shape:
+        return out, [ZERO] * len(out)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    if pivoting:
+        t = take_along_axis(t, shapes.expand_dims(order[0], (-2,)), len(x.shape) - 1, unique=True)
+    first, square = part(q, m, k), part(r, k, k)
+    if m <= n:  # the last pivot divides nothing that is below the diagonal: where it alone is zero, dQ is finite
+        fixed = ops.stop_gradient_p.bind(square)
+        square = ops.where(ops.and_p.bind(last_diagonal(k), ops.eq_p.bind(fixed, 0)), 1, square)
+    solved = triangular_solve(square, part(t, m, k), left_side=False, lower=False)
+    inner = product(adjoint(first), solved)
+    turn = skew_part_twice(ops.where(ops.gt_p.bind(rows_minus_columns(k, k), 0), inner, 0))
+    if dtypes.is_complex(x.dtype):
+        phases = ops.mul(ops.convert_element_type(ops.imag(inner), x.dtype), 1j)
+        turn = ops.add_any_p.bind(turn, ops.where(on_diagonal(k), phases, 0))
+    q_tangent = product(first, turn)
+    if m > k:
+        outside = ops.add_any_p.bind(solved, ops.neg(product(first, inner)))
+        q_tangent = ops.add_any_p.bind(q_tangent, outside)
+    upper = ops.le_p.bind(rows_minus_columns(k, n), 0)
+    r_tangent = ops.add_any_p.bind(product(adjoint(first), t), ops.neg(product(turn, part(r, k, n))))
+    r_tangent = ops.where(upper, r_tangent, 0)
+    if full_matrices and m > k:
+        q_tangent = _completed(first, q_tangent, columns_from(q, k))
+        r_tangent = _padded(r_tangent, m - k)
+    return out, [q_tangent, r_tangent, *[ZERO] * len(order)]
+
+
+def _completed(first: Any, tangent: Any, rest: Any) -> Any:
+    """The tangents of all columns of Q: as it is a product of reflections, the last columns follow from the first.
+
+    Q1 = E1 - V T V1* and Q2 = E2 - V T V2*, with E1 and E2 of the identity: so Q2 = E2 + (Q1 - E1) W*, W = B inv(C),
+    where C is the upper square of Q1 - E1 and B what is below it. The determinant of C is the product of the factors of
+    the reflections, each of which is at least 1 in size, or 0: where there was nothing to reflect. Next to such a
+    matrix the signs of columns jump; at it the last columns turn as little as they can.
+    """
+    m, k = first.shape[-2:]
+    moved = ops.where(ops.eq_p.bind(rows_minus_columns(m, k), 0), ops.sub(first, 1), first)
+    square = part(moved, k, k)
+    size = ops.abs(det(ops.stop_gradient_p.bind(square)))
+    kept = shapes.broadcast_to(shapes.expand_dims(ops.lt_p.bind(size, 0.5), (-2, -1)), square.shape)
+    inverted = inverse(ops.where(kept, identity(k, first.dtype), square))
+
+    def below(x: Any) -> Any:
+        return slice_in_dim(x, k, m, len(x.shape) - 2)
+
+    w = product(below(first), inverted)
+    change = ops.sub(below(tangent), product(w, part(tangent, k, k)))
+    turned = ops.add_any_p.bind(product(tangent, adjoint(w)), product(moved, adjoint(product(change, inverted))))
+    kept = shapes.broadcast_to(part(kept, 1, 1), turned.shape)
+    return join_columns([tangent, ops.where(kept, columns_from(completed(first, tangent, rest), k), turned)])
+
+
+def _padded(x: Any, rows: int) -> Any:
+    """Matrices with rows of zeros below."""
+    return pad(x, 0, [(0, rows if i == len(x.shape) - 2 else 0, 0) for i in range(len(x.shape))])
+
+
+@qr_p.lowering
+def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
+    *batch, m, n = x.shape
+    results = _results(x.shape, x.dtype, full_matrices, pivoting)
+    k, size = results[0][0][-1], min(m, n)
+    if 0 in x.shape:
+        rows, columns = (hlo.iota(results[0][0], len(batch) + i, INT32) for i in (0, 1))
+        outs = [hlo.convert(hlo.compare(rows, columns, "EQ"), x.dtype), hlo.splat(0, *results[1])]
+        return [*outs, hlo.iota(results[2][0], len(batch), INT32)] if pivoting else outs
+    tau: Any = ((*batch, size), x.dtype)
+    order: list[Any] = []
+    if pivoting:
+        free = hlo.splat(0, (*batch, n), INT32)
+        factors, pivots, taus = compiled_routine(
+            hlo, "geqp3", [x, free], [(x.shape, x.dtype), ((*batch, n), INT32), tau], by_columns=True
+        )
+        order = [hlo.same("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
+    else:
+        factors, taus = compiled_routine(hlo, "geqrf", [x], [(x.shape, x.dtype), tau], by_columns=True)
+    reflections = hlo.inline(lambda x: part(x, m, k), factors) if k <= n else _widened(hlo, factors, k - n)
+    name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
+    (q,) = compiled_routine(hlo, name, [reflections, taus], [results[0]], by_columns=True)
+    r = hlo.inline(lambda x: ops.where(ops.le_p.bind(rows_minus_columns(k, n), 0), part(x, k, n), 0), factors)
+    return [q, r, *order]
+
+
+def _widened(hlo: Any, x: Any, columns: int) -> Any:
+    rank = len(x.shape)
+    return hlo.inline(lambda x: pad(x, 0, [(0, columns if i == rank - 1 else 0, 0) for i in range(rank)]), x)
+
+
+# Its reflections ---------------------------------------------------------------------------------------------------
+
+# Results: R, and below it the vectors of Householder's reflections of which Q is the product; and their factors.
+geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
+works_on_last(geqrf_p, 2)
+
+
+def _reflections(shape: Shape, dtype: np.dtype[Any]) -> Results:
+    return [(shape, dtype), ((*shape[:-2], min(shape[-2:])), dtype)]
+
+
+@geqrf_p.host
+def _geqrf_host(x: Any) -> list[Any]:
+    if x.size == 0:
+        return [np.zeros(shape, dtype) for shape, dtype in _reflections(x.shape, x.dtype)]
+    routine = host_routine("lapack", "geqrf", x.dtype)
+    return one_by_one(lambda a: routine(a)[:2], _reflections(x.shape, x.dtype), x)
+
+
+@geqrf_p.abstract_eval
+def _geqrf_shape(x: ShapedArray) -> list[ShapedArray]:
+    check_matrices("geqrf", x)
+    return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
+
+
+@geqrf_p.lowering
+def _geqrf_xla(hlo: Any, x: Any) -> list[Any]:
+    results = _reflections(x.shape, x.dtype)
+    if 0 in x.shape:
+        return [hlo.splat(0, *result) for result in results]
+    out: list[Any] = compiled_routine(hlo, "geqrf", [x], results, by_columns=True)
+    return out

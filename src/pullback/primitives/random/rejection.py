@@ -1,0 +1,614 @@
+"""Samples of the gamma, Poisson and binomial distributions, by rejection: loops over whole arrays of samples.
+
+The methods are those of Marsaglia and Tsang (*A simple method for generating gamma variables*, ACM TOMS 26, 2000), with
+their power of a uniform number for parameters below 1; of Knuth (*The Art of Computer Programming* 2, 3.4.1) for small
+means of the Poisson distribution and of Hörmann (*The transformed rejection method for generating Poisson random
+variables*, 1993) for others; and, for the binomial one, sums of geometric numbers (Devroye, *Non-Uniform Random Variate
+Generation*, 1986, X.4.3), or again Hörmann's (*The generation of binomial random variates*, 1993).
+
+Which random bits each step takes is JAX's convention. A sample of the gamma distribution has a key of its own. All
+Poisson or binomial samples that are drawn from one key share its chain of keys, and the n-th of them takes the n-th
+number of each array of uniform numbers; in transformed rejection all of them are drawn until each was accepted once,
+and what was accepted last counts.
+
+Eager, a loop goes over the samples (or keys) that are not finished yet; compiled, over all of them until the last is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.array import SCALARS, ArrayImpl, scalar_array, shape_of
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO, MappedAxis, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes, slicing
+from pullback.primitives.axis_maps import mapped_to_front
+from pullback.primitives.checks import FLOAT, broadcast_shape, check_dtype
+from pullback.primitives.declare import batch_broadcasting
+from pullback.primitives.elementwise import add, div, gt, log, lt, mul, neg, sub, where
+from pullback.primitives.random.bits import STRIDE, fraction_bits, normal_of, threefry2x32, unit_of
+from pullback.primitives.random.philox import philox4x32
+from pullback.primitives.reductions import reduce_and, reduce_or
+from pullback.primitives.rules import jvp_zero
+from pullback.primitives.special.incomplete import gamma_slope_p
+
+Arrays = list[Any]
+Step = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], tuple[Arrays, Arrays, Any]]
+"""``step(shared, operands, state) -> shared, state, finished``: one turn of a loop, on arrays of samples."""
+
+_word = np.dtype(np.uint32)
+_floor, _ge, _le = ops.floor_p.bind, ops.ge_p.bind, ops.le_p.bind
+_and, _or, _not, _lgamma = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind, ops.lgamma_p.bind
+
+# Keys and numbers of single samples --------------------------------------------------------------------------------
+
+
+def split_lanes(k0: Any, k1: Any, count: int, partitionable: bool) -> list[tuple[Any, Any]]:
+    """As many new keys from each key as ``random_split`` makes of one: by one hash along a new first axis."""
+    rank = len(k0.shape)
+    low = ArrayImpl(np.arange(count, dtype=_word).reshape(count, *(1,) * rank))
+    high: Any = ArrayImpl(np.full_like(low._value, 0) if partitionable else low._value + _word.type(count))
+    k0, k1 = (shapes.expand_dims(x, (0,)) for x in (k0, k1))
+    first, second = threefry2x32(k0, k1, *((high, low) if partitionable else (low, high)))
+    if partitionable:
+        return list(zip(_rows(first), _rows(second), strict=True))
+    words = [*_rows(first), *_rows(second)]
+    return list(zip(words[::2], words[1::2], strict=True))
+
+
+def _rows(x: Any) -> Arrays:
+    if isinstance(x, ArrayImpl):
+        return _wrapped(list(x._value))
+    return [shapes.squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(x.shape[0])]
+
+
+def _stack(xs: Sequence[Any]) -> Any:
+    return slicing.concatenate([shapes.expand_dims(x, (0,)) for x in xs], 0)
+
+
+def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: bool) -> Any:
+    """The numbers at some positions of an array of ``size`` random integers: see ``random_bits``."""
+    wide = np.dtype(np.uint64)
+    if width == 64:
+        y0, y1 = threefry2x32(k0, k1, *((0, index) if partitionable else (index, add(index, size))))
+        high, low = (ops.convert_element_type(y, wide) for y in (y0, y1))
+        return ops.or_p.bind(ops.shift_left_p.bind(high, 32), low)
+    if partitionable:
+        words = ops.xor_p.bind(*threefry2x32(k0, k1, 0, index))
+    else:
+        share = 32 // width
+        count = -(-size // share)
+        at = index if share == 1 else ops.div(index, share)
+        half = -(-count // 2)
+        first = lt(at, half)
+        lower = where(first, at, sub(at, half))
+        upper = add(lower, half)
+        upper = where(ops.eq(upper, count), 0, upper) if count % 2 else upper
+        words = where(first, *threefry2x32(k0, k1, lower, upper))
+        if share > 1:
+            words = ops.shift_right_logical_p.bind(words, mul(ops.rem_p.bind(index, share), width))
+    return words if width == 32 else ops.convert_element_type(words, np.dtype(f"u{width // 8}"))
+
+
+def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionable: bool) -> Arrays:
+    """Uniform numbers from each of some keys, by one hash."""
+    k0, k1 = (_stack(words) for words in zip(*keys, strict=True))
+    if shape_of(index) and not keys[0][0].shape:
+        k0, k1 = (shapes.reshape(k, (len(keys), *(1,) * len(index.shape))) for k in (k0, k1))
+    bits = bits_at(k0, k1, index, size, fraction_bits(dtype), partitionable)
+    return _rows(unit_of(bits, dtype))
+
+
+class Generator(NamedTuple):
+    """How numbers are drawn from arrays of keys, which are tuples of arrays of their words.
+
+    Attributes:
+      name: the generator: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.
+      partitionable: how the words of the default generator are laid out.
+    """
+
+    name: str
+    partitionable: bool
+
+    @property
+    def width(self) -> int:
+        """How many words a key has."""
+        return 2 if self.name == "threefry2x32" else 4
+
+    def split(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
+        """As many new keys from each key as ``random_split`` makes of one."""
+        if self.name == "unsafe_rbg":
+            return [tuple(philox4x32(key, scalar_array(_word.type(STRIDE * i)))) for i in range(count)]
+        if self.name == "rbg":
+            halves = [self._split_pair(half, count) for half in (key[:2], key[2:])]
+            return [(*first, *second) for first, second in zip(*halves, strict=True)]
+        return self._split_pair(key, count)
+
+    def _split_pair(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
+        k0, k1 = key
+        return list(split_lanes(k0, k1, count, self.partitionable))
+
+    def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
+        """From each of some keys, the uniform numbers at some positions of an array of ``size``."""
+        if self.width == 2:
+            return _uniform(keys, index, size, dtype, self.partitionable)
+        return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
+
+
+def block_bits_at(key: Sequence[Any], index: Any, width: int) -> Any:
+    """The numbers at some positions of an array of random integers that XLA's generator draws."""
+    share = 2 if width == 64 else 4
+    words = philox4x32(key, ops.div(index, share))
+    if width == 64:
+        wide = np.dtype(np.uint64)
+        words = [ops.convert_element_type(x, wide) for x in words]
+        words = [ops.or_p.bind(low, ops.shift_left_p.bind(high, 32)) for low, high in (words[:2], words[2:])]
+    at = ops.rem_p.bind(index, share)
+    found = words[0]
+    for i in range(1, share):
+        found = where(ops.eq(at, i), words[i], found)
+    return found if width >= 32 else ops.convert_element_type(found, np.dtype(f"u{width // 8}"))
+
+
+# Loops -------------------------------------------------------------------------------------------------------------
+
+
+def _wrapped(values: Sequence[Any]) -> Arrays:
+    return [ArrayImpl(x) for x in values]
+
+
+def _loop_eagerly(
+    step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
+) -> list[np.ndarray[Any, Any]]:
+    """Run a loop on NumPy arrays, along whose first axis are what loops; what is shared may have no axes.
+
+    Args:
+      step: one turn.
+      shared, operands, state: its arguments at first.
+      waiting: booleans of one axis: which of them loop at all.
+
+    Returns:
+      The state of all.
+    """
+    width = max(math.prod(x.shape[1:]) for x in state)
+    count = max(1, _BLOCK // max(width, 1))
+    if waiting.size <= count:
+        return _block_eagerly(step, shared, operands, state, waiting)
+    blocks = []
+    for start in range(0, waiting.size, count):
+        part = slice(start, start + count)
+        keys, given, before = ([x[part] if x.ndim else x for x in xs] for xs in (shared, operands, state))
+        blocks.append(_block_eagerly(step, keys, given, before, waiting[part]))
+    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+
+_BLOCK = 16384
+"""So many numbers at a time stay in the cache; and no hash is so large that it is compiled for its shape."""
+
+
+def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: Any) -> Any:
+    out = [np.array(x) for x in state]
+    going = np.flatnonzero(waiting)
+    members = np.arange(waiting.size)
+    while True:
+        if going.size < members.size:
+            members = members[going]
+            shared, operands, state = ([x[going] if x.ndim else x for x in xs] for xs in (shared, operands, state))
+        if not members.size:
+            return out
+        parts = step(_wrapped(shared), _wrapped(operands), _wrapped(state))
+        shared, state = ([x._value for x in xs] for xs in parts[:2])
+        for whole, part in zip(out, state, strict=True):
+            whole[members] = part
+        going = np.flatnonzero(~parts[2]._value)
+
+
+def _loop_compiled(
+    hlo: Any, step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
+) -> Arrays:
+    """Write the same loop on values."""
+    n, m = len(shared), len(state)
+    carry = [*shared, *state, waiting]
+    kinds = [(x.shape, x.dtype) for x in carry]
+
+    def turn(*values: Any) -> Arrays:
+        before, waiting, operands = values[: n + m], values[n + m], values[n + m + 1 :]
+        new, after, finished = step(before[:n], operands, before[n:])
+        after = [where(_along_first(waiting, x), y, x) for x, y in zip(before[n:], after, strict=True)]
+        return [*new, *after, _and(waiting, _not(finished))]
+
+    body = hlo.region(kinds, lambda *values: hlo.inline(turn, *values, *operands))
+    going = hlo.region(kinds, lambda *values: [hlo.inline(lambda x: reduce_or(x, (0,)), values[-1])])
+    out: Arrays = hlo.many("stablehlo.while", carry, kinds, regions=[going, body])[n : n + m]
+    return out
+
+
+def _along_first(x: Any, like: Any) -> Any:
+    return shapes.reshape(x, (*x.shape, *(1,) * (len(like.shape) - 1)))
+
+
+# The gamma distribution --------------------------------------------------------------------------------------------
+
+
+def random_gamma(words: Sequence[Any], a: Any, log_space: bool, generator: Generator) -> Any:
+    """Samples of the gamma distribution of parameter ``a``, one from each key, or their logarithms."""
+    return random_gamma_p.bind(*words, a, log_space=log_space, generator=generator)
+
+
+random_gamma_p = Primitive("random_gamma", keeps_weak_type=False)
+random_gamma_p.batch_rule = batch_broadcasting(random_gamma_p)
+
+
+@random_gamma_p.abstract_eval
+def _gamma_shape(*avals: ShapedArray, log_space: bool, generator: Generator) -> ShapedArray:
+    check_dtype("random_gamma", FLOAT, avals[-1].dtype)
+    return ShapedArray(broadcast_shape("random_gamma", [x.shape for x in avals]), avals[-1].dtype)
+
+
+def _gamma_constants(a: Any) -> tuple[Any, Any]:
+    """The location and the inverse width, for ``a``, or for ``a`` + 1 where it is below 1."""
+    d = sub(where(_ge(a, 1), a, add(a, 1)), 1 / 3)
+    return d, div(1 / 3, ops.sqrt(d))
+
+
+def _chosen(condition: Any, yes: Any, no: Any) -> Any:
+    """``where``, which eager is spared if the condition is nowhere true: it rarely is."""
+    if isinstance(condition, ArrayImpl) and not condition._value.any():
+        return no
+    return where(condition, yes, no)
+
+
+def _gamma_step(generator: Generator) -> Step:
+    """One normal number for each sample.
+
+    Where it is too small, another is drawn with the chain of keys ``x`` alone; so the state says which samples do so:
+    it holds the words of the next key, of that for normal numbers, of that for the uniform number, and two arrays.
+    """
+    n = generator.width
+
+    def step(shared: Any, operands: Any, state: Any) -> Any:
+        d, width = operands
+        before, (again, _) = state[: 3 * n], state[3 * n :]
+        new = [word for key in generator.split(before[:n], 3) for word in key]
+        words = [_chosen(again, old, word) for old, word in zip(before, new, strict=True)]
+        following, for_normal, for_uniform = words[:n], words[n : 2 * n], words[2 * n :]
+        (*for_normal,), drawn = generator.split(for_normal, 2)
+        x, u = generator.uniform([drawn, for_uniform], scalar_array(_word.type(0)), 1, d.dtype)
+        x = normal_of(x)
+        v = add(mul(x, width), 1)
+        again = _le(v, 0)
+        square, cube = mul(x, x), mul(mul(v, v), v)
+        outside = _ge(u, sub(1, mul(mul(square, square), 0.0331)))
+        bound = add(mul(square, 0.5), mul(d, add(sub(1, cube), log(cube))))
+        rejected = _and(outside, _ge(log(u), bound))
+        return [], [*following, *for_normal, *for_uniform, again, cube], _not(_or(again, rejected))
+
+    return step
+
+
+def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generator: Generator) -> Any:
+    """The sample, by a uniform number to the power of 1 / a where a is below 1."""
+    large = _ge(a, 1)
+    if isinstance(large, ArrayImpl) and large._value.all():
+        return add(log(d), log(cube)) if log_space else mul(d, cube)
+    (u,) = generator.uniform([key], scalar_array(_word.type(0)), 1, a.dtype)
+    if log_space:
+        out = add(add(log(d), log(cube)), where(large, 0, div(ops.log1p_p.bind(neg(u)), a)))
+    else:
+        out = mul(mul(d, cube), where(large, 1, ops.pow_p.bind(sub(1, u), div(1, a))))
+    return where(_ge(a, 0), out, math.nan)
+
+
+@random_gamma_p.impl
+def _gamma_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    generator = params["generator"]
+    shape, (*words, a) = _flattened(operands)
+    d, width = _gamma_constants(a)
+    first, for_small = generator.split(words, 2)
+    zero = np.zeros(a.shape, _word)
+    state = [x._value for x in first] + [zero] * (2 * generator.width) + [zero > 0, np.zeros(a.shape, a.dtype)]
+    out = _loop_eagerly(_gamma_step(generator), [], [d._value, width._value], state, _ge(a, 0)._value)
+    return shapes.reshape(_gamma_result(a, d, ArrayImpl(out[-1]), *for_small, **params), shape)
+
+
+def _flattened(operands: Sequence[Any]) -> tuple[Any, Arrays]:
+    """The shape of the result, and operands of that shape on one axis."""
+    shape = broadcast_shape("random", [shape_of(x) for x in operands])
+    return shape, [_flat(x, shape) for x in operands]
+
+
+def _flat(x: Any, shape: Any) -> Any:
+    return ArrayImpl(np.broadcast_to(x if type(x) in SCALARS else np.asarray(x._value), shape).reshape(-1))
+
+
+@random_gamma_p.lowering
+def _gamma_xla(hlo: Any, *operands: Any, log_space: bool, generator: Generator) -> Any:
+    size = (math.prod(hlo.result.shape),)
+    *words, a = (hlo.reshape(hlo.spread(x, hlo.result.shape), size) for x in operands)
+    d, width = hlo.inline(_gamma_constants, a)
+    keys = hlo.inline(lambda *words: [word for key in generator.split(words, 2) for word in key], *words)
+    first, for_small = keys[: generator.width], keys[generator.width :]
+    zero = hlo.splat(0, size, _word)
+    blank = [hlo.splat(False, size, np.dtype(bool)), hlo.splat(0, size, a.dtype)]
+    state = [*first, *[zero] * (2 * generator.width), *blank]
+    waiting = hlo.inline(lambda a: _ge(a, 0), a)
+    out = _loop_compiled(hlo, _gamma_step(generator), [], [d, width], state, waiting)
+    finish = partial(_gamma_result, log_space=log_space, generator=generator)
+    out = hlo.inline(finish, a, d, out[-1], *for_small)
+    return hlo.reshape(out, hlo.result.shape)
+
+
+@random_gamma_p.jvp
+def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Generator) -> Any:
+    """The derivative of a sample where its place in the order is fixed (Figurnov, Mohamed and Mnih 2018)."""
+    a, t = primals[-1], tangents[-1]
+    out = random_gamma_p.bind(*primals, log_space=log_space, generator=generator)
+    if t is ZERO:
+        return out, ZERO
+    slope = log_slope(a, out if log_space else log(out))
+    return out, mul(t, slope if log_space else mul(out, slope))
+
+
+def log_slope(a: Any, log_x: Any) -> Any:
+    """The derivative of the logarithm of a sample by its parameter.
+
+    For small samples the distribution function is x**a / Γ(a + 1), which serves where x itself underflows too.
+    """
+    small = lt(log_x, _SMALL)
+    limit = div(sub(ops.digamma(add(a, 1)), log_x), a)
+    x = ops.exp(where(small, 0, log_x))
+    return where(small, limit, neg(gamma_slope_p.bind(a, x, order=1)))
+
+
+_SMALL = -36.0
+"""For logarithms below this the second term of the distribution function's series is no longer seen."""
+
+
+# Arrays of samples from one key ------------------------------------------------------------------------------------
+
+
+def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
+    """An operation on the words of keys of shape ``S``, and on parameters of one shape that begins with ``S``.
+
+    Args:
+      name: the name in jaxprs and errors.
+      evaluate: ``evaluate(draws, *parameters)``, of parameters with the keys along the first of two axes.
+    """
+    p = Primitive(name, keeps_weak_type=False)
+    p.jvp_rule = jvp_zero(p)
+
+    @p.abstract_eval
+    def shape(*avals: ShapedArray, generator: Generator) -> ShapedArray:
+        check_dtype(name, FLOAT, avals[-1].dtype)
+        return ShapedArray(avals[-1].shape, avals[-1].dtype)
+
+    @p.batch
+    def batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
+        return p.bind(*mapped_to_front(axis, args, dims), **params), 0
+
+    def by_key(*operands: Any, loop: Any, generator: Generator) -> Any:
+        words, parameters = operands[: generator.width], operands[generator.width :]
+        shape, count = parameters[0].shape, math.prod(words[0].shape)
+        keys = [shapes.reshape(k, (count,)) for k in words]
+        size = math.prod(shape[len(words[0].shape) :])
+        rows = [shapes.reshape(x, (count, size)) for x in parameters]
+        return shapes.reshape(evaluate(_Draws(loop, keys, count, size, generator), *rows), shape)
+
+    def loop_eagerly(step: Step, *groups: Any) -> Arrays:
+        shared, operands, state = ([x._value for x in xs] for xs in groups[:3])
+        return _wrapped(_loop_eagerly(step, shared, operands, state, groups[3]._value))
+
+    @p.impl
+    def eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        return by_key(*operands, loop=loop_eagerly, **params)
+
+    @p.lowering
+    def lowering(hlo: Any, *operands: Any, **params: Any) -> Any:
+        return hlo.inline(lambda *xs: by_key(*xs, loop=_loop_inlined, **params), *operands)
+
+    return p
+
+
+def _loop_inlined(step: Step, shared: Arrays, operands: Arrays, state: Arrays, waiting: Any) -> Arrays:
+    counts = (len(shared), len(operands), len(state))
+    out: Arrays = random_loop_p.bind(*shared, *operands, *state, waiting, step=step, counts=counts)
+    return out
+
+
+# A loop within the lowering of an operation of this file, which no transformation sees.
+random_loop_p = Primitive("random_loop", multiple_results=True, keeps_weak_type=False)
+
+
+@random_loop_p.abstract_eval
+def _loop_shapes(*avals: ShapedArray, step: Step, counts: tuple[int, int, int]) -> list[ShapedArray]:
+    return list(avals[counts[0] + counts[1] : -1])
+
+
+@random_loop_p.lowering
+def _loop_xla(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, int]) -> Arrays:
+    first, second = counts[0], counts[0] + counts[1]
+    return _loop_compiled(hlo, step, values[:first], values[first:second], values[second:-1], values[-1])
+
+
+class _Draws:
+    """Numbers from some keys, ``size`` from each, and loops over them."""
+
+    def __init__(self, loop: Any, keys: Arrays, count: int, size: int, generator: Generator) -> None:
+        self.loop, self.keys, self.count, self.size, self.generator = loop, keys, count, size, generator
+
+    def split(self, keys: Any, count: int) -> list[tuple[Any, ...]]:
+        return self.generator.split(keys, count)
+
+    def uniform(self, keys: Any, index: Any, dtype: Any) -> Arrays:
+        return self.generator.uniform(keys, index, self.size, dtype)
+
+    def index(self) -> Any:
+        """The position of each number among those of its key."""
+        return slicing.iota(_word, (self.count, self.size), 1)
+
+    def each(self, step: Step, operands: Arrays, state: Arrays, waiting: Any) -> Any:
+        """Loop over numbers, which take part until they are finished; the first element of the state."""
+        flat = (self.count * self.size,)
+        shape = () if self.count == 1 else flat
+        wide = [
+            shapes.reshape(shapes.broadcast_to(_along_first(k, waiting), waiting.shape) if shape else k, shape)
+            for k in self.keys
+        ]
+        operands, state = ([shapes.reshape(x, flat) for x in xs] for xs in ([self.index(), *operands], state))
+        return shapes.reshape(self.loop(step, wide, operands, state, shapes.reshape(waiting, flat))[0], waiting.shape)
+
+    def together(self, attempt: Callable[..., Any], operands: Arrays) -> Any:
+        """Draw all numbers of a key until each was accepted, and return those that were accepted last.
+
+        Args:
+          attempt: ``attempt(u, v, *operands)``, of two uniform numbers each, returns numbers, and which are accepted.
+          operands: for each number.
+        """
+        dtype = operands[0].dtype
+
+        def step(shared: Any, operands: Any, state: Any) -> Any:
+            value, accepted = state
+            following, first, second = self.split(shared, 3)
+            new, good = attempt(*self.uniform([first, second], operands[0], dtype), *operands[1:])
+            accepted = _or(accepted, good)
+            return list(following), [where(good, new, value), accepted], reduce_and(accepted, (1,))
+
+        keys = [shapes.reshape(k, (self.count, 1)) for k in self.keys]
+        state = [_filled(operands[0], -1), _filled(operands[0], False, np.dtype(bool))]
+        waiting = shapes.full((self.count,), self.size > 0, np.dtype(bool))
+        return self.loop(step, keys, [self.index(), *operands], state, waiting)[0]
+
+
+def _filled(like: Any, value: Any, dtype: Any = None) -> Any:
+    return shapes.full(like.shape, value, like.dtype if dtype is None else dtype)
+
+
+_FEW = 10.0
+"""From this mean on the Poisson and the binomial distribution are sampled by transformed rejection."""
+
+
+# The Poisson distribution ------------------------------------------------------------------------------------------
+
+
+def random_poisson(words: Sequence[Any], mean: Any, generator: Generator) -> Any:
+    """Samples of Poisson distributions, as floats; -1 where there is no such distribution.
+
+    The words of keys have a shape ``S``; ``mean`` has a shape that begins with ``S``.
+    """
+    return random_poisson_p.bind(*words, mean, generator=generator)
+
+
+def _poisson(draws: _Draws, mean: Any) -> Any:
+    def product_step(shared: Any, operands: Any, state: Any) -> Any:
+        index, mean = operands
+        count, total = state
+        following, drawn = draws.split(shared, 2)
+        (u,) = draws.uniform([drawn], index, mean.dtype)
+        total = add(total, log(u))
+        return list(following), [add(count, 1), total], _not(gt(total, neg(mean)))
+
+    def attempt(u: Any, v: Any, mean: Any, log_mean: Any, a: Any, b: Any, inverse_alpha: Any, limit: Any) -> Any:
+        u = sub(u, 0.5)
+        distance = sub(0.5, ops.abs(u))
+        count = _floor(add(add(mul(add(div(mul(2, a), distance), b), u), mean), 0.43))
+        height = log(div(mul(v, inverse_alpha), add(div(a, mul(distance, distance)), b)))
+        chance = sub(add(neg(mean), mul(count, log_mean)), _lgamma(add(count, 1)))
+        inside = _and(_ge(distance, 0.07), _le(v, limit))
+        outside = _or(lt(count, 0), _and(lt(distance, 0.013), gt(v, distance)))
+        return count, _or(inside, _and(_not(outside), _le(height, chance)))
+
+    valid = _and(gt(mean, 0), lt(mean, math.inf))
+    few = lt(mean, _FEW)
+    state = [_filled(mean, 0), _filled(mean, 0)]
+    small = sub(draws.each(product_step, [mean], state, _and(valid, few)), 1)
+    many = where(_and(valid, _not(few)), mean, 1e5)
+    b = add(mul(ops.sqrt(many), 2.53), 0.931)
+    a = add(mul(b, 0.02483), -0.059)
+    inverse_alpha = add(div(1.1328, sub(b, 3.4)), 1.1239)
+    limit = sub(0.9277, div(3.6224, sub(b, 2)))
+    large = draws.together(attempt, [many, log(many), a, b, inverse_alpha, limit])
+    return where(valid, where(few, small, large), where(ops.eq(mean, 0), _filled(mean, 0), -1))
+
+
+random_poisson_p = _of_arrays("random_poisson", _poisson)
+
+
+# The binomial distribution -----------------------------------------------------------------------------------------
+
+
+def random_binomial(words: Sequence[Any], n: Any, p: Any, generator: Generator) -> Any:
+    """Samples of binomial distributions; nan where there is no such distribution. ``n`` and ``p`` have one shape."""
+    return random_binomial_p.bind(*words, n, p, generator=generator)
+
+
+_TAILS = tuple(
+    math.lgamma(k + 1) - 0.5 * math.log(2 * math.pi) - (k + 0.5) * math.log(k + 1) + (k + 1) for k in range(10)
+)
+"""What Stirling's formula lacks to the logarithm of k! (Hörmann 1993, section 2)."""
+
+
+def _tail(k: Any) -> Any:
+    inside = ops.clamp_p.bind(0, k, 9)
+    after = add(inside, 1)
+    square = mul(after, after)
+    series = div(sub(1 / 12, div(sub(1 / 360, div(1 / 1260, square)), square)), after)
+    known: Any = _filled(k, _TAILS[9])
+    for i in range(8, -1, -1):
+        known = where(lt(inside, i + 1), _filled(k, _TAILS[i]), known)
+    return where(_le(k, 9), known, series)
+
+
+def _binomial(draws: _Draws, n: Any, p: Any) -> Any:
+    def inversion_step(shared: Any, operands: Any, state: Any) -> Any:
+        index, n, log_failure = operands
+        count, total = state
+        drawn, following = draws.split(shared, 2)
+        (u,) = draws.uniform([drawn], index, n.dtype)
+        total = add(total, ops.ceil_p.bind(div(log(u), log_failure)))
+        return list(following), [add(count, 1), total], _not(_le(total, n))
+
+    def attempt(u: Any, v: Any, n: Any, a: Any, b: Any, c: Any, alpha: Any, mode: Any, odds: Any, limit: Any) -> Any:
+        u = sub(u, 0.5)
+        distance = sub(0.5, ops.abs(u))
+        inside = _and(_ge(distance, 0.07), _le(v, limit))
+        count = _floor(add(mul(add(div(mul(2, a), distance), b), u), c))
+        outside = _or(lt(count, 0), gt(count, n))
+        height = log(div(mul(v, alpha), add(div(a, mul(distance, distance)), b)))
+        rest, rest_of_mode = sub(n, count), sub(n, mode)
+        chance = mul(add(mode, 0.5), log(div(add(mode, 1), mul(odds, add(rest_of_mode, 1)))))
+        chance = add(chance, mul(add(n, 1), log(div(add(rest_of_mode, 1), add(rest, 1)))))
+        chance = add(chance, mul(add(count, 0.5), log(div(mul(odds, add(rest, 1)), add(count, 1)))))
+        tails = sub(sub(add(_tail(mode), _tail(rest_of_mode)), _tail(count)), _tail(rest))
+        return count, _or(inside, _and(_not(outside), _le(height, add(chance, tails))))
+
+    low = lt(p, 0.5)
+    q = where(low, p, sub(1, p))
+    valid = _and(_ge(n, 0), _ge(q, 0))
+    finite = _and(valid, lt(n, math.inf))
+    few = _le(mul(n, q), _FEW)
+    trials = _floor(where(finite, n, 0))
+    log_failure = ops.log1p_p.bind(neg(where(valid, q, 0.01)))
+    state = [_filled(n, 0), _filled(n, 0)]
+    small = sub(draws.each(inversion_step, [trials, log_failure], state, _and(finite, few)), 1)
+    by_rejection = _and(finite, _not(few))
+    many, chance = where(by_rejection, trials, 1e4), where(by_rejection, q, 0.5)
+    deviation = ops.sqrt(mul(mul(many, chance), sub(1, chance)))
+    b = add(mul(deviation, 2.53), 1.15)
+    a = add(add(mul(b, 0.0248), -0.0873), mul(chance, 0.01))
+    c = add(mul(many, chance), 0.5)
+    limit = sub(0.92, div(4.2, b))
+    alpha = mul(add(div(5.1, b), 2.83), deviation)
+    mode = _floor(mul(add(many, 1), chance))
+    large = draws.together(attempt, [many, a, b, c, alpha, mode, div(chance, sub(1, chance)), limit])
+    out = where(few, small, large)
+    out = where(low, out, sub(trials, out))
+    return where(finite, out, where(valid, _filled(n, math.inf), math.nan))
+
+
+random_binomial_p = _of_arrays("random_binomial", _binomial)

@@ -1,0 +1,1 @@
+"""Convolutions, windows that slide, filters and transforms."""

@@ -1,0 +1,543 @@
+"""Reductions over windows: sums, and largest and smallest elements.
+
+A sum is linear, and its transpose is a sum over windows, too. The derivative of a maximum takes the tangents of the
+elements that were chosen, at positions that one more reduction finds; its transpose puts cotangents back there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core.errors import ShapeError
+from pullback.core.linear import LinearVar
+from pullback.core.trace import Primitive
+from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.gather import gather_p
+from pullback.primitives.arrays.scatter import scatter_add_p
+from pullback.primitives.arrays.slicing import concatenate, iota_p, pad, slice, slice_in_dim
+from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, zeros
+from pullback.primitives.axis_maps import mapped_to_front
+from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
+from pullback.primitives.reductions import extreme
+from pullback.primitives.rules import axis_kept, jvp_linear, jvp_zero
+from pullback.primitives.signals.convolution import (
+    Pairs,
+    back_padding,
+    check_geometry,
+    dilated,
+    padding_pairs,
+    padtype_to_pads,
+    window_count,
+)
+
+
+class Windows(NamedTuple):
+    """Where windows are, along each axis of an operand.
+
+    Attributes:
+      sizes: how many elements a window has.
+      strides: how far apart the windows are.
+      padding: how much is before and after the operand, once it is dilated; what is negative cuts it.
+      base_dilation: how far apart the elements of the operand are.
+      window_dilation: how far apart the elements of a window are.
+    """
+
+    sizes: Shape
+    strides: Shape
+    padding: Pairs
+    base_dilation: Shape
+    window_dilation: Shape
+
+    def counts(self, shape: Shape) -> Shape:
+        """How many windows there are along each axis of an operand: the shape of the result."""
+        return tuple([window_count(n, *axis) for n, axis in zip(shape, self._by_axis())])
+
+    def _by_axis(self) -> Any:
+        return zip(self.sizes, self.strides, self.padding, self.base_dilation, self.window_dilation)
+
+    def with_axis(self, position: int) -> Windows:
+        """Windows of one element along one more axis."""
+        longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
+        return Windows(*longer)  # type: ignore[arg-type]
+
+    def back(self, shape: Shape) -> Windows:
+        """The windows of the result in which an element of the operand, of this shape, has a part."""
+        padding = [
+            back_padding(n, k, count, stride, low, base, step)
+            for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())
+        ]
+        return Windows(self.sizes, self.base_dilation, tuple(padding), self.strides, self.window_dilation)
+
+    def elements(self) -> list[Shape]:
+        """The elements of a window by their distances from its first, in row-major order."""
+        return list(itertools.product(*[range(0, k * step, step) for k, step in zip(self.sizes, self.window_dilation)]))
+
+    def are_tiles(self) -> bool:
+        """Whether windows are beside each other, with nothing between them or between their elements."""
+        return self.strides == self.sizes and set(self.base_dilation + self.window_dilation) == {1}
+
+    def check(self, name: str, shape: Shape) -> None:
+        """Refuse windows that do not fit the rank of an operand, or that are of no elements."""
+        rank = len(shape)
+        if len(self.sizes) != rank or any(k < 1 for k in self.sizes):
+            raise ShapeError(
+                f"{name}: window_dimensions must be {rank} positive integers for an operand of shape {shape}, got "
+                f"{self.sizes}"
+            )
+        check_geometry(name, self[1:], rank)  # type: ignore[arg-type]
+
+
+def windows_on(
+    shape: Shape, name: str, sizes: Any, strides: Any, padding: Any, base: Any = None, step: Any = None
+) -> Windows:
+    """The checked windows on an operand of a shape, their padding in numbers."""
+    ones = (1,) * len(shape)
+    strides, base, step = (ones if v is None else tuple(map(operator.index, v)) for v in (strides, base, step))
+    plain = Windows(tuple(map(operator.index, sizes)), strides, ((0, 0),) * len(shape), base, step)
+    plain.check(name, shape)
+    if isinstance(padding, str):
+        spans = [dilated(k, s) for k, s in zip(plain.sizes, step)]
+        return plain._replace(padding=tuple(padtype_to_pads(shape, spans, strides, padding)))
+    pairs = padding_pairs(name, padding)
+    if len(pairs) != len(shape):
+        raise ShapeError(f"{name}: padding must be {len(shape)} pairs, one for each axis of the operand, got {pairs}")
+    if any(dilated(n, b) + sum(pair) < 0 for n, b, pair in zip(shape, base, pairs)):
+        raise ShapeError(
+            f"{name}: a negative padding must not cut more than there is, got {pairs} for an operand of shape {shape}"
+        )
+    return plain._replace(padding=pairs)
+
+
+def _declare(name: str, of: Of, **traits: Any) -> Primitive:
+    """An operation over windows of one operand, of its dtype."""
+    p = Primitive(name, **traits)
+
+    @p.abstract_eval
+    def shape(x: ShapedArray, *, windows: Windows) -> ShapedArray:
+        check_dtype(name, of, x.dtype)
+        windows.check(name, x.shape)
+        return ShapedArray(windows.counts(x.shape), x.dtype)
+
+    _in_windows(p)
+    return p
+
+
+def _in_windows(p: Primitive) -> None:
+    """Declare that an operation treats each index by itself along the axes whose windows have one element."""
+
+    @axis_kept(p)
+    def kept(axis: int, operand: int, /, *shapes: Shape, windows: Windows, **params: Any) -> int | None:
+        own = Windows(*[(v[axis],) for v in windows])  # type: ignore[arg-type]
+        return axis if own == Windows((), (), (), (), ()).with_axis(0) else None
+
+    @p.batch
+    def rule(axis: MappedAxis, args: Any, dims: Any, /, *, windows: Windows, **params: Any) -> Any:
+        d, *others = dims
+        if others:
+            args, d = mapped_to_front(axis, args, dims), 0
+        return p.bind(*args, windows=windows.with_axis(d), **params), d
+
+
+def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> Any:
+    """The reduction of an operand by an operation of two elements."""
+    sizes, strides, padding, base, step = windows
+    scalar = ((), x.dtype)
+    attributes = (
+        f"window_dimensions = {hlo.integers(sizes)}, window_strides = {hlo.integers(strides)}, "
+        f"base_dilations = {hlo.integers(base)}, window_dilations = {hlo.integers(step)}, "
+        f"padding = {hlo.dense(padding)}"
+    )
+    region = hlo.region([scalar, scalar], lambda a, b: [hlo.same(operation, a, b)])
+    results = [(windows.counts(x.shape), x.dtype)]
+    return hlo.many("stablehlo.reduce_window", [x, hlo.number(start, x.dtype)], results, attributes, [region])[0]
+
+
+# Sums --------------------------------------------------------------------------------------------------------------
+
+
+def reduce_window_sum(x: Any, windows: Windows) -> Any:
+    """The sum over each window."""
+    return reduce_window_sum_p.bind(x, windows=windows)
+
+
+reduce_window_sum_p = _declare("reduce_window_sum", NUMBER)
+reduce_window_sum_p.jvp_rule = jvp_linear(reduce_window_sum_p)
+
+
+@reduce_window_sum_p.transpose
+def _sum_transpose(ct: Any, x: LinearVar, *, windows: Windows) -> Any:
+    if 0 in ct.shape or 0 in x.shape:
+        return (zeros(x.shape, ct.dtype),)
+    return (reduce_window_sum(ct, windows.back(x.shape)),)
+
+
+@reduce_window_sum_p.lowering
+def _sum_xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
+    from pullback.backends.hlo.recurrences import carried_dtype
+
+    if 0 in hlo.result.shape or 0 in x.shape:
+        return hlo.splat(0, hlo.result.shape, x.dtype)
+    wide = hlo.convert(x, carried_dtype(x.dtype))
+    return hlo.convert(_write(hlo, wide, 0, windows, "stablehlo.add"), x.dtype)
+
+
+# Extremes ----------------------------------------------------------------------------------------------------------
+
+
+def reduce_window_extreme(x: Any, windows: Windows, largest: bool) -> Any:
+    """The largest (or smallest) element of each window; NaN if there is one; of nothing, what is below (above) all."""
+    return (reduce_window_max_p if largest else reduce_window_min_p).bind(x, windows=windows)
+
+
+def _extreme(name: str, largest: bool) -> Primitive:
+    p = _declare(name, ORDERED)
+
+    @p.lowering
+    def xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
+        nothing = extreme(x.dtype, largest=not largest)
+        if 0 in hlo.result.shape or 0 in x.shape:
+            return hlo.splat(nothing, hlo.result.shape, x.dtype)
+        operation = f"stablehlo.{'maximum' if largest else 'minimum'}"
+        return _write(hlo, x, nothing, windows, operation)
+
+    @p.jvp
+    def jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
+        """The tangent of the first element that is extreme."""
+        (x,), (t,) = primals, tangents
+        x = ops.once(x)
+        positions = window_positions_p.bind(x, windows=windows, largest=largest)
+        return p.bind(x, windows=windows), take_chosen_p.bind(t, positions, windows=windows)
+
+    return p
+
+
+reduce_window_max_p = _extreme("reduce_window_max", largest=True)
+reduce_window_min_p = _extreme("reduce_window_min", largest=False)
+
+
+# Which element is extreme: its number in the window, in row-major order, of the first if there are several; of a window
+# of padding alone, how many elements a window has.
+window_positions_p = Primitive("window_positions", keeps_weak_type=False)
+window_positions_p.jvp_rule = jvp_zero(window_positions_p)
+_in_windows(window_positions_p)
+
+
+def _position_dtype(windows: Windows) -> np.dtype[Any]:
+    return np.dtype(np.int32 if math.prod(windows.sizes) < 2**31 else np.int64)
+
+
+@window_positions_p.abstract_eval
+def _positions_shape(x: ShapedArray, *, windows: Windows, largest: bool) -> ShapedArray:
+    check_dtype("window_positions", ORDERED, x.dtype)
+    windows.check("window_positions", x.shape)
+    return ShapedArray(windows.counts(x.shape), _position_dtype(windows))
+
+
+@window_positions_p.lowering
+def _positions_xla(hlo: Any, x: Any, *, windows: Windows, largest: bool) -> Any:
+    few = math.prod(windows.sizes) <= UNROLLED and 0 not in (*x.shape, *hlo.result.shape)
+    return hlo.inline(partial(_positions_of_few if few else _positions, windows=windows, largest=largest), x)
+
+
+def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
+    """Element by element, which the compiler makes one loop of."""
+    dtype, count = _position_dtype(windows), math.prod(windows.sizes)
+    parts = window_parts(padded_operand(x, x.dtype.type(0), windows), windows)
+    padded = any(low > 0 or high > 0 for low, high in windows.padding) or any(b > 1 for b in windows.base_dilation)
+    inside: list[Any] = [None] * count
+    if padded:
+        inside = window_parts(padded_operand(shapes.full(x.shape, True, np.dtype(bool)), False, windows), windows)
+    precedes = ops.gt if largest else ops.lt
+    best, found = parts[0], inside[0]
+    number: Any = shapes.full(best.shape, 0, dtype)
+    for i in range(1, count):
+        one = parts[i]
+        better = ops.or_p.bind(precedes(one, best), ops.and_p.bind(ops.ne_p.bind(one, one), ops.eq(best, best)))
+        if padded:
+            better = ops.and_p.bind(inside[i], ops.or_p.bind(better, ops.not_p.bind(found)))
+            found = ops.or_p.bind(found, inside[i])
+        best, number = ops.where(better, one, best), ops.where(better, dtype.type(i), number)
+    return ops.where(found, number, dtype.type(count)) if padded else number
+
+
+def _positions(x: Any, windows: Windows, largest: bool) -> Any:
+    """By a reduction of elements together with where they are in the padded operand."""
+    dtype, shape = _position_dtype(windows), windows.counts(x.shape)
+    if 0 in shape or 0 in x.shape:
+        return shapes.full(shape, math.prod(windows.sizes), dtype)
+    sizes = [dilated(n, b) + sum(pair) for n, b, pair in zip(x.shape, windows.base_dilation, windows.padding)]
+    none = math.prod(sizes)
+    wide = np.dtype(np.int32 if none < 2**31 - 1 else np.int64)
+    ends = enumerate(zip(windows.padding, windows.base_dilation))
+    where = _flat([_places(x.shape, a, low, b, wide) for a, ((low, _), b) in ends], sizes)
+    precedes = ops.gt if largest else ops.lt
+
+    def first(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+        (x, i), (y, j) = one, other
+        x_nan, y_nan = ops.ne_p.bind(x, x), ops.ne_p.bind(y, y)
+        equal = ops.or_p.bind(ops.eq(x, y), ops.and_p.bind(x_nan, y_nan))
+        better = ops.or_p.bind(precedes(x, y), ops.and_p.bind(x_nan, ops.eq(y, y)))
+        chosen = ops.or_p.bind(better, ops.and_p.bind(equal, ops.lt(i, j)))
+        return [ops.where(chosen, x, y), ops.where(chosen, i, j)]
+
+    _, found = fold_windows(first, [x, where], [extreme(x.dtype, largest=not largest), wide.type(none)], windows)
+    elements, rest = [], found
+    for a, (stride, step) in enumerate(zip(windows.strides, windows.window_dilation)):
+        below = wide.type(math.prod(sizes[a + 1 :]))
+        place, rest = ops.div(rest, below), ops.rem_p.bind(rest, below)
+        elements.append(ops.div(ops.sub(place, _places(shape, a, 0, stride, wide)), wide.type(step)))
+    number = _flat(elements, windows.sizes)
+    nothing = wide.type(math.prod(windows.sizes))
+    return ops.convert_element_type(ops.where(ops.eq(found, wide.type(none)), nothing, number), dtype)
+
+
+def _places(shape: Shape, axis: int, low: int, stride: int, dtype: np.dtype[Any]) -> Any:
+    """``low``, ``low + stride``, ... along an axis of a shape."""
+    counting = iota_p.bind(dtype=dtype, shape=shape, dimension=axis)
+    return ops.add(ops.mul(counting, dtype.type(stride)), dtype.type(low))
+
+
+def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Places along each axis as places in row-major order."""
+    total = places[0]
+    for place, size in zip(places[1:], sizes[1:]):
+        total = ops.add(ops.mul(total, place.dtype.type(size)), place)
+    return total
+
+
+# What was chosen ---------------------------------------------------------------------------------------------------
+
+UNROLLED = 32
+"""Windows of up to so many elements are gone through element by element, which the compiler makes one loop of."""
+
+take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
+put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
+_in_windows(take_chosen_p)
+_in_windows(put_chosen_p)
+
+
+@take_chosen_p.abstract_eval
+def _take_shape(t: ShapedArray, positions: ShapedArray, *, windows: Windows) -> ShapedArray:
+    return ShapedArray(positions.shape, t.dtype)
+
+
+@take_chosen_p.jvp
+def _take_jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
+    t, positions = primals
+    out = take_chosen_p.bind(t, positions, windows=windows)
+    return out, take_chosen_p.bind(tangents[0], positions, windows=windows)
+
+
+@partial(take_chosen_p.transpose, linear_in=(0,))
+def _take_transpose(ct: Any, t: LinearVar, positions: Any, *, windows: Windows) -> Any:
+    return put_chosen_p.bind(ct, positions, windows=windows, shape=t.shape), None
+
+
+@take_chosen_p.lowering
+def _take_xla(hlo: Any, t: Any, positions: Any, *, windows: Windows) -> Any:
+    if 0 in t.shape or 0 in positions.shape:
+        return hlo.splat(0, positions.shape, t.dtype)
+    return hlo.inline(partial(_take_chosen, windows=windows), t, positions)
+
+
+def _take_chosen(t: Any, positions: Any, windows: Windows) -> Any:
+    if math.prod(windows.sizes) > UNROLLED:
+        indices = _indices(positions, t.shape, windows)
+        flat = shapes.reshape(t, (math.prod(t.shape),))
+        return gather_p.bind(flat, indices, slice_sizes=(1,), dimension_numbers=_OF_ELEMENTS, fill_value=0, **_SCATTER)
+    total: Any = t.dtype.type(0)
+    padded = padded_operand(t, t.dtype.type(0), windows)
+    for number, part in enumerate(window_parts(padded, windows)):
+        total = ops.where(ops.eq(positions, positions.dtype.type(number)), part, total)
+    return total
+
+
+_OF_ELEMENTS = GatherDimensionNumbers((), (0,), (0,))
+_SCATTER = {"indices_are_sorted": False, "unique_indices": False, "mode": GatherScatterMode.FILL_OR_DROP}
+
+
+def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
+    """Where chosen elements are in an operand of some shape, in row-major order, along a last axis of size one."""
+    wide = np.dtype(np.int32 if math.prod(shape) < 2**31 else np.int64)
+    rest = ops.convert_element_type(positions, wide)
+    places: list[Any] = []
+    outside: Any = None
+    for a in reversed(range(len(shape))):
+        k, stride, base, step = (v[a] for v in (windows.sizes, windows.strides, *windows[3:]))
+        element, rest = ops.rem_p.bind(rest, wide.type(k)), ops.div(rest, wide.type(k))
+        place = ops.add(
+            _places(positions.shape, a, -windows.padding[a][0], stride, wide), ops.mul(element, wide.type(step))
+        )
+        places.append(ops.div(place, wide.type(base)))
+        for wrong in (
+            ops.lt(place, wide.type(0)),
+            ops.gt(places[-1], wide.type(shape[a] - 1)),
+            ops.ne_p.bind(ops.rem_p.bind(place, wide.type(base)), wide.type(0)),
+        ):
+            outside = wrong if outside is None else ops.or_p.bind(outside, wrong)
+    outside = ops.or_p.bind(outside, ops.ne_p.bind(rest, wide.type(0)))
+    flat = ops.where(outside, wide.type(math.prod(shape)), _flat(places[::-1], shape))
+    return shapes.expand_dims(flat, (-1,))
+
+
+@put_chosen_p.abstract_eval
+def _put_shape(ct: ShapedArray, positions: ShapedArray, *, windows: Windows, shape: Shape) -> ShapedArray:
+    return ShapedArray(shape, ct.dtype)
+
+
+@put_chosen_p.jvp
+def _put_jvp(primals: Any, tangents: Any, *, windows: Windows, shape: Shape) -> Any:
+    ct, positions = primals
+    out = put_chosen_p.bind(ct, positions, windows=windows, shape=shape)
+    return out, put_chosen_p.bind(tangents[0], positions, windows=windows, shape=shape)
+
+
+@partial(put_chosen_p.transpose, linear_in=(0,))
+def _put_transpose(t: Any, ct: LinearVar, positions: Any, *, windows: Windows, shape: Shape) -> Any:
+    return take_chosen_p.bind(t, positions, windows=windows), None
+
+
+@put_chosen_p.batch
+def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shape: Shape) -> Any:
+    ct, positions = mapped_to_front(axis, args, dims)
+    return put_chosen_p.bind(ct, positions, windows=windows.with_axis(0), shape=(axis.size, *shape)), 0
+
+
+@put_chosen_p.lowering
+def _put_xla(hlo: Any, ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
+    if 0 in shape or 0 in ct.shape:
+        return hlo.splat(0, shape, ct.dtype)
+    return hlo.inline(partial(_put_chosen, windows=windows, shape=shape), ct, positions)
+
+
+def _put_chosen(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
+    if windows.are_tiles():
+        return _put_in_tiles(ct, positions, windows, shape)
+    indices = _indices(positions, shape, windows)
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    start = zeros((math.prod(shape),), ct.dtype)
+    return shapes.reshape(scatter_add_p.bind(start, indices, ct, dimension_numbers=numbers, **_SCATTER), shape)
+
+
+def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
+    """The same for windows beside each other: each element is in one, and is the chosen one or not."""
+    ranks = range(len(shape))
+    here = shapes.reshape(_flat([_places(windows.sizes, a, 0, 1, positions.dtype) for a in ranks], windows.sizes), [
+        size for k in windows.sizes for size in (1, k)
+    ])  # fmt: skip
+    of_tile, chosen = (shapes.reshape(x, [size for n in ct.shape for size in (n, 1)]) for x in (ct, positions))
+    tiles = ops.where(ops.eq(chosen, here), of_tile, ct.dtype.type(0))
+    whole = shapes.reshape(tiles, [n * k for n, k in zip(ct.shape, windows.sizes)])
+    ends = zip(shape, whole.shape, windows.padding)
+    return pad(whole, ct.dtype.type(0), [(-low, n + low - size, 0) for n, size, (low, _) in ends])
+
+
+# Any operation -----------------------------------------------------------------------------------------------------
+
+Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""An associative operation of two lists of arrays of one shape, element by element."""
+
+
+def padded_operand(x: Any, value: Any, windows: Windows) -> Any:
+    """An operand with a value around and between its elements, as windows see it."""
+    return pad(x, value, [(low, high, base - 1) for (low, high), base in zip(windows.padding, windows.base_dilation)])
+
+
+def window_parts(x: Any, windows: Windows) -> list[Any]:
+    """For each element of a window, in row-major order, those of all windows; of an operand that is padded."""
+    counts = windows._replace(padding=((0, 0),) * len(x.shape), base_dilation=(1,) * len(x.shape)).counts(x.shape)
+    reach = [dilated(count, stride) for count, stride in zip(counts, windows.strides)]
+    return [slice(x, first, [f + r for f, r in zip(first, reach)], windows.strides) for first in windows.elements()]
+
+
+def fold_windows(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], windows: Windows) -> list[Any]:
+    """The reduction over each window of operands of one shape, axis by axis, in row-major order.
+
+    It is a composition of ``combine``, and so are its derivatives. No array is larger than the padded operand.
+
+    Args:
+      combine: the associative operation.
+      xs: the operands.
+      starts: for each operand the number that is around it and between its elements.
+      windows: the windows.
+    """
+    shape = windows.counts(xs[0].shape)
+    if 0 in shape:
+        return [shapes.full(shape, 0, x.dtype) for x in xs]
+    parts = [padded_operand(x, start, windows) for x, start in zip(xs, starts)]
+    for axis in reversed(range(len(shape))):
+        k, stride, step = windows.sizes[axis], windows.strides[axis], windows.window_dilation[axis]
+        parts = _fold_axis(combine, parts, axis, shape[axis], k, stride, step)
+    return parts
+
+
+def _fold_axis(
+    combine: Combine, xs: Sequence[Any], axis: int, count: int, size: int, stride: int, step: int
+) -> list[Any]:
+    """The reduction over windows along an axis: of ever longer windows, each of two that are half as long."""
+    reach = dilated(count, stride)
+
+    def windows_from(xs: Sequence[Any], first: int) -> list[Any]:
+        whole = first == 0 and stride == 1 and reach == xs[0].shape[axis]
+        return list(xs) if whole else [slice_in_dim(x, first, first + reach, axis, stride) for x in xs]
+
+    if size <= DIRECT or (size - 1) * count <= min(xs[0].shape[axis] * size.bit_length(), UNROLLED * count):
+        out = windows_from(xs, 0)
+        for i in range(1, size):
+            out = list(combine(out, windows_from(xs, i * step)))
+        return out
+    done, length, result = 0, 1, None
+    longer = list(xs)
+    while True:
+        if size & length:
+            part = windows_from(longer, done * step)
+            result = part if result is None else list(combine(result, part))
+            done += length
+        if 2 * length > size:
+            assert result is not None
+            return result
+        last = longer[0].shape[axis]
+        longer = list(
+            combine(
+                [slice_in_dim(x, 0, last - length * step, axis) for x in longer],
+                [slice_in_dim(x, length * step, last, axis) for x in longer],
+            )
+        )
+        length *= 2
+
+
+DIRECT = 4
+"""Along an axis windows of up to so many elements are gone through element by element."""
+
+
+def fold(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+    """The reduction over some axes of operands of one shape: of neighbours, then of these results, and so on.
+
+    It is a composition of ``combine``, and so are its derivatives; all arrays together are twice as large as the
+    operands.
+    """
+    shape = xs[0].shape
+    kept = [a for a in range(len(shape)) if a not in axes]
+    rest, size = tuple(shape[a] for a in kept), math.prod(shape[a] for a in axes)
+    parts = [shapes.reshape(shapes.transpose(x, [*sorted(axes), *kept]), (size, *rest)) for x in xs]
+    first = [shapes.broadcast_to(start, rest) for start in starts]
+    if not size:
+        return first
+    while size > 1:
+        even = size // 2 * 2
+        combined = combine(*[[slice_in_dim(x, i, even, 0, 2) for x in parts] for i in (0, 1)])
+        if size % 2:
+            parts = [concatenate([c, slice_in_dim(x, even, size, 0)], 0) for c, x in zip(combined, parts)]
+        else:
+            parts = list(combined)
+        size = size - size // 2
+    return list(combine(first, [shapes.reshape(x, rest) for x in parts]))

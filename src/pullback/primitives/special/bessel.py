@@ -1,0 +1,312 @@
+"""Modified Bessel functions of the first kind and integer order, most times exp(-abs(x)) so that none overflows."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import rules as host
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.core.types import ShapedArray
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import FLOAT, check_dtype
+from pullback.primitives.declare import elementwise, in_single
+from pullback.primitives.elementwise import add, div, mul, sub
+from pullback.primitives.rules import batch_unary
+from pullback.primitives.special import chebyshev
+from pullback.primitives.special.chebyshev import power_coefficients
+from pullback.primitives.special.quadrature import SERIES_BELOW, in_blocks, in_series
+from pullback.primitives.special.quadrature import formula_integral as integral
+
+from pullback.primitives.formulas import (  # isort: skip
+    asin, cos, exp, formula, lifted, maximum, minimum, polynomial, sign, sin, sqrt, square, stop_gradient, where,
+)  # fmt: skip
+
+chebyshev_sum, integer_pow = lifted(chebyshev.chebyshev_sum), lifted(ops.integer_pow)
+
+# Orders 0 and 1 ------------------------------------------------------------------------------------------------------
+
+
+def _i1e_xla(hlo: Any, x: Any) -> Any:
+    wide = hlo.convert(x, np.dtype(np.float64))
+    out = hlo.op("chlo.bessel_i1e", [wide], x.shape, wide.dtype)
+    return hlo.convert(hlo.inline(lambda out, x: ops.where(ops.eq(x, 0), 0, out), out, wide), hlo.result.dtype)
+
+
+def _i0e_xla(hlo: Any, x: Any) -> Any:
+    if hlo.result.dtype.itemsize == 8:
+        return hlo.inline(formula(_i0e_of_doubles), x)
+    return in_single(formula(_i0e_of_singles))(hlo, x)
+
+
+_CLOSE_TERMS = (
+    1.0826228413372934, 0.17341899014737773, 0.058936968828551791, -0.032653113716479254, 0.009249397490459316,
+    0.0010164152390340695, -0.0033911476289250979, 0.0027503220478197885, -0.0016039930544716376,
+    0.00077407913138144308, -0.00032532062379959853, 0.00012219291582903592, -4.167513656491509e-5,
+    1.3047979427404249e-5, -3.7806977921051049e-6, 1.0203180517207399e-6, -2.5780951986075136e-7,
+    6.125829740089075e-8, -1.373934069664008e-8, 2.9182658292546066e-9, -5.8870519438722185e-10,
+    1.1308497146164623e-10, -2.0732551869805301e-11, 3.6354056446754137e-12, -6.1085074744812601e-13,
+    9.852782815324172e-14, -1.5279965297520829e-14, 2.2817585382127335e-15, -3.2854692666143771e-16,
+    4.5673017745432364e-17, -6.1372363033470765e-18,
+)  # fmt: skip
+_BEYOND_TERMS = (
+    0.40224520550705442, 0.0033691164782556941, 6.889758346916824e-5, 2.8913705208347565e-6, 2.0489185894690637e-7,
+    2.2666689904981781e-8, 3.3962320257083863e-9, 4.9406023882249696e-10, 1.1889147107846438e-11,
+    -3.1499165279632414e-11, -1.3215811840447713e-11, -1.7941785315068061e-12, 7.1801244513836662e-13,
+    3.8527783827421427e-13, 1.5400862175214098e-14, -4.1505693472872221e-14, -9.5548466988283076e-15,
+    3.8116806693526224e-15, 1.7725601330565264e-15, -3.4254856196772192e-16, -2.8276239805165832e-16,
+    3.4612228676974575e-17, 4.465621420296758e-17, -4.8305044859440215e-18, -7.23318048787497e-18,
+)  # fmt: skip
+_SPLIT_OF_DOUBLES = 8.0
+"""(1 + x) i0e(x) by Chebyshev polynomials of x / 4 - 1, and beyond 8 i0e(x) √x by those of 16 / x - 1, from values of
+45 digits: both functions change little, so that next to nothing cancels."""
+
+
+def _i0e_of_doubles(x: Any) -> Any:
+    size = abs(x)
+    near, far = minimum(size, _SPLIT_OF_DOUBLES), maximum(size, _SPLIT_OF_DOUBLES)
+    close = chebyshev_sum(_CLOSE_TERMS, near / 4 - 1) / (near + 1)
+    beyond = chebyshev_sum(_BEYOND_TERMS, 16 / far - 1) / sqrt(far)
+    return where(size > _SPLIT_OF_DOUBLES, beyond, close)
+
+
+_SPLIT = 5.0
+
+
+def _i0e_of_singles(x: Any) -> Any:
+    """By polynomials: of x**2 up to 5, times exp(-abs(x)), and beyond of 5 / x, times the root of that.
+
+    Their coefficients are positive, so that nothing cancels.
+    """
+    size = abs(x)
+    near, far = minimum(size, _SPLIT), maximum(size, _SPLIT)
+    close = polynomial(square(near), power_coefficients(_near, 0.0, _SPLIT**2, 10)) * exp(-near)
+    t = _SPLIT / far
+    beyond = polynomial(t, power_coefficients(_far, 0.0, 1.0, 8)) * sqrt(t)
+    return where(size > _SPLIT, beyond, close)
+
+
+def _near(square: Any) -> Any:
+    return host.special("i0")(np.sqrt(square))
+
+
+def _far(t: Any) -> Any:
+    return host.special("i0e")(_SPLIT / t) / np.sqrt(t)
+
+
+bessel_i0e_p: Primitive = elementwise(
+    "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
+    of=FLOAT, host=host.special("i0e"), hlo=_i0e_xla,
+    jvp=lambda t, x, ans: mul(t, mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+bessel_i1e_p: Primitive = elementwise(
+    "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
+    of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
+    jvp=lambda t, x, ans: mul(t, _i1e_slope(x, ans)),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+def _i1e_slope(x: Any, value: Any) -> Any:
+    """I0 - I1 less I1 / x, all times exp(-abs(x)); near zero the last is (I0 - I2) / 2."""
+    near = ops.lt(ops.abs(x), 1)
+    small, large = ops.where(near, x, 0), ops.where(near, 1, x)
+    quotient = ops.where(near, mul(sub(_of_order(small, 0), _of_order(small, 2)), 0.5), div(value, large))
+    return sub(bessel_fall_p.bind(x), quotient)
+
+
+_FAR = 20.0
+_FALL_SERIES = tuple(
+    (math.prod(4 - (2 * j - 1) ** 2 for j in range(1, k + 1)) - math.prod(-((2 * j - 1) ** 2) for j in range(1, k + 1)))
+    * (-1.0) ** (k + 1) / (math.factorial(k) * 8.0**k)
+    for k in range(1, 24)
+)  # fmt: skip
+
+
+def _fall_host(x: Any) -> Any:
+    """Where x is large by the difference of the asymptotic series (DLMF 10.40.1), else by Kummer's function 13.6.9."""
+    size = np.asarray(np.abs(x), np.float64)
+    near, far = np.minimum(size, _FAR), np.maximum(size, _FAR)
+    close = np.asarray(_hyp1f1(0.5, 2.0, 2 * near)) * np.exp(-2 * near)
+    series = np.polyval([*_FALL_SERIES[::-1], 0.0], 1 / far) / np.sqrt(2 * np.pi * far)
+    return np.where(size < _FAR, close, np.where(np.isnan(size), size, series)).astype(x.dtype)[()]
+
+
+_hyp1f1 = host.special("hyp1f1")
+
+# (I0 - I1) exp(-abs(x)), of the size of x: the difference cancels where x is large. It is an integral of positive
+# numbers, and minus the derivative of the scaled function of order 0.
+bessel_fall_p: Primitive = elementwise(
+    "bessel_fall", of=FLOAT, host=_fall_host, hlo=in_blocks(lambda x: _fall(x)),
+    jvp=lambda t, x, ans: mul(t, _fall_slope(x, ans)),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+def _fall_slope(x: Any, value: Any) -> Any:
+    turned, mean = ops.sign(x), mul(sub(_of_order(x, 0), _of_order(x, 2)), 0.5)
+    return mul(turned, sub(mean, mul(value, 2)))
+
+
+@formula
+def _fall(x: Any) -> Any:
+    """The integral of exp(abs(x) (cos θ - 1)) (1 - cos θ)."""
+    size, end = _cut(x, 23.0)
+
+    def integrand(theta: Any, size: Any) -> Any:
+        sine = square(sin(theta * 0.5))
+        return exp(sine * (size * -2)) * sine
+
+    out = integral(integrand, end, size) * (2 / math.pi)
+    return where(abs(x) == math.inf, 0, where(x != x, x, out))
+
+
+def _cut(x: Any, below: float) -> tuple[Any, Any]:
+    """The size of x, and where Poisson's integral ends: exp(-2 below) of the integrand is left out."""
+    size = minimum(abs(x), 1e300)
+    half = sqrt(minimum(below / maximum(size, 1e-300), 1))
+    return size, asin(half) * 2
+
+
+def _at_infinity(function: Any, limit: Any) -> Any:
+    """SciPy's function, which returns NaN at infinities."""
+    return lambda x: np.where(np.isinf(x), limit(x), function(x)).astype(x.dtype)[()]
+
+
+i0_p: Primitive = elementwise(
+    "i0", of=FLOAT, host=_at_infinity(host.special("i0"), np.abs),
+    hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=0), x),
+    jvp=lambda t, x, ans: mul(t, i1_p.bind(x)),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+i1_p: Primitive = elementwise(
+    "i1", of=FLOAT, host=_at_infinity(host.special("i1"), np.positive),
+    hlo=lambda hlo, x: hlo.inline(partial(_unscaled, order=1), x),
+    jvp=lambda t, x, ans: mul(t, _mean(i0_p.bind(x), _unscaled(x, 2))),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+def _mean(x: Any, y: Any) -> Any:
+    return mul(add(x, y), 0.5)
+
+
+def _unscaled(x: Any, order: int) -> Any:
+    """The function itself, which overflows later than exp(abs(x)) does."""
+    size = ops.abs(x)
+    most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
+    value = mul(mul(_of_order(x, order), ops.exp(most)), ops.exp(sub(size, most)))
+    return ops.where(ops.eq(size, math.inf), size if order % 2 == 0 else x, value)
+
+
+def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
+    """The integral of cos(θ) sinh(z cos(θ)) exp(-size), of z = size + moved, or of -z where x is negative.
+
+    No exponential is larger than one; what moves of z need not be what moves of the size.
+    """
+    sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
+    end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
+
+    def integrand(theta: Any, size: Any, moved: Any) -> Any:
+        cosine, half = cos(theta), theta * 0.5
+        along, twice = moved * cosine, size * 2
+        rising = along - twice * square(sin(half))
+        falling = along + twice * square(cos(half))
+        return cosine * (exp(rising) - exp(-falling))
+
+    return sign * integral(integrand, end, size, sign * moved) * (1 / math.pi)
+
+
+@in_series(i1_p)
+@formula
+def _i1_in_series(x: Any) -> Any:
+    at = stop_gradient(x)
+    growth = exp(abs(at) * 0.5)
+    return _odd_integral(at, abs(at), x - at) * growth * growth
+
+
+@in_series(bessel_i1e_p)
+@formula
+def _i1e_in_series(x: Any) -> Any:
+    """The size does not move at zero, though x does."""
+    at, size = stop_gradient(x), abs(x)
+    return _odd_integral(at, size, x - sign(at) * size)
+
+
+@in_series(bessel_i0e_p)
+@formula
+def _i0e_in_series(x: Any) -> Any:
+    _, end = _cut(stop_gradient(x), SERIES_BELOW / 2)
+
+    def integrand(theta: Any, size: Any) -> Any:
+        return exp(size * (square(sin(theta * 0.5)) * -2))
+
+    return integral(integrand, end, abs(x)) * (1 / math.pi)
+
+
+# Higher orders: derivatives ------------------------------------------------------------------------------------------
+
+
+def _slope(x: Any, order: int, value: Any) -> Any:
+    """The derivative of the function of an order from 1 on (DLMF 10.29.1)."""
+    return sub(_mean(_of_order(x, order - 1), _of_order(x, order + 1)), mul(ops.sign(x), value))
+
+
+def _of_order(x: Any, order: int) -> Any:
+    return (
+        bessel_i0e_p.bind(x) if order == 0 else bessel_i1e_p.bind(x) if order == 1 else bessel_ie_p.bind(x, order=order)
+    )
+
+
+bessel_ie_p = Primitive("bessel_ie", elementwise=True, cost=Cost.SPECIAL)
+bessel_ie_p.batch_rule = batch_unary(bessel_ie_p)
+_ive = host.special("ive")
+
+
+@bessel_ie_p.host
+def _ie_host(x: Any, *, order: int) -> Any:
+    # Of negative numbers SciPy returns an approximation of lower accuracy.
+    out = _ive(np.asarray(order, x.dtype), np.abs(x))
+    return out * np.sign(x) if order % 2 else out
+
+
+@bessel_ie_p.abstract_eval
+def _ie_shape(x: ShapedArray, *, order: int) -> ShapedArray:
+    check_dtype("bessel_ie", FLOAT, x.dtype)
+    return ShapedArray(x.shape, x.dtype)
+
+
+@bessel_ie_p.jvp
+def _ie_jvp(primals: Any, tangents: Any, *, order: int) -> Any:
+    (x,), (t,) = primals, tangents
+    value = bessel_ie_p.bind(x, order=order)
+    return value, mul(t, _slope(x, order, value))
+
+
+@bessel_ie_p.lowering
+def _ie_xla(hlo: Any, x: Any, *, order: int) -> Any:
+    return in_blocks(lambda x: _poisson(x, order))(hlo, x)
+
+
+@formula
+def _poisson(x: Any, n: int) -> Any:
+    """Poisson's integral (DLMF 10.32.2), of exp(abs(x) (cos θ - 1)) sin(θ)**2n, in which nothing cancels.
+
+    It is cut off where the exponential is below a rounding error of the whole.
+    """
+    size, end = _cut(x, 19.0 + 4 * n)
+
+    def integrand(theta: Any, size: Any) -> Any:
+        fall = square(sin(theta * 0.5)) * (size * -2)
+        return exp(fall) * integer_pow(sin(theta) * sqrt(size), 2 * n)
+
+    total = integral(integrand, end, size)
+    out = total * (0.5**n / (math.sqrt(math.pi) * math.gamma(n + 0.5)))
+    out = where(abs(x) == math.inf, 0, where(x != x, x, out))
+    return out * sign(x) if n % 2 else out

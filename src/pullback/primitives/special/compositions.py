@@ -1,0 +1,674 @@
+"""Elementwise operations that the compiler lacks, or computes less well than the host, in terms of others.
+
+What is declared with ``COMPOSED`` has its lowering rule here, of the kind ``real_lowering``, and of the kind
+``complex_lowering`` for complex operands. Three things recur. Half precision is computed in
+single, and rounded once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a
+branch cut they are (Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical
+Analysis*, 1987): it is put back. And a zero times an infinity is zero where the zero is exact.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.primitives import elementwise as ops
+from pullback.primitives import remainders
+from pullback.primitives.arrays import shapes
+from pullback.primitives.declare import complex_lowering, real_lowering
+from pullback.primitives.remainders import floor_div_p, floor_rem_p
+
+from pullback.primitives.formulas import (  # isort: skip
+    binary, complex, cos, cosh, digamma, exp, expm1, floor, formula, full, imag, is_finite, lgamma, lifted, log, log1p,
+    maximum, minimum, polynomial, real, remainder, round, sign, sin, sinh, sqrt, square, unary, where,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from pullback.backends.hlo.builder import Builder, Value
+
+Formula = Callable[..., Any]
+XlaRule = Callable[..., Any]
+
+_double = np.dtype(np.float64)
+_single = np.dtype(np.float32)
+_LOG_2 = math.log(2)
+atanh, erfc, exp2 = map(unary, (ops.atanh_p, ops.erfc_p, ops.exp2_p))
+shift_left, shift_right_arithmetic, shift_right_logical = map(
+    binary, (ops.shift_left_p, ops.shift_right_arithmetic_p, ops.shift_right_logical_p)
+)
+clamp, bitcast_convert_type, convert_element_type = map(
+    lifted, (ops.clamp_p.bind, ops.bitcast_convert_type, ops.convert_element_type)
+)
+high_part, without_last_bits, is_above = map(lifted, (ops.high_part, ops.without_last_bits, remainders.is_above))
+zeros_like = lifted(shapes.zeros_like)
+
+
+def _in_single(hlo: Builder, operands: tuple[Value, ...]) -> list[Value]:
+    """The operands, those in less than single precision in single."""
+    return [hlo.convert(x, _single) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x for x in operands]
+
+
+def _composed(function: Formula) -> XlaRule:
+    """The rule of an operation that is a formula."""
+    of_arrays = formula(function)
+
+    def rule(hlo: Builder, *operands: Value) -> Value:
+        return hlo.convert(hlo.inline(of_arrays, *_in_single(hlo, operands)), hlo.result.dtype)
+
+    return rule
+
+
+def _corrected(operation: str, function: Formula) -> XlaRule:
+    """The rule of an operation that the compiler has, and whose result a formula corrects, knowing the operands."""
+    of_arrays = formula(function)
+
+    def rule(hlo: Builder, *operands: Value) -> Value:
+        wide = _in_single(hlo, operands)
+        out = hlo.op(operation, wide, wide[0].shape, wide[0].dtype)
+        return hlo.convert(hlo.inline(of_arrays, out, *wide), hlo.result.dtype)
+
+    return rule
+
+
+def _with_sign(size: Any, like: Any) -> Any:
+    """A float, with the sign of another."""
+    dtype = size.dtype
+    bits = np.dtype(f"u{dtype.itemsize}")
+    top = 1 << (8 * dtype.itemsize - 1)
+    rest = bitcast_convert_type(size, bits) & (top - 1)
+    return bitcast_convert_type(rest | (bitcast_convert_type(like, bits) & top), dtype)
+
+
+# Exponentials and logarithms -----------------------------------------------------------------------------------------
+
+
+def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
+    """2 to an integer power, by the bits of the float."""
+    info = dtypes.finfo(dtype)
+    return bitcast_convert_type(shift_left(n + (info.maxexp - 1), info.nmant), dtype)
+
+
+def _exp2(x: Any) -> Any:
+    """The exponential of the fraction, times a power of two in two steps, as the largest one would overflow."""
+    dtype = x.dtype
+    limit = 2 * (dtypes.finfo(dtype).maxexp - 2)
+    x = clamp(-limit, x, limit)
+    whole = round(x)
+    n = convert_element_type(whole, np.dtype(f"int{8 * dtype.itemsize}"))
+    half = shift_right_arithmetic(n, 1)
+    part = exp((x - whole) * _LOG_2) * _power_of_two(half, dtype)
+    return part * _power_of_two(n - half, dtype)
+
+
+def _complex_exp2(z: Any) -> Any:
+    """In two factors, so that a part is infinite only where it must be; of the angle's parts the first is exact."""
+    root, y = exp2(real(z) * 0.5), imag(z)
+    high, bits = high_part(y), 12 if y.dtype == _single else 26
+    high_log = math.floor(_LOG_2 * 2**bits) / 2**bits
+    low_log = (_LOG_2 - high_log) + 2.3190468138462996e-17
+    angle, rest = high * high_log, high * low_log + (y - high) * _LOG_2
+    turn = cos(angle) * cos(rest) - sin(angle) * sin(rest)
+    rise = sin(angle) * cos(rest) + cos(angle) * sin(rest)
+    return complex(turn * root * root, where(y == 0, y, rise * root * root))
+
+
+def _log_near_one(out: Any, x: Any, y: Any) -> Any:
+    """Of the logarithm of 1 + x + iy, whose real part is small next to 1, that by the square of the modulus less 1."""
+    excess = x * (x + 2) + square(y)
+    near = (excess > -0.75) & (excess < 1.5)
+    return complex(where(near, log1p(where(near, excess, 0)) * 0.5, real(out)), imag(out))
+
+
+def _complex_log1p(z: Any) -> Any:
+    x, y = real(z), imag(z)
+    return _log_near_one(log(complex(x + 1, y)), x, y)
+
+
+def _log1p_in_double(x: Any) -> Any:
+    """The compiler's own is a hundred units in the last place off near -0.4.
+
+    With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther off no place is lost by
+    adding 1. (The usual ways to make good what rounding 1 + x loses fail: the compiler takes (1 + x) - 1 for x.)
+    """
+    twice = x * 2 / (x + 2)  # s itself may be below the smallest normal number
+    t = square(twice * 0.5)
+    series = t * polynomial(t, [1 / n for n in range(19, 2, -2)])
+    near = (x > math.sqrt(0.5) - 1) & (x < math.sqrt(2) - 1)
+    return where(near, twice + twice * series, log(x + 1))
+
+
+def _asin_near_zero(out: Any, x: Any) -> Any:
+    """The compiler halves its operand, and the half of the smallest normal numbers is zero to it."""
+    return where(abs(x) < (1e-4 if x.dtype == _single else 1e-9), x, out)
+
+
+def _atanh_in_double(x: Any) -> Any:
+    size = abs(x)
+    return _with_sign(0.5 * log1p(2 * size / (1 - size)), x)
+
+
+def _in_double(operation: str, function: Formula) -> XlaRule:
+    """The rule of an operation that the compiler has, which a formula takes the place of in double precision."""
+    composed = _composed(function)
+
+    def rule(hlo: Builder, x: Value) -> Value:
+        return composed(hlo, x) if x.dtype == _double else hlo.op(operation, [x], x.shape, x.dtype)
+
+    return rule
+
+
+def _cbrt(out: Any, x: Any) -> Any:
+    """A step of Newton's in double precision, as the compiler's own is hundreds of units in the last place off."""
+    if x.dtype != _double:
+        return out
+    step = (out - x / out / out) / 3
+    return where(is_finite(x) & (x != 0), out - step, out)
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    """By NumPy's formula; the difference of equal infinities would be no number."""
+    larger = maximum(x, y) + log1p(exp(-abs(x - y)))
+    return where(x == y, x + _LOG_2, larger)
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    """Without overflow or underflow of the squares; infinite where one operand is, even if the other is no number."""
+    x, y = abs(x), abs(y)
+    large = maximum(x, y)
+    ratio = minimum(x, y) / where(large == 0, 1, large)
+    infinite = (x == math.inf) | (y == math.inf)
+    return where(infinite, math.inf, large * sqrt(square(ratio) + 1))
+
+
+# Hyperbolic functions, and sines of complex numbers ------------------------------------------------------------------
+
+
+def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
+    """Half of exp(x) and of exp(-x) for positive x; the first is infinite only where it must be."""
+    root = exp(x * 0.5)
+    return root * 0.5 * root, 0.5 / square(root)
+
+
+def _cosh(x: Any) -> Any:
+    return operator.add(*_halves_of_exponentials(abs(x)))
+
+
+def _sinh(x: Any) -> Any:
+    size = abs(x)
+    u = expm1(size)
+    near = (u + u / (u + 1)) * 0.5
+    return _with_sign(where(size < 1, near, operator.sub(*_halves_of_exponentials(size))), x)
+
+
+def _product(x: Any, y: Any, finite: Any) -> Any:
+    """``x y``, but where ``x`` is zero it is so even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
+    return x * where(x == 0, finite, y)
+
+
+def _complex_sin(z: Any) -> Any:
+    x, y = real(z), imag(z)
+    return complex(_product(sin(x), cosh(y), 1), cos(x) * sinh(y))
+
+
+def _complex_cos(z: Any) -> Any:
+    x, y = real(z), imag(z)
+    return complex(cos(x) * cosh(y), -_product(sin(x), sinh(y), sign(y)))
+
+
+def _complex_sinh(z: Any) -> Any:
+    x, y = real(z), imag(z)
+    return complex(sinh(x) * cos(y), _product(sin(y), cosh(x), 1))
+
+
+def _complex_cosh(z: Any) -> Any:
+    x, y = real(z), imag(z)
+    return complex(cosh(x) * cos(y), _product(sin(y), sinh(x), sign(x)))
+
+
+def _complex_atanh(out: Any, z: Any) -> Any:
+    """The compiler's own is infinite where the imaginary part is all the distance from a branch point."""
+    height = abs(imag(z))
+    lost = _infinite(real(out)) & (height > 0)
+    near = (_LOG_2 - log(where(lost, height, 1))) * 0.5
+    return _same_quadrant(complex(where(lost, near, real(out)), imag(out)), z)
+
+
+def _complex_atan(z: Any) -> Any:
+    """-i artanh(i z), as the compiler's artanh is."""
+    turned = atanh(complex(-imag(z), real(z)))
+    return complex(imag(turned), -real(turned))
+
+
+# Signs of zeros in complex numbers: corrections of what the compiler returns ----------------------------------------
+
+
+def _same_quadrant(out: Any, z: Any) -> Any:
+    return complex(_with_sign(real(out), real(z)), _with_sign(imag(out), imag(z)))
+
+
+def _same_half_plane(out: Any, z: Any) -> Any:
+    return complex(real(out), _with_sign(imag(out), imag(z)))
+
+
+def _other_half_plane(out: Any, z: Any) -> Any:
+    return complex(real(out), _with_sign(imag(out), -imag(z)))
+
+
+def _real_on_axis(out: Any, z: Any) -> Any:
+    return complex(real(out), where(imag(z) == 0, imag(z), imag(out)))
+
+
+def _imaginary_on_axis(out: Any, z: Any) -> Any:
+    return complex(where(real(z) == 0, real(z), real(out)), imag(out))
+
+
+def _expm1_at_ends(out: Any, z: Any) -> Any:
+    """At zero, and at infinities of which the angle is none, what the array API standard says."""
+    a, b = real(z), imag(z)
+    positive = a > 0
+    at_infinity = complex(where(positive, a, -1), where(positive, math.nan, zeros_like(a)))
+    turning = _infinite(a) & ~is_finite(b)
+    return where(turning, at_infinity, where(z == 0, complex(abs(a), b), _real_on_axis(out, z)))
+
+
+def _tanh_at_ends(out: Any, z: Any) -> Any:
+    """At the infinities of the real axis a zero imaginary part has the sign of that of ``z``."""
+    b = imag(z)
+    there = _infinite(real(z)) & (b == b)
+    out = complex(real(out), where(there, _with_sign(zeros_like(b), b), imag(out)))
+    return _imaginary_on_axis(_real_on_axis(out, z), z)
+
+
+def _infinite(x: Any) -> Any:
+    return abs(x) == math.inf
+
+
+# Powers and divisors -------------------------------------------------------------------------------------------------
+
+
+def _complex_power(out: Any, x: Any, y: Any) -> Any:
+    """The compiler takes the square of the modulus, and two factors, which may overflow where the power does not."""
+    finite = is_finite
+    lost = (out == 0) | ~finite(out)
+    usual = finite(x) & finite(y) & (x != 0)
+    out = where(lost & usual, exp(y * log(x)), out)
+    return where((x == 0) & (real(y) > 0), 0, out)
+
+
+def _complex_div(x: Any, y: Any) -> Any:
+    """The product with the conjugate, divided by the square of the modulus.
+
+    The divisor is divided by the power of two next to its larger part, and the other operand is moved away from the
+    ends of the range, so that no factor overflows. Ones with their signs stand for the infinite parts of the first
+    operand and for a divisor of zero, large numbers for infinite parts of the divisor: the last factor makes up for it.
+    """
+    a, b, c, d = real(x), imag(x), real(y), imag(y)
+    size_x, size_y = maximum(abs(a), abs(b)), maximum(abs(c), abs(d))
+    dtype, info = c.dtype, dtypes.finfo(c.dtype)
+    one, most = full((), 1, dtype), 2.0 ** (info.maxexp - 2)
+
+    digits = info.nmant + 8
+    small, large = size_x < 2.0 ** (digits - info.maxexp), size_x > most / 2
+    before = where(small, 2.0**digits, where(large, 0.0625, one))
+    infinite = _infinite(size_x)
+    after = where(small, 0.5**digits, where(infinite, math.inf, where(large, 16, one)))
+    a, b = (where(infinite, where(_infinite(part), _with_sign(one, part), 0), part * before) for part in (a, b))
+
+    bits = bitcast_convert_type(minimum(size_y, most), np.dtype(f"int{8 * dtype.itemsize}"))
+    opposite = ((2 * info.maxexp - 2) << info.nmant) - (bits & ((2 * info.maxexp - 1) << info.nmant))
+    scale = bitcast_convert_type(opposite, dtype)
+    zero = size_y == 0
+    c = where(zero, _with_sign(one, c), c)
+    c, d = (clamp(-4, part * where(zero, one, scale), 4) for part in (c, d))
+    factor = where(zero, math.inf, where(_infinite(size_y), 0, scale)) * after
+
+    inverse = 1 / (square(c) + square(d))
+    parts = (a * c + b * d, b * c - a * d)
+    return complex(*(part * inverse * factor for part in parts))
+
+
+def _complex_sign(hlo: Builder, x: Value) -> Value:
+    """Of an operand whose larger part is near 1: the compiler's own takes its modulus, which may overflow."""
+    return hlo.same("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
+
+
+def _complex_square(z: Any) -> Any:
+    """Of the smallest numbers, too, whose products the compiler takes for zero before it adds them."""
+    x, y = real(z), imag(z)
+    return complex((x - y) * (x + y), (x + x) * y)
+
+
+def _near_one(z: Any) -> list[Any]:
+    """A complex number, divided by the power of two next to its larger part, and the exponent of that."""
+    x, y = real(z), imag(z)
+    info = dtypes.finfo(x.dtype)
+    bits = bitcast_convert_type(maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
+    exponent = shift_right_logical(bits, info.nmant) - (info.maxexp - 1)
+    exponent = clamp(2 - info.maxexp, exponent, info.maxexp - 2)
+    scale = _power_of_two(-exponent, x.dtype)
+    return [complex(x * scale, y * scale), exponent]
+
+
+def _any(hlo: Builder, x: Value) -> Value:
+    return hlo.reduce("stablehlo.or", x, False, range(x.ndim))
+
+
+def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> list[Value]:
+    """A loop on arrays of one type, as long as ``going`` holds of any element."""
+    kinds = [(x.shape, x.dtype) for x in start]
+    condition = hlo.region(kinds, lambda *xs: [_any(hlo, going(*xs))])
+    return hlo.many("stablehlo.while", start, kinds, regions=[condition, hlo.region(kinds, step)])
+
+
+def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
+    one, zero = hlo.splat(1, x.shape, x.dtype), hlo.splat(0, x.shape, x.dtype)
+
+    def step(power: Value, x: Value, y: Value) -> list[Value]:
+        odd = hlo.compare(hlo.same("stablehlo.and", y, one), zero, "NE")
+        power = hlo.select(odd, hlo.same("stablehlo.multiply", power, x), power)
+        return [power, hlo.same("stablehlo.multiply", x, x), hlo.same("stablehlo.shift_right_logical", y, one)]
+
+    return _loop(hlo, [one, x, y], lambda power, x, y: hlo.compare(y, zero, "GT"), step)[0]
+
+
+def _pow(hlo: Builder, x: Value, y: Value) -> Value:
+    """Of integers it wraps; the compiler's own looks only at the six lowest bits of the exponent."""
+    dtype = x.dtype
+    if not dtypes.is_integer(dtype):
+        return hlo.same("stablehlo.power", x, y)
+
+    out = hlo.same("stablehlo.power", x, y)
+    if dtypes.iinfo(dtype).max >= 64:
+        large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
+        out = hlo.amended(large, out, lambda _: _power_by_squaring(hlo, x, y))
+    return out if dtypes.is_unsigned(dtype) else hlo.inline(formula(_integer_power), out, x, y)
+
+
+def _integer_power(out: Any, x: Any, y: Any) -> Any:
+    """A negative exponent means 1 over the power, truncated, and 1 over zero is -1, as it is for integers."""
+    unit = where((y & 1) == 0, x * x, x)
+    inverse = where(abs(x) == 1, unit, where(x == 0, x - 1, x * 0))
+    return where(y < 0, inverse, out)
+
+
+def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
+    """By Euclid's algorithm, of the sizes, to which that of the smallest integer belongs."""
+    dtype = x.dtype
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    start = [hlo.convert(_abs(hlo, v), unsigned) for v in (x, y)]
+    zero = hlo.splat(0, x.shape, unsigned)
+
+    def step(a: Value, b: Value) -> list[Value]:
+        done = hlo.compare(b, zero, "EQ")
+        return [hlo.select(done, a, b), hlo.select(done, b, hlo.same("stablehlo.remainder", a, b))]
+
+    return hlo.convert(_loop(hlo, start, lambda a, b: hlo.compare(b, zero, "NE"), step)[0], dtype)
+
+
+# Order of complex numbers: by the real part, then by the imaginary one, and what is no number wins -------------------
+
+
+def _complex_max(x: Any, y: Any) -> Any:
+    larger = (real(x) > real(y)) | ((real(x) == real(y)) & (imag(x) >= imag(y)))
+    return where((x != x) | ((y == y) & larger), x, y)
+
+
+def _complex_min(x: Any, y: Any) -> Any:
+    smaller = (real(x) < real(y)) | ((real(x) == real(y)) & (imag(x) <= imag(y)))
+    return where((x != x) | ((y == y) & smaller), x, y)
+
+
+def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
+    """1, 0, or 1/2 if each of two operands is at least as good as the other; one that is no number is good enough."""
+    one = full((), 1, x.dtype)
+    first, second = first | (x != x), second | (y != y)
+    return where(first, where(second, one * 0.5, one), 0)
+
+
+def _max_share(x: Any, y: Any) -> Any:
+    return _share(x, y, x >= y, y >= x)
+
+
+def _min_share(x: Any, y: Any) -> Any:
+    return _share(x, y, x <= y, y <= x)
+
+
+def _complex_max_share(x: Any, y: Any) -> Any:
+    larger = maximum(x, y)
+    return _share(x, y, x == larger, y == larger)
+
+
+def _complex_min_share(x: Any, y: Any) -> Any:
+    smaller = minimum(x, y)
+    return _share(x, y, x == smaller, y == smaller)
+
+
+def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
+    return minimum(maximum(x, low), high)
+
+
+# Special functions ---------------------------------------------------------------------------------------------------
+
+
+def _square_error(x: Any) -> Any:
+    """What rounding leaves of a square: x**2 - fl(x**2), up to the second rounding.
+
+    The limits keep the compiler from taking a rounded square and a difference for one operation that rounds once.
+    """
+    high = high_part(x)
+    return square(high) - minimum(square(x), 1e10) + (x - high) * (x + high)
+
+
+def _erfc(out: Any, x: Any) -> Any:
+    """The compiler rounds the square in exp(-x**2), which is made good to first order."""
+    large = clamp(1, x, 40)
+    return where(x > 1, out - out * _square_error(large), out)
+
+
+def _ndtr(x: Any) -> Any:
+    """erfc(y) / 2 for y = -x / sqrt(2), whose rounding is made good, too: exp(-x**2 / 2) is its factor.
+
+    Without its last bit y is one number wherever it is used: the compiler may take a product and a difference for one
+    operation that rounds once, and so use two that differ.
+    """
+    y = without_last_bits(x * -math.sqrt(0.5), 1)
+    value = erfc(y) * 0.5
+    size, large = clamp(1, -x, 60), clamp(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
+    high, part = high_part(size), high_part(large)
+    rest = (size - high) * (size + high) * 0.5 - (large - part) * (large + part)
+    error = square(high) * 0.5 - square(part) + rest
+    return where(x < -1, value - value * error, value)
+
+
+_EULER = 0.57721566490153286
+
+
+def _zeta_minus_one(k: int) -> float:
+    """The sum of n^-k over n >= 2, by the formula of Euler and Maclaurin."""
+    n = 30
+    tail = n ** (1 - k) / (k - 1) + n**-k / 2
+    rising, factor = float(k), n ** (-k - 1)
+    for j, bernoulli in ((1, 1 / 12), (3, -1 / 720), (5, 1 / 30240)):
+        tail += bernoulli * rising * factor
+        rising, factor = rising * (k + j) * (k + j + 1), factor / n**2
+    return math.fsum([*(m**-k for m in range(2, n)), tail])
+
+
+def lgamma_after_two(w: Any, terms: int) -> Any:
+    """log Γ(2 + w) for w up to 1/2 in size, by Abramowitz and Stegun's formula 6.1.33.
+
+    It is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2.
+    """
+    orders = range(terms, 1, -1)
+    return w * polynomial(w, [*((-1) ** k * _zeta_minus_one(k) / k for k in orders), 1 - _EULER])
+
+
+def _lgamma_near_zeros(out: Any, x: Any) -> Any:
+    """From 1/2 to 9/2 by a series about the nearest integer, as the compiler's own has no relative accuracy at 1 and 2.
+
+    With x = 1 + w, 3 + w, 4 + w it is that of 2 + w and the logarithm of a product more.
+    """
+    nearest = clamp(1, round(x), 4)
+    w = x - nearest
+    series = lgamma_after_two(w, 14 if x.dtype == _single else 27)
+    further = where(nearest == 3, w + 1, (w + 2) * (w + 3) - 1)
+    logarithm = log1p(where(nearest == 1, w, where(nearest == 2, 0, further)))
+    near = series + where(nearest == 1, -logarithm, logarithm)
+    return where((x >= 0.5) & (x <= 4.5), near, out)
+
+
+def _digamma_at_pole(out: Any, x: Any) -> Any:
+    return where(x == 0, -1 / x, out)
+
+
+def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
+    """The compiler's own does not hold left of -9."""
+    order, point = _in_single(hlo, (n, x))
+
+    def at(p: Value) -> Value:
+        return hlo.op("chlo.polygamma", [order, p], p.shape, p.dtype)
+
+    def reflected(out: Value) -> Value:
+        others = [at(p) for p in hlo.inline(formula(_reflections), point)]
+        return hlo.inline(formula(_reflect), order, point, out, *others)
+
+    negative = hlo.compare(point, hlo.splat(0, point.shape, point.dtype), "LT")
+    out = hlo.amended(negative, at(point), reflected)
+    return hlo.convert(hlo.inline(formula(_polygamma_at_ends), out, order, point), x.dtype)
+
+
+def _reflections(x: Any) -> list[Any]:
+    """For a negative number its fraction r, and 1 - r, and 1 - x, which are positive."""
+    below = floor(x)
+    return [x - below, below + 1 - x, 1 - x]
+
+
+def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_reflection: Any) -> Any:
+    """The sum of (x + j)^-(n + 1) over j that the function is, taken apart where x + j changes its sign.
+
+    The negative terms are those of the sums from 1 - r and from 1 - x, which have all after them in common.
+    """
+    even = _is_even(n)
+    both = where(even, by_fraction - by_rest, by_fraction + by_rest)
+    return where(x < 0, where(even, both + by_reflection, both - by_reflection), here)
+
+
+def _is_even(n: Any) -> Any:
+    return floor(n * 0.5) * 2 == n
+
+
+def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
+    """At infinity zero, at the poles infinite, as SciPy has it; of order zero it is digamma."""
+    even = _is_even(n)
+    pole = (x <= 0) & (floor(x) == x)
+    out = where(pole & even, -math.inf, where(pole, math.inf, out))
+    far = x > 1e15  # where the compiler's own underflows: the first term of the asymptotic series
+    size = exp(lgamma(maximum(n, 1))) * x ** (-n)
+    out = where(far, where(even, -size, size), out)
+    return where((n > 0) & (floor(n) == n), out, where(n == 0, digamma(x), math.nan))
+
+
+def _once(hlo: Builder, x: Value) -> Value:
+    from pullback.backends.hlo.in_place import once
+
+    return once(hlo, x)
+
+
+# Parts ---------------------------------------------------------------------------------------------------------------
+
+
+def _sign(hlo: Builder, x: Value) -> Value:
+    if dtypes.is_unsigned(x.dtype):
+        return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
+    return hlo.same("stablehlo.sign", x)
+
+
+def _floor_rem(x: Any, y: Any) -> Any:
+    rest = remainder(x, y)
+    return where(rest == 0, _with_sign(rest, y), where(is_above(rest, y), rest + y, rest))
+
+
+def _floor_div(x: Any, y: Any) -> Any:
+    quotient, rest = x / y, remainder(x, y)
+    whole = (x - rest) / y
+    whole = round(where(is_above(rest, y), whole - 1, whole))
+    whole = where(whole == 0, _with_sign(whole, quotient), whole)
+    return where(y == 0, quotient, whole)
+
+
+def _abs(hlo: Builder, x: Value) -> Value:
+    return x if dtypes.is_unsigned(x.dtype) else hlo.same("stablehlo.abs", x)
+
+
+def _complex(hlo: Builder, x: Value, y: Value) -> Value:
+    dtype = hlo.result.dtype
+    parts = [hlo.convert(part, dtypes.to_real(dtype)) for part in (x, y)]
+    return hlo.op("stablehlo.complex", parts, x.shape, dtype)
+
+
+def _complex_is_finite(z: Any) -> Any:
+    return is_finite(real(z)) & is_finite(imag(z))
+
+
+real_lowering(ops.abs_p)(_abs)
+real_lowering(ops.asin_p)(_corrected("chlo.asin", _asin_near_zero))
+real_lowering(ops.atanh_p)(_in_double("chlo.atanh", _atanh_in_double))
+real_lowering(ops.cbrt_p)(_corrected("stablehlo.cbrt", _cbrt))
+real_lowering(ops.complex_p)(_complex)
+real_lowering(ops.cosh_p)(_composed(_cosh))
+real_lowering(ops.digamma_p)(_corrected("chlo.digamma", _digamma_at_pole))
+real_lowering(ops.erfc_p)(_corrected("chlo.erfc", _erfc))
+real_lowering(ops.exp2_p)(_composed(_exp2))
+real_lowering(floor_div_p)(_composed(_floor_div))
+real_lowering(floor_rem_p)(_composed(_floor_rem))
+real_lowering(ops.gcd_p)(_gcd)
+real_lowering(ops.hypot_p)(_composed(_hypot))
+real_lowering(ops.lgamma_p)(_corrected("chlo.lgamma", _lgamma_near_zeros))
+real_lowering(ops.log1p_p)(_in_double("stablehlo.log_plus_one", _log1p_in_double))
+real_lowering(ops.logaddexp_p)(_composed(_logaddexp))
+real_lowering(ops.max_share_p)(_composed(_max_share))
+real_lowering(ops.min_share_p)(_composed(_min_share))
+real_lowering(ops.ndtr_p)(_composed(_ndtr))
+real_lowering(ops.nextafter_p)(lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype))
+real_lowering(ops.once_p)(_once)
+real_lowering(ops.polygamma_p)(_polygamma)
+real_lowering(ops.pow_p)(_pow)
+real_lowering(ops.sign_p)(_sign)
+real_lowering(ops.sinh_p)(_composed(_sinh))
+
+complex_lowering(ops.acos_p)(_corrected("chlo.acos", _other_half_plane))
+complex_lowering(ops.acosh_p)(_corrected("chlo.acosh", _same_half_plane))
+complex_lowering(ops.asin_p)(_corrected("chlo.asin", _same_quadrant))
+complex_lowering(ops.asinh_p)(_corrected("chlo.asinh", _same_quadrant))
+complex_lowering(ops.atan_p)(_composed(_complex_atan))
+complex_lowering(ops.atanh_p)(_corrected("chlo.atanh", _complex_atanh))
+complex_lowering(ops.clamp_p)(_composed(_complex_clamp))
+complex_lowering(ops.conj_p)(_composed(lambda z: complex(real(z), -imag(z))))
+complex_lowering(ops.cos_p)(_composed(_complex_cos))
+complex_lowering(ops.cosh_p)(_composed(_complex_cosh))
+complex_lowering(ops.div_p)(_composed(_complex_div))
+complex_lowering(ops.exp_p)(_corrected("stablehlo.exponential", _real_on_axis))
+complex_lowering(ops.exp2_p)(_composed(_complex_exp2))
+complex_lowering(ops.expm1_p)(_corrected("stablehlo.exponential_minus_one", _expm1_at_ends))
+complex_lowering(ops.is_finite_p)(_composed(_complex_is_finite))
+complex_lowering(ops.log_p)(_corrected("stablehlo.log", lambda out, z: _log_near_one(out, real(z) - 1, imag(z))))
+complex_lowering(ops.log1p_p)(_composed(_complex_log1p))
+complex_lowering(ops.logistic_p)(_corrected("stablehlo.logistic", _real_on_axis))
+complex_lowering(ops.max_p)(_composed(_complex_max))
+complex_lowering(ops.max_share_p)(_composed(_complex_max_share))
+complex_lowering(ops.min_p)(_composed(_complex_min))
+complex_lowering(ops.min_share_p)(_composed(_complex_min_share))
+complex_lowering(ops.once_p)(_once)
+complex_lowering(ops.pow_p)(_corrected("stablehlo.power", _complex_power))
+complex_lowering(ops.sign_p)(_complex_sign)
+complex_lowering(ops.sin_p)(_composed(_complex_sin))
+complex_lowering(ops.sinh_p)(_composed(_complex_sinh))
+complex_lowering(ops.square_p)(_composed(_complex_square))
+complex_lowering(ops.sqrt_p)(_corrected("stablehlo.sqrt", _same_half_plane))
+complex_lowering(ops.tan_p)(_corrected("stablehlo.tan", _imaginary_on_axis))
+complex_lowering(ops.tanh_p)(_corrected("stablehlo.tanh", _tanh_at_ends))

@@ -1,0 +1,478 @@
+"""Integrals of exponentials, sines and cosines over their variable, and the dilogarithm.
+
+Compiled, they are series near zero and integrals of positive functions elsewhere, so that nothing cancels. Whatever the
+dtype, they are computed in double precision and rounded once. Formulas with numbers such as 6.2.1 are those of the
+*Digital Library of Mathematical Functions*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import rules as host
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import at_once, by_formula, elementwise, in_double
+from pullback.primitives.elementwise import div, mul, neg, sub
+from pullback.primitives.special.precision import doubled
+from pullback.primitives.special.quadrature import SERIES_BELOW, in_blocks, in_series
+from pullback.primitives.special.quadrature import formula_integral as integral
+
+from pullback.primitives.formulas import (  # isort: skip
+    cos, digamma, exp, expm1, floor, formula, lgamma, lifted, log, log1p, maximum, minimum, polynomial, remainder,
+    sign, sin, square, where,
+)  # fmt: skip
+from pullback.primitives.formulas import stop_gradient as fixed
+
+integer_pow = lifted(ops.integer_pow)
+
+_BELOW = 38.0
+_GAMMA = float(np.euler_gamma)
+
+
+# The exponential integrals -------------------------------------------------------------------------------------------
+
+_LEAST = 0.25
+"""Below, the exponential integrals are series."""
+_TERMS = 14
+
+
+def _expn(n: Any, x: Any) -> Any:
+    """exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u), which is 8.19.3 with t = exp(u).
+
+    Near zero it is the series 8.19.8. Orders below one, which derivatives ask for, are
+    integrals of exp(-y) (1 + y/x)**-n.
+    """
+    safe_n = where(n >= 1, n, 1)
+    far = maximum(x, _LEAST)
+    end = minimum(log1p(_BELOW / far), _BELOW / maximum(safe_n - 1, 1e-300))
+    whole = integral(lambda u, x, n: exp(-(x * expm1(u) + n * u)), end, far, safe_n - 1)
+    near = minimum(maximum(x, 1e-320), _LEAST)
+    series, term = None, None
+    for k in range(_TERMS):  # without the term where k = n - 1, in whose place stands a logarithm
+        term = 1.0 if term is None else term * (near / -k)
+        below = k + 1 - safe_n
+        part = term / where(below == 0, math.inf, below)
+        series = part if series is None else series + part
+    few = minimum(safe_n, _TERMS + 1.0)
+    power = near ** (few - 1) * where(remainder(few, 2.0) == 0, -1.0, shapes.full((), 1.0, near.dtype))
+    power = power / exp(lgamma(few))
+    series = power * (digamma(few) - log(near)) - series
+    value = where(x < _LEAST, series, whole * exp(-x))
+    at_zero = where(n > 1, 1 / maximum(n - 1, 0.5), math.inf)
+    value = where(x == 0, at_zero, value)
+    power = maximum(-n, 0)
+    size = maximum(x, 1e-300)
+    ends = power * 6 + _BELOW
+    low = integral(lambda y, x, m: exp(-y) * (1 + y / x) ** m, ends, size, power)
+    low = where(n == 0, 1, low)
+    value = where(n <= 0, exp(-x) * low / x, value)
+    value = where(x == math.inf, 0, value)
+    known = (x >= 0) & (floor(n) == n)
+    return where(known, value, math.nan)
+
+
+def _host_expn(n: Any, x: Any) -> Any:
+    """SciPy's function, and orders below zero, m! exp(-x) / x**(m + 1) times the sum of x**k / k!, 8.4.10."""
+    out = _scipy_expn(np.asarray(n, np.float64), np.asarray(x, np.float64))
+    if np.any(np.asarray(n) <= 0):
+        m, wide = np.maximum(-np.asarray(n, np.float64), 0), np.asarray(x, np.float64)
+        special = _scipy_gammaincc(m + 1, wide) * _scipy_gamma(m + 1) / wide ** (m + 1)
+        out = np.where(np.asarray(n) == 0, np.exp(-wide) / wide, np.where(np.asarray(n) < 0, special, out))
+    return np.asarray(out).astype((x if hasattr(x, "dtype") else n).dtype)[()]
+
+
+_scipy_expn, _scipy_gammaincc, _scipy_gamma = host.special("expn"), host.special("gammaincc"), host.special("gamma")
+expn_p: Primitive = elementwise(
+    "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(formula(_expn)),
+    jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+@in_series(expn_p)
+@formula
+def _expn_in_series(n: Any, x: Any) -> Any:
+    """As the value: near zero the series, elsewhere the integral of exp(-x exp(u) - (n - 1) u); n is 0, 1, ...
+
+    The series has a logarithm where k = n - 1; if that is beyond its last term, the logarithm does not count.
+    """
+    close = x < _LEAST
+    far, near = where(close, _LEAST, x), where(close, x, _LEAST)
+    end = minimum(log1p(SERIES_BELOW / fixed(far)), SERIES_BELOW / maximum(n - 1, 1))
+    whole = integral(lambda u, x, n: exp(-(x * exp(u) + n * u)), end, far, n - 1)
+    terms = 20
+    below = [k + 1 - n for k in range(terms)]
+    factors = [(-1) ** k / math.factorial(k) / where(b == 0, math.inf, b) for k, b in enumerate(below)]
+    series = factors[-1]
+    for factor in factors[-2::-1]:
+        series = series * near + factor
+    few = minimum(maximum(n, 1), terms + 1.0)
+    sign = where(remainder(few, 2.0) == 0, -1.0, shapes.full((), 1.0, near.dtype))
+    power = near ** (few - 1) * (sign / exp(lgamma(few)))
+    series = power * (digamma(few) - log(near)) - series
+    return where(n == 0, exp(-x) / x, where(close, series, whole))
+
+
+@cache
+def _by_taylor(function: str, centre: float) -> list[float]:
+    """The Taylor series about a point of the integral from there of f(x) / x, by falling powers."""
+    turn, exponential = (lambda k: math.cos(centre + k * math.pi / 2)), math.exp(centre)
+    derivatives = {"cos": turn, "exp(-x)": lambda k: (-1) ** k / exponential, "exp": lambda k: exponential}[function]
+    quotient, found = 0.0, [0.0]
+    for k in range(40):
+        quotient = (derivatives(k) / math.factorial(k) - quotient) / centre
+        found.append(quotient / (k + 1))
+    return found[::-1]
+
+
+_MIDDLE, _E1_THERE = 0.75, 0.34034081291123000781
+
+
+def _host_exp1(x: Any) -> Any:
+    """SciPy's function; next to 1, where that is a sum that cancels, Taylor's series."""
+    out = np.asarray(_scipy_exp1(x))
+    close = (x > 0.45) & (x <= 1)
+    if x.dtype == np.float64 and np.any(close):
+        out[close] = _E1_THERE - np.polyval(_by_taylor("exp(-x)", _MIDDLE), np.asarray(x)[close] - _MIDDLE)
+    return out[()]
+
+
+_scipy_exp1 = host.special("exp1")
+exp1_p: Primitive = elementwise(
+    "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)),
+    jvp=lambda t, x, ans: neg(mul(t, div(ops.exp(neg(x)), x))),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+@formula
+def _exp1(x: Any) -> Any:
+    far = maximum(x, _LEAST)
+    whole = integral(lambda u, x: exp(-(x * expm1(u))), log1p(_BELOW / far), far)
+    near = minimum(x, _LEAST)
+    series = near * _near_zero(-near) - (log(near) + _GAMMA)
+    value = where(x < _LEAST, series, whole * exp(-x))
+    return where(x == 0, math.inf, where(x == math.inf, 0, where(x >= 0, value, math.nan)))
+
+
+def _near_zero(x: Any) -> Any:
+    """The sum of x**(k - 1) / k / k! over k from 1."""
+    return polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
+
+
+_DIVERGING = [float(math.factorial(k)) for k in range(40, -1, -1)]
+
+
+def _expi(x: Any) -> Any:
+    """The logarithm, γ, and exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x, 6.2.7.
+
+    From 50 on the product is the asymptotic series 6.12.2.
+    """
+    size = minimum(maximum(x, 1e-320), 1e300)
+    whole = integral(lambda s, x: exp(-s) * (expm1(s - x) / (s - x)), minimum(size, 45.0), maximum(size, 1e-30))
+    inverse = 1 / maximum(size, 50)
+    whole = where(size > 50, inverse * polynomial(inverse, _DIVERGING), whole)
+    rest = maximum(size - 700, 0)
+    large = whole * exp(size - rest) * exp(rest)
+    near = minimum(size, _LEAST)
+    value = where(x < _LEAST, near * _near_zero(near), large) + (log(size) + _GAMMA)
+    value = where(x > 720, math.inf, value)
+    out = where(x > 0, value, -_exp1(where(x < 0, -x, 1)))
+    return where(x == 0, -math.inf, where(x != x, x, out))
+
+
+_ROOT, _ROOT_REST = 0.3725074107813666, 1.3140183414386028e-17  # of Ei, and what it is more
+_PIECES = (6.0, 12.0, 25.0, 50.0)
+
+
+@cache
+def _expi_piece(low: float, high: float) -> Any:
+    """x exp(-x) Ei(x) as a polynomial, from 6.6.1 in decimals, whose terms are positive."""
+    gamma = Decimal("0.5772156649015328606065120900824024310421593")
+
+    def at(size: float) -> float:
+        x = Decimal(size)
+        term, total = Decimal(1), gamma + x.ln()
+        for k in range(1, 60 + 4 * int(high)):
+            term *= x / k
+            total += term / k
+        return float(total * x * (-x).exp())
+
+    with localcontext() as context:
+        context.prec = 40
+        cosines = np.cos(np.pi * (np.outer(np.arange(24), np.arange(1, 48, 2)) % 96) / 48)
+        middle = at((low + high) / 2)
+        values = np.array([at((low + high) / 2 + t * (high - low) / 2) - middle for t in cosines[1]])
+    terms = cosines @ values / 12
+    terms[0] = middle + terms[0] / 2
+    return np.polynomial.Chebyshev(terms, [low, high])
+
+
+def _host_expi(x: Any) -> Any:
+    """Of negative numbers -E1(-x); else, in doubles, where SciPy's loses up to 200 ulps, sums that do not cancel.
+
+    Next to its root it is Taylor's series, up to 6 that at 0 (6.6.1), up to 50 polynomials, and then 6.12.2.
+    """
+    if x.dtype != np.float64:
+        return _scipy_expi(x)
+    out = np.asarray(_scipy_expi(np.where(x > 0, 1.0, x)))
+    for low, high, of_size in _EXPI_BY_SIZE:
+        there = (x > low) & (x <= high)
+        if np.any(there):
+            out[there] = of_size(np.asarray(x)[there])
+    below = (x < -0.45) & (x >= -1)
+    if np.any(below):
+        out[below] = -_host_exp1(-np.asarray(x)[below])
+    return out[()]
+
+
+def _expi_by_series(x: Any) -> Any:
+    return x * np.polyval([1 / (k * math.factorial(k)) for k in range(45, 0, -1)], x) + (np.log(x) + _GAMMA)
+
+
+def _expi_far(x: Any) -> Any:
+    half = np.exp(x / 2)
+    return half * (np.polyval(_DIVERGING, 1 / x) / x) * half
+
+
+def _expi_between(x: Any, low: float, high: float) -> Any:
+    return np.exp(x) / x * _expi_piece(low, high)(x)
+
+
+_EXPI_BY_SIZE: tuple[tuple[float, float, Callable[[Any], Any]], ...] = (
+    (0.0, 0.22, _expi_by_series),
+    (0.22, 0.54, lambda x: np.polyval(_by_taylor("exp", _ROOT), x - _ROOT - _ROOT_REST)),
+    (0.54, _PIECES[0], _expi_by_series),
+    *((a, b, partial(_expi_between, low=a, high=b)) for a, b in pairwise(_PIECES)),
+    (_PIECES[-1], 720.0, _expi_far),
+    (720.0, math.inf, lambda x: math.inf),
+)
+_scipy_expi = host.special("expi")
+expi_p: Primitive = elementwise(
+    "expi", of=FLOAT, host=_host_expi, hlo=in_blocks(formula(_expi)),
+    jvp=lambda t, x, ans: mul(t, div(ops.exp(x), x)),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+# The sine and cosine integrals ---------------------------------------------------------------------------------------
+
+_SERIES = 3.0
+_scipy_sici = host.special_pair("sici")
+
+
+@formula
+def _sici(x: Any, *, cosine: bool) -> Any:
+    """Near zero by series (6.6.5, 6.6.6), elsewhere by the auxiliary functions (6.2.19, 6.7.13); t is exp(u) - 1."""
+    size = abs(x)
+    near = minimum(size, _SERIES)
+    first = 2 if cosine else 1
+    terms = range(17, -1, -1)
+    coefficients = [(-1) ** (k + cosine) / ((2 * k + first) * math.factorial(2 * k + first)) for k in terms]
+    within = integer_pow(near, first) * polynomial(square(near), coefficients)
+    if cosine:
+        within = within + (log(near) + _GAMMA)
+    far = minimum(maximum(size, _SERIES), 1e300)
+    end = log1p(_BELOW / far)
+
+    def fall(u: Any, x: Any) -> Any:
+        t = expm1(u)
+        return exp(u - x * t) / (1 + square(t))
+
+    f, g = integral(fall, end, far), integral(lambda u, x: fall(u, x) * expm1(u), end, far)
+    sine, other = sin(far), cos(far)
+    if cosine:
+        outside = f * sine - g * other
+    else:
+        outside = math.pi / 2 - f * other - g * sine
+    value = where(size < _SERIES, within, outside)
+    value = where(size == math.inf, 0 if cosine else math.pi / 2, value)
+    if cosine:
+        return where(x == 0, -math.inf, where(x == -math.inf, math.nan, value))
+    return where(x == 0, x, sign(x) * value)
+
+
+def _sinc_derivative(x: Any, *, order: int) -> Any:
+    """A derivative of sin(x) / x: the integral of t**n sin(x t + (n + 1) π / 2) over t from 0 to 1."""
+    size = abs(x)
+    near = size < 2.0 * order + 2
+    small, large = where(near, size, 0), where(near, 2.0 * order + 2, size)
+    count = 4 * order + 28
+    # The derivative of the sum of (-1)**k x**(2k) / (2k + 1)!
+    least = (order + 1) // 2
+    coefficients = [
+        (-1) ** k * math.perm(2 * k, order) / math.factorial(2 * k + 1)
+        for k in range(least + count // 2, least - 1, -1)
+    ]
+    inside = integer_pow(small, 2 * least - order) * polynomial(square(small), coefficients)
+    turns = [sin(large), cos(large), -sin(large), -cos(large)]
+    value = turns[0] / large
+    for n in range(1, order + 1):
+        value = (turns[n % 4] - n * value) / large
+    out = where(near, inside, value)
+    return where(x < 0, -out, out) if order % 2 else out
+
+
+sinc_derivative_p: Primitive = by_formula(
+    "sinc_derivative", of=FLOAT, formula=doubled(formula(_sinc_derivative)),
+    jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
+)  # fmt: skip
+_APART = 20.0
+"""Closer to zero the quotient of sin(x) and x would lose in each order."""
+
+
+@in_series(sinc_derivative_p)
+@formula
+def _sinc_in_series(x: Any, *, order: int) -> Any:
+    """The integral, and far from zero by parts."""
+    near = abs(x) < _APART
+    small, large = where(near, x, 0), where(near, _APART, x)
+    turns = [sin, cos, lambda x: -sin(x), lambda x: -cos(x)]
+    turn = turns[(order + 1) % 4]
+    end = shapes.full(x.shape, 1.0, x.dtype)
+    inside = integral(lambda t, x: turn(x * t) * integer_pow(t, order), end, small)
+    outside = sin(large) / large
+    for n in range(1, order + 1):
+        outside = (turns[n % 4](large) - n * outside) / large
+    return where(near, inside, outside)
+
+
+sine_integral_p: Primitive = elementwise(
+    "sine_integral", of=FLOAT, host=lambda x: _scipy_sici(x)[0], hlo=in_blocks(partial(_sici, cosine=False)),
+    jvp=lambda t, x, ans: mul(t, sinc_derivative_p.bind(x, order=0)),
+)  # fmt: skip
+_CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
+
+
+def _host_sici(x: Any) -> list[Any]:
+    """SciPy's functions; Ci of 2.8 to 4.05, where that is a sum that cancels, by the Taylor series."""
+    sine, cosine = _scipy_sici(x)
+    size = np.abs(x)
+    if (x < 0).any():
+        cosine = np.where((x < 0) & (x > -np.inf), _scipy_sici(size)[1], cosine)[()]
+    close = (size > 2.8) & (size < 4.05)
+    if x.dtype == np.float64 and close.any():
+        series = _CI_THERE + np.polyval(_by_taylor("cos", _CENTRE), np.where(close, size, _CENTRE) - _CENTRE)
+        cosine = np.where(close, series, cosine)[()]
+    return [sine, cosine]
+
+
+cosine_integral_p: Primitive = elementwise(
+    "cosine_integral", of=FLOAT, host=lambda x: _host_sici(x)[1], hlo=in_blocks(partial(_sici, cosine=True)),
+    jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
+)  # fmt: skip
+sici = at_once(
+    "sici", host=_host_sici, otherwise=lambda x: [sine_integral_p.bind(x), cosine_integral_p.bind(x)], results=2
+)
+
+
+# The dilogarithm -----------------------------------------------------------------------------------------------------
+
+
+_BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
+_EVEN_TERMS = [b / math.factorial(2 * k + 1) for k, b in enumerate(_BERNOULLI, 1)]
+
+
+def _spence(x: Any) -> Any:
+    """Li2(1 - x) by Bernoulli's numbers, in the variable -log(x) (A. van Wijngaarden, *Polylogarithms*, 1954).
+
+    Below 1/2 by the reflection 25.12.6, above 2 by that and 25.12.4.
+    """
+    low, high = x < 0.5, x > 2
+    inner = where(low, 1 - x, where(high, 1 - 1 / x, x))
+    u = -log1p(where((inner >= 0.4) & (inner <= 2), inner, 1) - 1)
+    square_part = square(u)
+    value = u * square_part * polynomial(square_part, _EVEN_TERMS[::-1]) + u * (1 - u * 0.25)
+    logarithm = log(where(low | high, maximum(x, 1e-320), 1))
+    below = math.pi**2 / 6 - logarithm * log1p(-where(low, x, 0)) - value
+    rest = logarithm * log1p(-(1 / where(high, x, 2)))
+    above = value - (square(logarithm) * 0.5 + rest + math.pi**2 / 6)
+    out = where(low, where(x == 0, math.pi**2 / 6, below), where(high, above, value))
+    out = where(x == math.inf, -math.inf, out)
+    return where(x >= 0, out, math.nan)
+
+
+def _log_ratio(y: Any, *, order: int) -> Any:
+    """A derivative of log(1 + y) / y: by its series near zero, and by Leibniz's rule elsewhere."""
+    near = abs(y) < 0.25
+    small, large = where(near, y, 0), where(near, 1, y)
+    count = 30 + 2 * order
+    coefficients = [(-1) ** k / (k + 1) * math.perm(k, order) for k in range(order + count, order - 1, -1)]
+    value, inverse = log1p(large) / large, 1 / (1 + large)
+    for n in range(1, order + 1):
+        power = integer_pow(inverse, n) * ((-1.0) ** (n - 1) * math.factorial(n - 1))
+        value = (power - n * value) / large
+    return where(near, polynomial(small, coefficients), value)
+
+
+log_ratio_p: Primitive = by_formula(
+    "log_ratio", of=FLOAT, formula=doubled(formula(_log_ratio)),
+    jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
+)  # fmt: skip
+
+
+_ONWARD = 4.0
+"""From here on the quotient of log(1 + y) and y serves; closer to zero it would lose in each order."""
+
+
+@in_series(log_ratio_p)
+@formula
+def _log_ratio_in_series(y: Any, *, order: int) -> Any:
+    """The integral of 1 / (1 + t y) over t from 0 to 1, which y from -1/2 on allows, and the quotient."""
+    near = y < _ONWARD
+    small, large = where(near, y, 0), where(near, _ONWARD, y)
+    size = (-1) ** order * math.factorial(order)
+
+    def integrand(t: Any, y: Any) -> Any:
+        return integer_pow(1 / (t * y + 1), order + 1) * (integer_pow(t, order) * size)
+
+    inside = integral(integrand, shapes.full(y.shape, 1.0, y.dtype), small)
+    outside, inverse = log1p(large) / large, 1 / (1 + large)
+    for n in range(1, order + 1):
+        power = integer_pow(inverse, n) * ((-1.0) ** (n - 1) * math.factorial(n - 1))
+        outside = (power - n * outside) / large
+    return where(near, inside, outside)
+
+
+def _host_spence(x: Any) -> Any:
+    """SciPy's function, which is NaN at infinity, and off by some 18 roundings next to 1/2 and 2."""
+    out = _scipy_spence(x)
+    if np.isposinf(x).any():
+        out = np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()]
+    close = ((x > 0.3) & (x < 0.95)) | ((x > 1.4) & (x < 3.2))
+    if x.dtype != np.float64 or not np.any(close):
+        return out
+    y = np.where(close, x, 0.75)
+    low, high = y < 0.5, y > 2
+    u = -np.log(np.where(low, 1 - y, np.where(high, 1 - 1 / y, y)))
+    value = u * (1 - u / 4) + u * u * u * np.polyval(_EVEN_TERMS[::-1], u * u)
+    logarithm = np.log(y)
+    below = np.pi**2 / 6 - logarithm * np.log1p(-np.minimum(y, 0.9)) - value
+    above = value - (logarithm * (logarithm / 2 + np.log1p(-1 / np.maximum(y, 1.2))) + np.pi**2 / 6)
+    return np.where(close, np.where(low, below, np.where(high, above, value)), out)[()]
+
+
+@formula
+def _spence_slope(x: Any) -> Any:
+    """log(x) / (x - 1): near zero as it is, for x - 1 would lose x, and else as a function of x - 1."""
+    near = x < 0.5
+    small, large = where(near, x, 0.25), where(near, 1, x)
+    return where(near, log(small) / (small - 1), lifted(log_ratio_p.bind)(large - 1, order=0))
+
+
+_scipy_spence = host.special("spence")
+spence_p: Primitive = elementwise(
+    "spence", of=FLOAT, host=_host_spence, hlo=in_double(formula(_spence)),
+    jvp=lambda t, x, ans: neg(mul(t, _spence_slope(x))),
+)  # fmt: skip

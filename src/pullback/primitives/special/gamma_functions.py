@@ -1,0 +1,337 @@
+"""The gamma function itself, Euler's beta function, binomial coefficients and rising factorials.
+
+Compiled, whatever the dtype, they are computed in double precision and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import rules as host
+from pullback.core.array import ArrayImpl
+from pullback.core.trace import Primitive
+from pullback.core.traits import Cost
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.elementwise import add, mul, neg, sub
+from pullback.primitives.special.precision import doubled
+
+from pullback.primitives.formulas import (  # isort: skip
+    binary, digamma, exp, floor, formula, lgamma, log, log1p, maximum, minimum, polygamma, polynomial, remainder,
+    round, sign, sin, square, where,
+)  # fmt: skip
+
+ne = binary(ops.ne_p)
+
+
+def _number(value: float, like: Any) -> Any:
+    return shapes.full((), value, like.dtype)
+
+
+def _is_pole(x: Any) -> Any:
+    """Whether a number is 0, -1, -2, ..."""
+    return (x <= 0) & (floor(x) == x)
+
+
+# The gamma function --------------------------------------------------------------------------------------------------
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
+_LEAST = 9
+
+
+def stirling_error(a: Any) -> Any:
+    """log Γ(a) - (a - 1/2) log a + a - log(2π) / 2 for a from 9 on, by its asymptotic series (DLMF 5.11.1)."""
+    return polynomial(1 / square(a), _STIRLING[::-1]) / a
+
+
+def _gamma(x: Any) -> Any:
+    """Stirling's formula from 9 on, the recurrence to there below, and the reflection formula left of zero."""
+    size = abs(x)
+    steps = maximum(_LEAST - floor(size), 0)
+    product: Any = None
+    for k in range(_LEAST):
+        factor = where(steps > k, size + k, 1)
+        product = factor if product is None else product * factor
+    base = minimum(size + steps, 200)
+    rounded = size - (base - steps)  # of the sum
+    half = base ** (base * 0.5 - 0.25)
+    decay, error = exp(-base), exp(stirling_error(base))
+    below = minimum(base, 100) ** (minimum(base, 100) - 0.5) * decay * error
+    value = where(base < 100, below, half * decay * (half * error))
+    slope = where(size < _LEAST, rounded, 0) * (log(base) - 0.5 / base)
+    value = value * math.sqrt(2 * math.pi) * (1 + slope) / product
+    value = where(size > 180, math.inf, value)
+    rest = size - 2 * round(size * 0.5)
+    sine = sin(where(abs(rest) > 0.5, sign(rest) - rest, rest) * math.pi)
+    # Near zero the product of two small numbers underflows, and far out that of two large ones overflows.
+    near, far = size * value * sine, size * sine * value
+    reflected = -(math.pi / where(size < 1, near, far))
+    reflected = where(size > 180, 0, reflected)
+    out = where(x > 0, value, where(_is_pole(x), math.nan, reflected))
+    out = where(x == 0, 1 / x, out)
+    return where(x != x, x, where(x == -math.inf, math.nan, out))
+
+
+gamma_p: Primitive = elementwise(
+    "gamma", of=FLOAT, host=host.special("gamma"), hlo=in_double(formula(_gamma)),
+    jvp=lambda t, x, ans: mul(t, mul(ans, ops.digamma(x))),
+)  # fmt: skip
+
+
+def _gamma_sign(x: Any) -> Any:
+    """1 or -1; at zero the sign of the zero, at other poles no number."""
+    odd = remainder(floor(x), 2.0) == where(x < 0, _number(-1, x), 1)
+    out = where((x < 0) & odd, _number(-1, x), 1)
+    out = where(x == 0, sign(1 / x), out)
+    pole = ((x < 0) & (floor(x) == x)) | (x != x)
+    return where(pole, math.nan, out)
+
+
+gamma_sign_p: Primitive = elementwise(
+    "gamma_sign", of=FLOAT, host=lambda x: _host_sign(x), hlo=in_double(formula(_gamma_sign))
+)
+
+
+def _host_sign(x: Any) -> Any:
+    with np.errstate(all="ignore"):
+        wide = np.asarray(x, np.float64)
+        floor = np.floor(wide)
+        sign = np.where((wide < 0) & (floor % 2 == 1), -1.0, 1.0)
+        sign = np.where(wide == 0, np.copysign(1.0, wide), sign)
+        return np.where((wide < 0) & (floor == wide) | np.isnan(wide), np.nan, sign).astype(x.dtype)[()]
+
+
+# The beta function ---------------------------------------------------------------------------------------------------
+
+
+def _betaln_positive(a: Any, b: Any) -> Any:
+    """log B of a up to b: from 9 on no logarithms cancel (Didonato and Morris, 1992)."""
+    large_a, large_b = a >= _LEAST, b >= _LEAST
+    wide_b = where(large_b, b, _LEAST)
+    wide_a = where(large_a, a, _LEAST)
+    ratio = where(large_a, wide_a, minimum(a, wide_b)) / wide_b
+    total = where(large_a, wide_a, minimum(a, wide_b)) + wide_b
+    spread = (total - 0.5) * log1p(ratio)
+    error = stirling_error(wide_b) - stirling_error(total)
+    middle = lgamma(a) - a * log(wide_b) - (spread - a) + error
+    both = a * log(where(large_a, ratio, 1)) - spread + (error - -stirling_error(wide_a))
+    both = both + (0.5 * math.log(2 * math.pi) - 0.5 * log(wide_a))
+    small = lgamma(a) + lgamma(b) - lgamma(a + b)
+    return where(large_a, both, where(large_b, middle, small))
+
+
+def _betaln(a: Any, b: Any) -> Any:
+    low, high = minimum(a, b), maximum(a, b)
+    inside = (low > 0) & (high < math.inf)
+    positive = _betaln_positive(where(inside, low, 1), where(inside, high, 1))
+    total = low + high
+    other = lgamma(low) + lgamma(high) - lgamma(total)
+    # Of a negative operand beside a large one: the difference of the logarithms of two large gamma functions.
+    distant = (low < 0) & (high < math.inf) & (total > _LEAST)
+    wide = [where(distant, v, w) for v, w in ((high, 20), (total, 19), (low, -1))]
+    growth = (wide[1] - 0.5) * log1p(wide[2] / wide[0]) + (wide[2] * log(wide[0]) - wide[2])
+    errors = stirling_error(wide[0]) - stirling_error(wide[1])
+    other = where(distant, lgamma(low) - growth + errors, other)
+    other = where(_is_pole(low) & (other != other), math.inf, other)
+    infinite = (high == math.inf) & (low > 0)
+    value = where(inside, positive, where(infinite, -math.inf, other))
+    limit = _has_limit(low, high)
+    count, turned = where(limit, high, 1), where(limit, 1 - total, 1)
+    return where(limit, _betaln_positive(minimum(count, turned), maximum(count, turned)), value)
+
+
+def _has_limit(low: Any, high: Any) -> Any:
+    """Whether B(-n, m) is (-1)**m B(m, n - m + 1): of integers, m from 1 to n."""
+    return _is_pole(low) & _is_pole(low + high) & ((floor(high) == high) & (high > 0))
+
+
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
+"""Of the asymptotic series of log(x) - 1 / (2 x) - digamma(x), in powers of 1 / x**2."""
+
+
+def _digamma_gap(a: Any, b: Any) -> Any:
+    """digamma(a + b) - digamma(a), of which a small b leaves no digits: the difference is taken of each term of the
+    recurrence (DLMF 5.5.2) and of the asymptotic series from 9 on (5.11.2).
+    """
+    total = a + b
+    low, width = minimum(a, total), abs(b)
+    inside = (low > 0) & (low < math.inf) & (width < math.inf)
+    low, width = where(inside, low, 1), where(inside, width, 1)
+    near = low < _LEAST
+    base = where(near, low + _LEAST, low)
+    end = base + width
+    gap = log1p(width / base) + width / base / (end * 2)
+    for k in range(_LEAST):
+        start = where(near, low + k, 1)
+        gap = gap + where(near, width / (start + width) / start, 0)
+    # The divided difference of a polynomial, by Horner's rule.
+    x, y = square(1 / base), square(1 / end)
+    value, slope = x * 0, x * 0
+    for c in (*_DIGAMMA[::-1], 0.0):
+        slope, value = slope * y + value, value * x + c
+    gap = gap + slope * (width / end * (1 + base / end) * x)
+    return where(inside, where(b < 0, -gap, gap), digamma(total) - digamma(a))
+
+
+def _trigamma(x: Any) -> Any:
+    return polygamma(_number(1, x), x)
+
+
+digamma_gap_p: Primitive = by_formula(
+    "digamma_gap", of=FLOAT, formula=doubled(formula(_digamma_gap)),
+    jvp=(
+        formula(lambda t, a, b: t * (_trigamma(a + b) - _trigamma(a))),
+        formula(lambda t, a, b: t * _trigamma(a + b)),
+    ),
+)  # fmt: skip
+
+
+def _digamma_less(a: Any, b: Any) -> Any:
+    """The derivative of log B by a."""
+    return neg(digamma_gap_p.bind(a, b))
+
+
+betaln_p: Primitive = elementwise(
+    "betaln", of=FLOAT, arity=2, host=host.special("betaln"), hlo=in_double(formula(_betaln)),
+    jvp=(
+        lambda t, a, b, ans: mul(t, _digamma_less(a, b)),
+        lambda t, a, b, ans: mul(t, _digamma_less(b, a)),
+    ),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+def _beta(a: Any, b: Any) -> Any:
+    """Γ(a) Γ(b) / Γ(a + b) while none overflows, beyond by the logarithm; of negative integers a limit."""
+    low, high = minimum(a, b), maximum(a, b)
+    total = low + high
+    few = (high < 170) & ((total < 170) & (low > -170))
+    values = [where(few, x, 1) for x in (high, total, low)]
+    gammas = [_gamma(x) for x in values]
+    direct = gammas[0] / gammas[1] * gammas[2]
+    direct = where(_is_pole(total) & ne(_is_pole(low), True), 0, direct)
+    sign = _gamma_sign(low) * _gamma_sign(high) * _gamma_sign(total)
+    value = where(few, direct, sign * exp(_betaln(a, b)))
+    limit = _has_limit(low, high)
+    parity = where(remainder(where(limit, high, 1), 2.0) == 1, _number(-1, a), 1)
+    ratio = parity * exp(_betaln(low, high))
+    pole = _is_pole(low) & ne(limit, True)
+    return where(limit, ratio, where(pole, math.inf, value))
+
+
+beta_p: Primitive = elementwise(
+    "beta", of=FLOAT, arity=2, host=host.special("beta"), hlo=in_double(formula(_beta)),
+    jvp=(
+        lambda t, a, b, ans: mul(t, mul(ans, _digamma_less(a, b))),
+        lambda t, a, b, ans: mul(t, mul(ans, _digamma_less(b, a))),
+    ),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+# Binomial coefficients and rising factorials --------------------------------------------------------------------------
+
+
+def _binomial(n: Any, k: Any) -> Any:
+    """Γ(n + 1) / Γ(k + 1) / Γ(n - k + 1) of k from 0 to n, while none overflows; beyond by the beta function."""
+    few = n < 169
+    above, below = where(few, n, 1), where(few, k, 1)
+    rest = above - below
+    larger, smaller = maximum(below, rest), minimum(below, rest)
+    direct = _gamma(above + 1) / _gamma(larger + 1) / _gamma(smaller + 1)
+    logarithm = _betaln_positive(minimum(k, n - k) + 1, maximum(k, n - k) + 1)
+    distant = exp(-(logarithm + log1p(n)))
+    value = where(few, direct, distant)
+    whole = (floor(n) == n) & (floor(k) == k)
+    return where(whole & (abs(value) < 2.0**52), round(value), value)
+
+
+binomial_p: Primitive = elementwise(
+    "binomial", of=FLOAT, arity=2, host=host.special("binom"), hlo=in_double(formula(_binomial)),
+    jvp=(
+        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(sub(n, k), 1), k))),
+        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k)))),
+    ),
+    cost=Cost.SPECIAL,
+)  # fmt: skip
+
+
+_FAR = 10.0
+
+
+def _far_ratio(low: Any, m: Any) -> Any:
+    """Γ(low + m) / Γ(low), or Γ(low) / Γ(low - m) for negative m, of numbers from 10 on: by Stirling's series.
+
+    Its large terms make a power, so that what is left is small: the error is about that of the size of m, in units in
+    the last place.
+    """
+    size = abs(m)
+    high = low + size
+
+    exponent = (high - 0.5) * log1p(size / low) - size + (stirling_error(high) - stirling_error(low))
+    return low**m * exp(where(m > 0, exponent, -exponent))
+
+
+def _poch(z: Any, m: Any) -> Any:
+    """Γ(z + m) / Γ(z); for large z by Stirling's series or the beta function, for poles by their ratio."""
+    total = z + m
+    low = minimum(z, total)
+    few = (abs(z) < 170) & (abs(total) < 170) & ne(_is_pole(z), True)
+    few = few & ((low < _FAR) | (floor(m) == m))
+    direct = _gamma(where(few, total, 1)) / _gamma(where(few, z, 1))
+    positive = (z > 0) & (total > 0)
+    size = abs(m)
+    safe = positive & (size > 0)
+    # log Γ(high) - log Γ(low) is log Γ(|m|) - log B(low, |m|).
+    one, other = where(safe, low, 1), where(safe, size, 1)
+    growth = lgamma(other) - _betaln(one, other)
+    distant = exp(where(m > 0, growth, -growth))
+    far = safe & (low >= _FAR)
+    distant = where(far, _far_ratio(where(far, low, _FAR), where(far, m, 1)), distant)
+    signs = _gamma_sign(total) * _gamma_sign(z)
+    general = signs * exp(lgamma(total) - lgamma(z))
+    value = where(few, direct, where(positive, distant, general))
+    both = _is_pole(z) & _is_pole(total)
+    turned = [where(both, 1 - x, 1) for x in (z, total)]
+    parity = where(remainder(abs(m), 2.0) == 1, _number(-1, z), 1)
+    small = turned[0] < 170
+    of_both = _gamma(where(small, turned[0], 1)) / _gamma(where(small, turned[1], 1))
+    ratio = where(small, of_both, exp(lgamma(turned[0]) - lgamma(turned[1])))
+    value = where(both, parity * ratio, where(_is_pole(z), 0, value))
+    # z + m is a pole, and z is none: infinite, unless z is so small that the sum is m.
+    whole, odd = where(m < 0, -m, 1), remainder(m, 2.0) == -1
+    tiny = where(odd, _number(-1, z), 1) / _gamma(whole + 1)
+    alone = _is_pole(total) & ne(_is_pole(z), True)
+    value = where(alone, where(total == m, tiny, math.inf), value)
+    return where(m == 0, 1, value)
+
+
+_scipy_poch = host.special("poch")
+
+
+def _host_poch(z: Any, m: Any) -> Any:
+    """SciPy's function; of large numbers, where it subtracts logarithms, Stirling's series, unless m is whole."""
+    out = _scipy_poch(z, m)
+    wide, change = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(m, np.float64))
+    low, high = np.minimum(wide, wide + change), np.maximum(wide, wide + change)
+    far = (low >= _FAR) & ((high > 170) | (np.floor(change) != change)) & np.isfinite(high)
+    if not np.any(far):
+        return out
+    out = np.array(out)
+    out[far] = formula(_far_ratio)(ArrayImpl(low[far]), ArrayImpl(change[far]))._value
+    return out[()]
+
+
+poch_p: Primitive = elementwise(
+    "poch", of=FLOAT, arity=2, host=_host_poch, hlo=in_double(formula(_poch)),
+    jvp=(
+        lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))),
+        lambda t, z, m, ans: mul(t, mul(ans, ops.digamma(add(z, m)))),
+    ),
+    cost=Cost.SPECIAL,
+)  # fmt: skip

@@ -1,0 +1,250 @@
+"""Logarithms of distribution functions and of densities: those of the normal, the gamma and the beta distribution.
+
+A probability that underflows has a logarithm, and one near 1 has one that is not 0. Each is the logarithm of the
+smaller tail where that is asked for, and log(1 - p) of it otherwise; that of the smaller tail is the logarithm of its
+weight and
+of an integral, from ``incomplete``. A derivative is a ratio that neither underflows nor overflows: the exponential of a
+difference of logarithms.
+
+All of this is computed in double precision, and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import rules as host
+from pullback.core.trace import Primitive
+from pullback.primitives import elementwise as ops
+from pullback.primitives.arrays import shapes
+from pullback.primitives.checks import FLOAT
+from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.elementwise import add, div, lt, mul, neg, sub
+from pullback.primitives.special.error_functions import erfcx_of_positive, erfcx_p
+from pullback.primitives.special.gamma_functions import digamma_gap_p
+from pullback.primitives.special.incomplete import (
+    beta_integral,
+    beta_slope_p,
+    gamma_integral,
+    gamma_slope_p,
+    gamma_small,
+    log_beta_weight,
+    log_gamma_weight,
+)
+from pullback.primitives.special.others import quotient_p, xlog1py_p, xlogy_p
+from pullback.primitives.special.precision import doubled, log_of_positive_p
+from pullback.primitives.special.quadrature import by_integrals
+
+from pullback.primitives.formulas import (  # isort: skip
+    binary, digamma, exp, expm1, formula, lgamma, lifted, log, log1p, minimum, unary, where,
+)  # fmt: skip
+
+log_of_positive, ndtr = unary(log_of_positive_p), unary(ops.ndtr_p)
+xlogy, xlog1py, digamma_gap = binary(xlogy_p), binary(xlog1py_p), binary(digamma_gap_p)
+quotient = lifted(quotient_p.bind)
+
+
+def _log_of_rest(logarithm: Any) -> Any:
+    """log(1 - exp(logarithm))."""
+    near = logarithm > -math.log(2)
+    close = log(-expm1(where(near, logarithm, -1)))
+    return where(near, close, log1p(-exp(where(near, -1, logarithm))))
+
+
+# The normal distribution -------------------------------------------------------------------------------------------
+
+_ROOT_HALF = math.sqrt(0.5)
+
+
+def _log_ndtr(x: Any, single: bool) -> Any:
+    """exp(-x²/2) erfcx(-x / √2) / 2 is ndtr: below zero by the one factor and the other (DLMF 7.2.7).
+
+    Above it is by the tail beyond x, which for results of single precision is such a product too.
+    """
+    scaled, half_square = erfcx_of_positive(abs(x) * _ROOT_HALF, single), x * 0.5 * x
+    below = log_of_positive(scaled * 0.5) - half_square
+    if single:
+        rest = scaled * 0.5 * exp(-half_square)
+        above = where(rest < 1e-8, -rest, log_of_positive(1 - rest))
+    else:
+        above = log1p(-ndtr(-where(x < 0, 0, x)))
+    return where(x < 0, below, above)
+
+
+def normal_hazard(x: Any) -> Any:
+    """The normal density divided by ndtr, which is the derivative of log_ndtr."""
+    below = div(math.sqrt(2 / math.pi), erfcx_p.bind(mul(ops.where(lt(x, 0), x, -1), -_ROOT_HALF)))
+    positive = ops.where(lt(x, 0), 0, x)
+    above = div(mul(ops.gaussian(positive, 0.5), 1 / math.sqrt(2 * math.pi)), ops.ndtr_p.bind(positive))
+    return ops.where(lt(x, 0), below, above)
+
+
+def _host_log_ndtr(x: Any) -> Any:
+    """SciPy's, which rounds x / √2 in doubles: of positive numbers by the tail beyond."""
+    out = _scipy_log_ndtr(x)
+    above = x > 0
+    if x.dtype != np.float64 or not np.any(above):
+        return out
+    return np.where(above, np.log1p(-host.ndtr(-np.abs(x))), out)[()]
+
+
+_scipy_log_ndtr = host.special("log_ndtr")
+log_ndtr_p: Primitive = elementwise(
+    "log_ndtr", of=FLOAT, host=_host_log_ndtr,
+    hlo=lambda hlo, x: in_double(partial(formula(_log_ndtr), single=hlo.result.dtype.itemsize < 8))(hlo, x),
+    jvp=lambda t, x, ans: mul(t, normal_hazard(x)),
+)  # fmt: skip
+
+
+# Densities -----------------------------------------------------------------------------------------------------------
+
+_LARGE = 20.0
+"""From this parameter on a density is by its distance from the mean, for its terms cancel."""
+
+
+def _log_gamma_density(a: Any, x: Any) -> Any:
+    large = (a >= _LARGE) & (x > 0)
+    direct = xlogy(a - 1, x) - x - lgamma(a)
+    wide, inside = where(large, a, _LARGE), where(large, x, _LARGE)
+    return where(large, log_gamma_weight(wide, inside) - log(inside), direct)
+
+
+# The logarithm of x**(a - 1) exp(-x) / Γ(a).
+log_gamma_density_p: Primitive = by_formula(
+    "log_gamma_density", of=FLOAT, formula=doubled(formula(_log_gamma_density)),
+    jvp=(
+        formula(lambda t, a, x: t * (log(x) - digamma(a))),
+        formula(lambda t, a, x: t * (quotient(a - 1, x, power=1) - 1)),
+    ),
+)  # fmt: skip
+
+
+def _log_beta_density(a: Any, b: Any, x: Any) -> Any:
+    inside = (x > 0) & (x < 1)
+    large = (a + b >= _LARGE) & inside
+    powers = xlogy(a - 1, x) + xlog1py(b - 1, -x)
+    direct = powers - (lgamma(a) + lgamma(b) - lgamma(a + b))
+    far_a, far_b, within = where(large, a, _LARGE), where(large, b, _LARGE), where(large, x, 0.5)
+    rest = 1 - within
+    distance = within - far_a / (far_a + far_b)
+    weight = log_beta_weight(far_a, far_b, within, rest, distance)
+    return where(large, weight - log(within) - log1p(-within), direct)
+
+
+# The logarithm of x**(a - 1) (1 - x)**(b - 1) / B(a, b).
+log_beta_density_p: Primitive = by_formula(
+    "log_beta_density", of=FLOAT, formula=doubled(formula(_log_beta_density)),
+    jvp=(
+        formula(lambda t, a, b, x: t * (log(x) + digamma_gap(a, b))),
+        formula(lambda t, a, b, x: t * (log1p(-x) + digamma_gap(b, a))),
+        formula(lambda t, a, b, x: t * (quotient(a - 1, x, power=1) - quotient(b - 1, 1 - x, power=1))),
+    ),
+)  # fmt: skip
+
+
+# The incomplete gamma function ---------------------------------------------------------------------------------------
+
+
+@formula
+def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
+    """The logarithm of the tail where ``upper`` is true and else of the rest, for operands inside the domain; and that
+    of x times the density."""
+    above, part = gamma_integral(a, x, 0)
+    weight = log_gamma_weight(a, x)
+    own = weight + log(part)
+    small = (x <= 1) & (a < 0.5) & ~above
+    tail = gamma_small(where(small, a, 0.25), where(small, x, 0.5))
+    # Of small operands the tail is known, and what is below may be so near 1 that it is better known by that.
+    short = small & (tail < 0.5)
+    rest = where(short, log(tail), _log_of_rest(minimum(own, -1e-300)))
+    own = where(short, log1p(-tail), own)
+    return where(above == upper, own, rest), weight
+
+
+def _log_gamma(a: Any, x: Any, *, upper: bool) -> Any:
+    finite = (a > 0) & (a < math.inf)
+    inside = finite & ((x > 0) & (x < math.inf))
+    value, _ = log_gamma_sides(where(inside, a, 1), where(inside, x, 1), _true(upper, a))
+    nothing, everything = _number(-math.inf, a), _number(0, a)
+    at_zero, at_infinity = (everything, nothing) if upper else (nothing, everything)
+    at_ends = where(x == 0, at_zero, where(x == math.inf, at_infinity, math.nan))
+    return where(inside, value, where(finite, at_ends, math.nan))
+
+
+def _number(value: float, like: Any) -> Any:
+    return shapes.full(like.shape, value, like.dtype)
+
+
+def _true(value: bool, like: Any) -> Any:
+    return _number(0, like) == 0 if value else _number(0, like) == 1
+
+
+def _declare_log_gamma(name: str, upper: bool) -> Primitive:
+    """The logarithm of igammac, or of igamma."""
+    sign = neg if upper else lambda x: x
+
+    def by_a(t: Any, a: Any, x: Any) -> Any:
+        weight = add(log_gamma_density_p.bind(a, x), ops.log(x))
+        slope = gamma_slope_p.bind(a, x, order=1)
+        ratio = ops.exp(sub(weight, p.bind(a, x)))
+        return sign(mul(t, mul(slope, ratio)))
+
+    def by_x(t: Any, a: Any, x: Any) -> Any:
+        return sign(mul(t, ops.exp(sub(log_gamma_density_p.bind(a, x), p.bind(a, x)))))
+
+    p: Primitive = by_integrals(name, partial(formula(_log_gamma), upper=upper), (by_a, by_x))
+    return p
+
+
+log_igamma_p = _declare_log_gamma("log_igamma", upper=False)
+log_igammac_p = _declare_log_gamma("log_igammac", upper=True)
+
+
+# The incomplete beta function ----------------------------------------------------------------------------------------
+
+
+@formula
+def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tuple[Any, Any]:
+    """The logarithm of the tail where ``upper`` is true and else of the rest, for operands inside the domain; and that
+    of x (1 - x) times the density."""
+    swapped, part, variables = beta_integral(a, b, x, 0, 0, rest)
+    weight = log_beta_weight(*variables)
+    own = minimum(weight + log(part), -1e-300)
+    return where(swapped == upper, own, _log_of_rest(own)), weight
+
+
+def _log_beta(a: Any, b: Any, x: Any, *, upper: bool) -> Any:
+    finite = (a > 0) & (a < math.inf) & ((b > 0) & (b < math.inf))
+    inside = finite & ((x > 0) & (x < 1))
+    safe = (where(inside, a, 1), where(inside, b, 1), where(inside, x, 0.5))
+    value, _ = log_beta_sides(*safe, _true(upper, a))
+    nothing, everything = _number(-math.inf, a), _number(0, a)
+    at_zero, at_one = (everything, nothing) if upper else (nothing, everything)
+    at_ends = where(x == 0, at_zero, where(x == 1, at_one, math.nan))
+    return where(inside, value, where(finite, at_ends, math.nan))
+
+
+def _declare_log_beta(name: str, upper: bool) -> Primitive:
+    """The logarithm of betaincc, or of betainc."""
+    sign = neg if upper else lambda x: x
+
+    def by_parameter(t: Any, a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
+        weight = add(log_beta_density_p.bind(a, b, x), add(ops.log(x), ops.log1p_p.bind(neg(x))))
+        slope = beta_slope_p.bind(a, b, x, by_a=by_a, by_b=by_b)
+        ratio = ops.exp(sub(weight, p.bind(a, b, x)))
+        return sign(mul(t, mul(slope, ratio)))
+
+    def by_x(t: Any, a: Any, b: Any, x: Any) -> Any:
+        return sign(mul(t, ops.exp(sub(log_beta_density_p.bind(a, b, x), p.bind(a, b, x)))))
+
+    rules = (partial(by_parameter, by_a=1, by_b=0), partial(by_parameter, by_a=0, by_b=1), by_x)
+    p: Primitive = by_integrals(name, partial(formula(_log_beta), upper=upper), rules)
+    return p
+
+
+log_betainc_p = _declare_log_beta("log_betainc", upper=False)
+log_betaincc_p = _declare_log_beta("log_betaincc", upper=True)

@@ -1,0 +1,324 @@
+"""Special functions that no other operation's rules need, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pullback.backends.host import rules as host
+from pullback.core import dtypes
+from pullback.core.taylor_rules import Coefficient, Series, taylor
+from pullback.core.trace import Primitive
+from pullback.core.types import ZERO
+from pullback.primitives import elementwise as ops
+from pullback.primitives.checks import FLOAT, INEXACT
+from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.power_series import derivative, is_fixed, of_product, times, total, with_array
+from pullback.primitives.reductions import reduce_or
+from pullback.primitives.special.precision import log_of_positive
+from pullback.primitives.special.quadrature import SERIES_BELOW, in_series, integral
+
+# Products with logarithms --------------------------------------------------------------------------------------------
+
+
+def _zero_times(logarithm: Any) -> Any:
+    """The rule of compilation: where the factor is zero, so is the product, unless there is a NaN."""
+
+    def product(x: Any, y: Any) -> Any:
+        zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
+        return ops.where(zero, 0, ops.mul(x, logarithm(y)))
+
+    return lambda hlo, x, y: hlo.inline(product, x, y)
+
+
+def _quotient(x: Any, y: Any, *, power: int) -> Any:
+    """``x / y**power``; 0 where ``x`` is 0, as it is near there."""
+    return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
+
+
+quotient_p: Primitive = by_formula(
+    "quotient", of=INEXACT, formula=_quotient,
+    jvp=(
+        lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
+        lambda t, x, y, power: ops.mul(t, ops.mul(-power, quotient_p.bind(x, y, power=power + 1))),
+    ),
+)  # fmt: skip
+xlogy_p = elementwise(
+    "xlogy", of=INEXACT, arity=2, host=host.special("xlogy"), hlo=_zero_times(ops.log),
+    jvp=(
+        lambda t, x, y, ans: ops.mul(t, ops.log(y)),
+        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, y, power=1)),
+    ),
+)  # fmt: skip
+xlog1py_p = elementwise(
+    "xlog1py", of=INEXACT, arity=2, host=host.special("xlog1py"), hlo=_zero_times(ops.log1p_p.bind),
+    jvp=(
+        lambda t, x, y, ans: ops.mul(t, ops.log1p_p.bind(y)),
+        lambda t, x, y, ans: ops.mul(t, quotient_p.bind(x, ops.add(y, 1), power=1)),
+    ),
+)  # fmt: skip
+
+
+def _by_logarithm(logarithm: Callable[[Any], Any], shift: int) -> Callable[..., Coefficient]:
+    """The coefficients of x log(y + shift): a product, in which zero times a logarithm is zero."""
+
+    def rule(ans: Series, x: Series, y: Series) -> Coefficient:
+        factor, base = with_array(x, ans), with_array(y, ans)
+        zero, inner = ops.eq(factor[0], 0), ops.add(base[0], shift)
+        if is_fixed(x):
+            inner = ops.where(ops.and_p.bind(zero, ops.eq(inner, 0)), 1, inner)
+        moved, speed = Series([inner], lambda k: base[k]), derivative(base)
+        logs, slope = Series([logarithm(base[0])]), Series([])
+
+        def coefficient(k: int) -> Any:
+            rest = ops.difference(speed[k - 1], of_product(moved, slope, k - 1, first=1))
+            slope.known.append(rest if rest is ZERO else ops.div(rest, inner))
+            logs.known.append(times(slope[k - 1], 1 / k))
+            first = logs[k] if logs[k] is ZERO else ops.where(zero, 0, ops.mul(factor[0], logs[k]))
+            return total([first, of_product(factor, logs, k, first=1)])
+
+        return coefficient
+
+    return rule
+
+
+taylor(xlogy_p)(_by_logarithm(ops.log, 0))
+taylor(xlog1py_p)(_by_logarithm(ops.log1p_p.bind, 1))
+
+
+def _entr(x: Any) -> Any:
+    negative = ops.lt(x, 0)
+    inside = ops.where(negative, 1, x)
+    return ops.where(negative, -math.inf, ops.sub(0, xlogy_p.bind(inside, inside)))
+
+
+entr_p = elementwise(
+    "entr", of=FLOAT, host=host.special("entr"), hlo=lambda hlo, x: hlo.inline(_entr, x),
+    jvp=lambda t, x, ans: ops.where(ops.lt(x, 0), 0, ops.mul(t, ops.sub(-1, ops.log(ops.where(ops.lt(x, 0), 1, x))))),
+)  # fmt: skip
+
+
+# The inverse of the logistic function --------------------------------------------------------------------------------
+
+
+def _logit(x: Any) -> Any:
+    """log(x) - log(1 - x); near its zero at 1/2 twice the artanh of 2 x - 1, which is exact there."""
+    if dtypes.is_complex(x.dtype):
+        near = ops.lt(ops.abs(ops.sub(x, 0.5)), 0.2)
+    else:
+        near = ops.and_p.bind(ops.gt(x, 0.3), ops.lt(x, 0.65))
+    twice = ops.where(near, ops.sub(ops.mul(x, 2), 1), 0)
+    far = ops.sub(ops.log(x), ops.log1p_p.bind(ops.neg(x)))
+    return ops.where(near, ops.mul(ops.atanh_p.bind(twice), 2), far)
+
+
+logit_p = elementwise(
+    "logit", of=INEXACT, host=host.logit, hlo=lambda hlo, x: hlo.inline(_logit, x),
+    jvp=lambda t, x, ans: ops.div(ops.div(t, x), ops.sub(1, x)),
+)  # fmt: skip
+
+
+# (exp(x) - 1) / x ----------------------------------------------------------------------------------------------------
+
+
+def _exprel(x: Any) -> Any:
+    whole = _in_single(x)
+    at_end = ops.or_p.bind(ops.eq(whole, 0), ops.eq(whole, math.inf))
+    safe = ops.where(at_end, 1, whole)
+    limit = 80.0 if whole.dtype.itemsize == 4 else 700.0  # beyond, the exponential overflows before the quotient
+    half = ops.exp(ops.mul(safe, 0.5))
+    quotient = ops.where(ops.gt(safe, limit), ops.mul(ops.div(half, safe), half), ops.div(ops.expm1_p.bind(safe), safe))
+    out = ops.where(at_end, ops.where(ops.eq(whole, 0), 1, whole), quotient)
+    return ops.convert_element_type(out, x.dtype)
+
+
+def _in_single(x: Any) -> Any:
+    return ops.convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+
+
+def _exprel_derivative(x: Any, *, order: int) -> Any:
+    """The integral of t**n exp(x t) from 0 to 1, where n is the order: each regime is free of cancellation.
+
+    Far from zero it is by parts (exp(x) - n I) / x, where I is that of order n - 1; where x is positive, of all divided
+    by exp(x), which overflows first. Near zero it is the sum of x**k / k! / (n + k + 1), or, where x is negative, by
+    Kummer's transformation, exp(x) times the sum of (-x)**k n! / (n + k + 1)!: no term is negative.
+    """
+    dtype, n = x.dtype, order
+    x = _in_single(x)
+    bound = 2.0 * (n + 1)
+    count = 3 * int(bound) + 25
+    size, negative = ops.abs(x), ops.lt(x, 0)
+    near = ops.lt(size, bound)
+    small, large = ops.where(near, size, 0), ops.where(near, bound, size)
+    above = ops.polynomial(small, [1 / (math.factorial(k) * (n + k + 1)) for k in range(count, -1, -1)])
+    below = ops.polynomial(small, [math.factorial(n) / math.factorial(n + k + 1) for k in range(count, -1, -1)])
+    decay = ops.exp(ops.neg(large))
+    falling = ops.div(ops.sub(1, decay), large)  # of -large, and of large divided by exp(large)
+    rising = falling
+    for k in range(1, n + 1):
+        falling = ops.div(ops.sub(ops.mul(k, falling), decay), large)
+        rising = ops.div(ops.sub(1, ops.mul(k, rising)), large)
+    half = ops.exp(ops.mul(large, 0.5))
+    rising = ops.where(ops.gt(large, 2000), math.inf, ops.mul(ops.mul(rising, half), half))
+    positive = ops.where(near, above, rising)
+    out = ops.where(negative, ops.where(near, ops.mul(ops.exp(ops.neg(small)), below), falling), positive)
+    return ops.convert_element_type(ops.where(ops.ne_p.bind(x, x), x, out), dtype)
+
+
+exprel_derivative_p: Primitive = by_formula(
+    "exprel_derivative", of=FLOAT, formula=_exprel_derivative,
+    jvp=(lambda t, x, order: ops.mul(t, exprel_derivative_p.bind(x, order=order + 1)),),
+)  # fmt: skip
+exprel_p = elementwise(
+    "exprel", doc=("``(exp(x) - 1) / x``, and 1 at zero, with all its derivatives there.", "0.0", "1.0"),
+    of=FLOAT, host=host.special("exprel"), hlo=lambda hlo, x: hlo.inline(_exprel, x),
+    jvp=lambda t, x, ans: ops.mul(t, exprel_derivative_p.bind(x, order=1)),
+)  # fmt: skip
+
+
+@in_series(exprel_p)
+def _exprel_in_series(x: Any) -> Any:
+    """The integral of exp(x t) from 0 to 1; its exponentials are divided by the largest, and multiplied again."""
+    at = ops.stop_gradient_p.bind(x)
+    size, rising, moved = ops.abs(at), ops.gt(at, 0), ops.sub(x, at)
+    end = ops.min_p.bind(ops.div(SERIES_BELOW, size), 1)
+
+    def integrand(t: Any, moved: Any, size: Any, rising: Any) -> Any:
+        return ops.exp(ops.sub(ops.mul(moved, ops.where(rising, ops.sub(1, t), t)), ops.mul(size, t)))
+
+    growth = ops.exp(ops.mul(ops.where(rising, size, 0), 0.5))
+    return ops.mul(ops.mul(integral(integrand, end, moved, size, rising), growth), growth)
+
+
+# The zeta function of Hurwitz ----------------------------------------------------------------------------------------
+
+_TERMS = 12
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+
+
+def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
+    """The sum of (-log(q + k))**n (q + k)**-s over k, by Euler's and Maclaurin's formula (DLMF 25.11.5, 2.10.1).
+
+    Each term of the formula for n = 0 is differentiated by s, by Leibniz's rule.
+    """
+    dtype, double = s.dtype, np.dtype(np.float64)
+    s, q = ops.convert_element_type(s, double), ops.convert_element_type(q, double)
+    total: Any = None
+    for k in range(_TERMS):
+        base = ops.add(q, k)
+        term = ops.mul(ops.pow(base, ops.neg(s)), _power_of_logarithm(base, order))
+        total = term if total is None else ops.add(total, term)
+    base = ops.add(q, _TERMS)
+    last = ops.pow(base, ops.neg(s))
+    for i in range(order + 1):
+        logarithms = _power_of_logarithm(base, order - i)
+        tail = ops.div(ops.mul(base, (-1) ** i * math.factorial(i)), ops.integer_pow(ops.sub(s, 1), i + 1))
+        if i == 0:
+            tail = ops.add(tail, 0.5)
+        for j, bernoulli in enumerate(_BERNOULLI, 1):
+            rising = np.poly1d(-np.arange(2 * j - 1), r=True).deriv(i).coeffs * (bernoulli / math.factorial(2 * j))
+            slope = ops.polynomial(s, [float(c) for c in rising])
+            tail = ops.add(tail, ops.mul(ops.integer_pow(base, 1 - 2 * j), slope))
+        total = ops.add(total, ops.mul(ops.mul(last, logarithms), ops.mul(tail, math.comb(order, i))))
+    return ops.convert_element_type(total, dtype)
+
+
+def _power_of_logarithm(base: Any, order: int) -> Any:
+    return ops.integer_pow(ops.neg(ops.log(base)), order)
+
+
+def _zeta_by_q(t: Any, s: Any, q: Any, order: int) -> Any:
+    above = ops.add(s, 1)
+    slope = ops.mul(s, _zeta_of_order(above, q, order))
+    if order:
+        slope = ops.add(slope, ops.mul(_zeta_of_order(above, q, order - 1), order))
+    return ops.mul(t, ops.neg(slope))
+
+
+def _zeta_of_order(s: Any, q: Any, order: int) -> Any:
+    return zeta_derivative_p.bind(s, q, order=order) if order else zeta_p.bind(s, q)
+
+
+zeta_derivative_p: Primitive = by_formula(
+    "zeta_derivative", of=FLOAT, formula=_zeta_derivative,
+    jvp=(lambda t, s, q, order: ops.mul(t, zeta_derivative_p.bind(s, q, order=order + 1)), _zeta_by_q),
+)  # fmt: skip
+zeta_p = elementwise(
+    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_xla(hlo, s, q),
+    jvp=(
+        lambda t, s, q, ans: ops.mul(t, zeta_derivative_p.bind(s, q, order=1)),
+        lambda t, s, q, ans: _zeta_by_q(t, s, q, 0),
+    ),
+)  # fmt: skip
+
+
+def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
+    """One sum for positive q, and three where some are negative."""
+    double, index = np.dtype(np.float64), np.dtype(np.int64)
+    terms, power = (9, ops.pow) if hlo.result.dtype == double else (5, _power_of_singles)
+    wide = [hlo.convert(hlo.spread(x, hlo.result.shape), double) for x in (s, q)]
+    below = hlo.inline(lambda q: reduce_or(ops.lt(q, 0), tuple(range(len(q.shape)))), wide[1])
+    count = hlo.op("stablehlo.select", [below, hlo.number(3, index), hlo.number(1, index)], (), index)
+    kinds = [((), index), (hlo.result.shape, double)]
+
+    def body(i: Any, total: Any) -> list[Any]:
+        part = hlo.inline(partial(_zeta_part, terms=terms, power=power), i, *wide)
+        return [hlo.same("stablehlo.add", i, hlo.number(1, index)), hlo.same("stablehlo.add", total, part)]
+
+    going = hlo.region(kinds, lambda i, total: [hlo.compare(i, count, "LT")])
+    start = [hlo.number(0, index), hlo.splat(0, hlo.result.shape, double)]
+    total = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+    return hlo.convert(hlo.inline(_zeta_at_ends, total, *wide), hlo.result.dtype)
+
+
+def _zeta_part(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
+    """For part 0 what is above zero; for parts 1 and 2, which are to be added, what is below.
+
+    Below zero are the sizes r, r + 1, ..., -q, and s must be an integer: their sum is that from r on, less that from
+    1 - q on.
+    """
+    below, nearest = ops.lt(q, 0), ops.sub(ops.ceil_p.bind(q), q)
+    first, second = ops.eq(i, 0), ops.eq(i, 1)
+    start = ops.where(first, ops.where(below, ops.sub(1, nearest), q), ops.where(second, nearest, ops.sub(1, q)))
+    value = _zeta_sum(s, ops.where(ops.gt(start, 0), start, 1), terms, power)
+    half = ops.mul(s, 0.5)
+    even = ops.eq(ops.floor_p.bind(half), half)
+    sign = ops.where(ops.eq(second, even), value, ops.neg(value))
+    whole = ops.where(ops.eq(ops.floor_p.bind(s), s), sign, math.nan)
+    return ops.where(first, value, ops.where(below, whole, 0))
+
+
+def _power_of_singles(base: Any, exponent: Any) -> Any:
+    """With an error below that of single precision, where the result is one."""
+    return ops.exp(ops.mul(log_of_positive(base), exponent))
+
+
+def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
+    """The sum of (q + k)**-s over k, of positive q: some terms, and Euler's and Maclaurin's formula (DLMF 25.11.5)."""
+    s = ops.min_p.bind(s, 1e15)
+    last = ops.add(q, terms)
+    total = power(last, ops.neg(s))
+    inverse = ops.div(1, last)
+    square = ops.square(inverse)
+    rising = ops.mul(s, inverse)
+    tail = ops.add(ops.div(last, ops.sub(s, 1)), 0.5)
+    for j, bernoulli in enumerate(_BERNOULLI[: terms + 1], 1):
+        tail = ops.add(tail, ops.mul(rising, bernoulli / math.factorial(2 * j)))
+        rising = ops.mul(ops.mul(rising, square), ops.mul(ops.add(s, 2 * j - 1), ops.add(s, 2 * j)))
+    total = ops.mul(total, tail)
+    for k in reversed(range(terms)):
+        total = ops.add(total, power(ops.add(q, k), ops.neg(s)))
+    return total
+
+
+def _zeta_at_ends(out: Any, s: Any, q: Any) -> Any:
+    """Infinite at s = 1, and where q is 0, -1, -2, ..., as SciPy has it; below s = 1 it is no number."""
+    pole = ops.and_p.bind(ops.le_p.bind(q, 0), ops.eq(ops.floor_p.bind(q), q))
+    pole = ops.or_p.bind(ops.eq(s, 1), ops.and_p.bind(pole, ops.gt(s, 1)))
+    out = ops.where(ops.eq(q, math.inf), 0, out)
+    out = ops.where(pole, math.inf, ops.where(ops.lt(s, 1), math.nan, out))
+    return ops.where(ops.ne_p.bind(q, q), q, out)

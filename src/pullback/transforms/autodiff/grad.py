@@ -1,0 +1,584 @@
+"""Reverse mode: gradients, vector-Jacobian products, and linearisation as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar, overload
+
+from pullback.core import dtypes, tree
+from pullback.core.annotations import PyTree
+from pullback.core.array import Array, ArrayImpl, scalar_array, typeof
+from pullback.core.axes import reducing
+from pullback.core.config import config
+from pullback.core.errors import ArgumentError, NotDifferentiableError, TangentMismatchError
+from pullback.core.linear import LinearProgram
+from pullback.core.linear_data import join, split
+from pullback.core.refs import AbstractRef
+from pullback.core.trace import Tracer, state
+from pullback.core.types import ZERO, ShapedArray
+from pullback.primitives.arrays.shapes import full
+from pullback.primitives.collectives import vary
+from pullback.primitives.elementwise import add_any
+from pullback.transforms.autodiff.gradient_refs import DontWant, GradValue, delivered, destinations
+from pullback.transforms.functions.api_boundary import Transformed, api_boundary
+from pullback.transforms.functions.arguments import (
+    Argnums,
+    abstractify,
+    argument_name,
+    check_argnums,
+    check_callable,
+    check_differentiable,
+    dense,
+    name_of,
+    to_arrays,
+    to_tangent,
+    unflatten_one,
+)
+from pullback.transforms.functions.flat_function import (
+    DerivativeOptions,
+    FlatFunction,
+    differentiable,
+    unflatten_arguments,
+)
+from pullback.transforms.traces.affine import checked_trace, refused_if_affine
+from pullback.transforms.traces.linearize import linearize_flat
+from pullback.transforms.traces.refs import Ref, WithRefs, check_aliases, content_of, contents, write_all
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    preaccumulate: str | None = None,
+) -> Callable[..., PyTree]:
+    """The gradient of a function with a scalar result.
+
+    Args:
+      fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair
+        of a scalar and anything.
+      argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned. Arguments
+        given by keyword pass through undifferentiated.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
+        is its complex derivative.
+      allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
+      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
+        where it meets what does vary; along other axes each index has its own.
+      preaccumulate: ``"auto"`` traces the function, and has those parts of it keep their local Jacobian in place of
+        intermediate values that hold less memory so; see ``pullback.derivatives.preaccumulate``.
+
+    Returns:
+      A function of the same arguments that returns the gradient, with the shapes and dtypes of the arguments chosen
+      by ``argnums``. For a real function of complex arguments it is the transpose of the real derivative, without
+      conjugation: its conjugate is the direction of steepest ascent.
+
+    Raises:
+      NotDifferentiableError: the result is not a real scalar, or an input is neither real nor complex (a TypeError).
+      ArgumentError: ``argnums`` does not fit the arguments (a TypeError).
+
+    Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapter 3.
+
+    >>> import pullback.numpy as pnp
+    >>> print(f"{grad(pnp.tanh)(2.0):.6f}")
+    0.070651
+    """
+    check_callable(fun, "grad")
+    options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
+    names = _axis_names(reduce_axes, "grad")
+    call = partial(_value_and_grad, fun, options, False, names, preaccumulate)
+    return Transformed(fun, call, _maker(grad, preaccumulate), argnums, has_aux, holomorphic, allow_int, names)
+
+
+def value_and_grad(
+    fun: Callable[..., R],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    *,
+    preaccumulate: str | None = None,
+) -> Callable[..., tuple[R, PyTree]]:
+    """A function's value and its gradient, computed together.
+
+    Args:
+      fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair of a
+        scalar and anything.
+      argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned.
+      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the value.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex.
+      allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
+      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
+        where it meets what does vary; along other axes each index has its own.
+      preaccumulate: ``"auto"`` traces the function, and has those parts of it keep their local Jacobian in place of
+        intermediate values that hold less memory so; see ``pullback.derivatives.preaccumulate``.
+
+    Returns:
+      A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
+
+    >>> value, gradient = value_and_grad(lambda x: x**2)(3.0)
+    >>> print(value, gradient)
+    9.0 6.0
+    """
+    check_callable(fun, "value_and_grad")
+    options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+    names = _axis_names(reduce_axes, "value_and_grad")
+    call = partial(_value_and_grad, fun, options, True, names, preaccumulate)
+    maker = _maker(value_and_grad, preaccumulate)
+    return Transformed(fun, call, maker, argnums, has_aux, holomorphic, allow_int, names)
+
+
+def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
+    """A transformation with its choice of parts that keep their local Jacobian, checked."""
+    if preaccumulate is None:
+        return transformation
+    check_parts(transformation.__name__, preaccumulate)
+    return partial(transformation, preaccumulate=preaccumulate)
+
+
+def check_parts(transformation: str, preaccumulate: str | None) -> None:
+    """Refuse another choice of the parts that keep their local Jacobian than none or ``"auto"``."""
+    if preaccumulate is not None:
+        from pullback.transforms.preaccumulation.automatic import check_choice
+
+        check_choice(transformation, preaccumulate)
+
+
+def in_chosen_parts(fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str) -> Any:
+    """A flat function of the user's, as a program of which parts keep their local Jacobian."""
+    if config.disable_jit:
+        return run
+    from pullback.transforms.preaccumulation.automatic import in_parts
+
+    return in_parts(fun, run, primals, transformation)
+
+
+def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
+    """The names in ``reduce_axes``, which a string would hide."""
+    if isinstance(reduce_axes, str) or not isinstance(reduce_axes, (tuple, list, set, frozenset)):
+        raise ArgumentError(f"{transformation}: reduce_axes must be a tuple of names of axes, got {reduce_axes!r}")
+    return tuple(reduce_axes)
+
+
+def transposed(
+    program: LinearProgram, cts: Sequence[Any], outs: Sequence[Any], names: Sequence[Any] = (), consume: bool = False
+) -> list[Any]:
+    """The cotangents of a program's inputs.
+
+    Args:
+      program: the derivative.
+      cts: the cotangents of its results.
+      outs: the values, or the types, of the function's results.
+      names: the named axes over which cotangents are summed of what does not vary along them.
+      consume: whether the program is used up.
+    """
+    if not (names or state.axes):
+        return program.transpose(cts, add_any, consume)
+    with reducing(names):
+        keys = frozenset([axis.key for axis in state.axes.values() if axis.reduced])
+        avals = [x if type(x) is ShapedArray else typeof(x) for x in outs]
+        cts = [ct if ct is ZERO else vary(ct, a.varying & keys) for ct, a in zip(cts, avals, strict=False)]
+        return program.transpose(cts, add_any, consume)
+
+
+class _ScalarFunction(FlatFunction):
+    """A function whose result should be a scalar."""
+
+    __slots__ = ()
+
+    def result_leaves(self, out: Any) -> list[Any]:
+        if not tree.all_leaves([out]):
+            raise NotDifferentiableError(
+                f"a gradient needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
+                "Return one scalar; with has_aux=True more can be returned beside it."
+            )
+        return FlatFunction.result_leaves(self, out)
+
+
+def _value_and_grad(
+    fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], preaccumulate: str | None,
+    args: tuple[Any, ...], kwargs: dict[str, Any],
+) -> Any:  # fmt: skip
+    """The gradient of a function, and its value and its auxiliary output as they are asked for."""
+    flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
+    run = flat if preaccumulate is None else in_chosen_parts(fun, flat, primals, options[0])
+    outs, program = linearize_flat(fun, run, primals)
+    value = outs[0]
+    seed = _seed(value, options[0], fun, options[3])
+    if flat.has_aux:
+        program.outputs = program.outputs[:1]
+    cts = transposed(program, (seed,), outs, names, consume=True)
+    for i, (ct, x) in enumerate(zip(cts, primals)):
+        if ct is ZERO or ct.weak_type != x.weak_type:
+            cts[i] = dense(ct, x)
+    in_tree = flat.in_tree
+    result = cts[0] if in_tree is None else unflatten_arguments(options, in_tree, cts)
+    if flat.has_aux:
+        aux = flat.aux(outs)
+        return ((value, aux), result) if with_value else (result, aux)
+    return (value, result) if with_value else result
+
+
+def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
+    """The cotangent of a scalar result: one, in its dtype."""
+    if type(value) is ArrayImpl and not holomorphic:
+        elements = value._held
+        if elements.shape == () and elements.dtype.kind == "f":
+            return scalar_array(elements.dtype.type(1), value.weak_type)
+    dtype = value.dtype
+    if value.shape != ():
+        raise NotDifferentiableError(
+            f"gradients are for scalar outputs, but {name_of(fun)} returned an output of shape {value.shape}. Sum it, "
+            "or use jacrev, jacfwd or vjp."
+        )
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            raise NotDifferentiableError(
+                f"{transformation} with holomorphic=True needs a complex output, but {name_of(fun)} returned "
+                f"{typeof(value)}. Leave holomorphic out for the gradient of a real function."
+            )
+    elif dtypes.is_complex(dtype):
+        raise NotDifferentiableError(
+            f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. If the function is "
+            "holomorphic, say so with holomorphic=True; otherwise use vjp, or take the real part."
+        )
+    elif not dtypes.is_float(dtype):
+        raise NotDifferentiableError(
+            f"{transformation} needs a real output, but {name_of(fun)} returned {typeof(value)}. Convert it to a float."
+        )
+    return scalar_array(dtype.type(1), value.weak_type) if dtype.kind in "fc" else full((), 1, dtype)
+
+
+class LinearFunction:
+    """The derivative of a function at a point, as ``linearize`` returns it: a pytree whose leaves are its residuals."""
+
+    __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "program", "reduce_axes")
+
+    def __init__(
+        self,
+        program: LinearProgram,
+        in_tree: Any,
+        out_tree: Any,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        name: str,
+        reduce_axes: tuple[Any, ...] = (),
+    ) -> None:
+        self.program = program
+        self.reduce_axes = reduce_axes
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = in_avals
+        self.out_avals = out_avals
+        self.name = name
+
+    @api_boundary
+    def __call__(self, *tangents: Any) -> Any:
+        leaves, treedef = tree.flatten(tangents)
+        ts = _checked(leaves, treedef, self.in_tree, self.in_avals, "tangent", self.name)
+        outs = self.program.run(ts)
+        return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
+
+    def __reduce__(self) -> Any:
+        # The operations by their numbers: a chain of them is as deep as it is long.
+        residuals, aux = _linear_function_flatten(self)
+        return _linear_function_unflatten, (type(self), aux, residuals)
+
+    def __repr__(self) -> str:
+        return f"<derivative of {self.name}: {_types(self.in_avals)} -> {_types(self.out_avals)}>"
+
+
+class VJPFunction(LinearFunction):
+    """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals.
+
+    Attributes:
+      wants: where the cotangent of each leaf of the arguments goes; None if the caller gets all.
+    """
+
+    __slots__ = ("wants",)
+
+    def __init__(self, *parts: Any, wants: Sequence[Any] | None = None) -> None:
+        super().__init__(*parts)
+        if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
+            wants = [GradValue()] * len(self.in_avals)
+        self.wants = None if wants is None else tuple(wants)
+
+    def with_refs(self, *wants: Any) -> VJPFunction:
+        """The same function, with another destination for the cotangents of some arguments.
+
+        Args:
+          wants: one entry for each argument, a tree like it or a prefix of one. Its leaves are references of the type
+            of the cotangent, to which it is added; ``ad.GradValue()``, for what the caller is to get as an array; and
+            ``ad.DontWant()``, for what is not to be computed. An argument that is a reference takes a reference.
+
+        Returns:
+          A function of the same cotangents. In the place of a cotangent that was added to a reference it returns
+          ``ad.GradRef()``, and ``ad.DidntWant()`` of one that was not wanted.
+
+        Raises:
+          ArgumentError: the trees do not fit, or an entry is something else (a TypeError and ValueError).
+          RefError: a reference of another type, or the same one twice; from the function returned, if an argument is a
+            reference and has none for its cotangent (a ValueError).
+
+        >>> import pullback.numpy as pnp
+        >>> from pullback import ad, new_ref
+        >>> total = new_ref(0.0)
+        >>> for x in [1.0, 2.0]:
+        ...     out, pull = vjp(lambda a, b: a * b, x, 10.0)
+        ...     print(pull.with_refs(ad.GradValue(), total)(1.0))
+        (Array(10., dtype=float32, weak_type=True), GradRef())
+        (Array(10., dtype=float32, weak_type=True), GradRef())
+        >>> print(total[...])
+        3.0
+        """
+        return VJPFunction(
+            *(self.program, self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name, self.reduce_axes),
+            wants=destinations(wants, self.in_tree, self.in_avals, self.name),
+        )
+
+    @api_boundary
+    def __call__(self, *cotangents: Any) -> Any:
+        if len(cotangents) != 1:
+            raise TangentMismatchError(
+                f"the function returned by vjp takes one argument, the cotangent of the output of {self.name}, "
+                f"got {len(cotangents)}"
+            )
+        ct = cotangents[0]
+        if self.out_tree is None and isinstance(ct, Array):
+            leaves, treedef = [ct], None
+        else:
+            leaves, treedef = tree.flatten(ct)
+        cts = _checked(leaves, treedef, self.out_tree, self.out_avals, "cotangent", self.name)
+        if self.wants is not None:
+            return tree.unflatten(self.in_tree, self._delivered(cts, self.wants))
+        outs = transposed(self.program, cts, self.out_avals, self.reduce_axes)
+        return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
+
+    def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
+        program = self.program
+        if any(isinstance(w, DontWant) for w in wants):
+            program = program.towards([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
+        outs = transposed(program, cts, self.out_avals, self.reduce_axes)
+        return delivered(outs, wants, self.in_avals, self.name)
+
+    def __repr__(self) -> str:
+        return f"<pullback of {self.name}: {_types(self.out_avals)} -> {_types(self.in_avals)}>"
+
+
+def _types(avals: Sequence[ShapedArray]) -> str:
+    return f"({', '.join(map(str, avals))})"
+
+
+def _checked(
+    leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
+) -> list[Any]:
+    """Tangents or cotangents as arrays, checked against the types of the values that they belong to."""
+    if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
+        whole = tree.structure(0) if expected is None else expected
+        owner = "arguments" if what == "tangent" else "output"
+        raise TangentMismatchError(
+            f"the {what} given to {_WHO[what]} {name} must have the tree of its {owner}, {whole}, but it has {treedef}"
+        )
+    return [
+        t
+        if (type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype)
+        or (isinstance(t, Tracer) and t.shape == a.shape and t.dtype == a.dtype)
+        else to_tangent(t, a, what, partial(_place, i, expected, what, name))
+        for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
+    ]
+
+
+_WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
+
+
+def _place(index: int, treedef: Any, what: str, name: str) -> str:
+    """Where leaf ``index`` of the tangents or cotangents is."""
+    count = 1 if treedef is None else treedef.num_leaves
+    path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
+    place = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
+    return f"{_WHO[what]} {name}, {place}"
+
+
+def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
+    residuals, structure = split(f.program)
+    parts = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
+    return residuals, (structure, parts, f.wants if isinstance(f, VJPFunction) else None)
+
+
+def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
+    structure, parts, wants = aux
+    return kind(join(structure, residuals), *parts, **({} if wants is None else {"wants": wants}))
+
+
+for _kind in (LinearFunction, VJPFunction):
+    tree.register_pytree_node(_kind, _linear_function_flatten, partial(_linear_function_unflatten, _kind))
+
+
+def _linearize(
+    fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
+    kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), preaccumulate: str | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
+    check_callable(fun, transformation)
+    check_parts(transformation, preaccumulate)
+    leaves, in_tree = tree.flatten(primals)
+    refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
+    held = contents(refs)
+    given = [content_of(x) if isinstance(x, Ref) else x for x in leaves] if refs else leaves
+    arrays = to_arrays(given, transformation, fun, primals)
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
+    run: Any = flat
+    if refs:
+        check_aliases(refs, f"{transformation} of {name_of(fun)}")
+        run = WithRefs(flat, [i for i, x in enumerate(leaves) if isinstance(x, Ref)])
+    if preaccumulate is not None:
+        run = in_chosen_parts(fun, run, arrays, transformation)
+    outs, program = linearize_flat(fun, run, arrays)
+    if refs:  # what the references hold at the end comes last; its cotangent is zero
+        written = [(r, x) for r, was, x in zip(refs, held, outs[-len(refs) :], strict=True) if x is not was]
+        write_all([r for r, _ in written], [x for _, x in written])
+        outs = outs[: -len(refs)]
+    program.outputs = program.outputs[: flat.count]
+    in_avals: list[Any] = [typeof(x) for x in arrays]
+    in_avals = [AbstractRef(a) if isinstance(x, Ref) else a for x, a in zip(leaves, in_avals, strict=True)]
+    out_avals = [typeof(x) for x in outs[: flat.count]]
+    out_tree = flat.out_structure if kind is LinearFunction else flat.out_tree
+    names = _axis_names(reduce_axes, transformation)
+    derivative = kind(program, in_tree, out_tree, in_avals, out_avals, name_of(fun), names)
+    return flat.result(outs), derivative, *((flat.aux(outs),) if has_aux else ())
+
+
+@overload
+def vjp(
+    fun: Callable[..., R],
+    *primals: PyTree,
+    has_aux: Literal[False] = False,
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
+) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, S]],
+    *primals: PyTree,
+    has_aux: Literal[True],
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
+) -> tuple[R, Callable[[PyTree], tuple[PyTree, ...]], S]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any],
+    *primals: PyTree,
+    has_aux: bool,
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
+) -> Any: ...
+@api_boundary
+def vjp(
+    fun: Callable[..., Any],
+    *primals: PyTree,
+    has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
+    preaccumulate: str | None = None,
+) -> Any:
+    """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: the point: one tree for each argument. References among the leaves are differentiated by what they hold.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
+        where it meets what does vary; along other axes each index has its own.
+      preaccumulate: ``"auto"`` has parts of ``fun`` keep their local Jacobian, as for :func:`grad`.
+
+    Returns:
+      ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and returns a tuple of
+      one cotangent for each argument. It may be called many times, and is a pytree: it passes through the other
+      transformations as an argument or a result. ``vjp_fun.with_refs`` says where each cotangent goes, such as to a
+      reference, to which it is added; the cotangent of what a reference holds has to go to one.
+
+    Raises:
+      TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
+        ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, pull = vjp(pnp.sin, 0.0)
+    >>> print(pull(pnp.ones(()))[0])
+    1.0
+    """
+    return _linearize(fun, primals, has_aux, "vjp", VJPFunction, reduce_axes, preaccumulate)
+
+
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: PyTree, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, S]], *primals: PyTree, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], S]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool) -> Any: ...
+@api_boundary
+def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
+    """The value of a function at a point, and its derivative there as a function of tangents.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      primals: the point: one tree for each argument.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+
+    Returns:
+      ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and returns the
+      tangent of the output without evaluating ``fun`` again. It is a pytree, and may be called many times.
+
+    Raises:
+      TangentMismatchError: from ``f_jvp``, for a tangent of another tree, shape or dtype (a TypeError and ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> out, f_jvp = linearize(lambda x: 3.0 * pnp.sin(x), 0.0)
+    >>> print(out, f_jvp(2.0))
+    0.0 6.0
+    """
+    return _linearize(fun, primals, has_aux, "linearize", LinearFunction)
+
+
+@api_boundary
+def linear_transpose(
+    fun: Callable[..., Any], *primals: PyTree, reduce_axes: Sequence[Any] = ()
+) -> Callable[[PyTree], tuple[PyTree, ...]]:
+    """The transpose of a function that is linear.
+
+    Args:
+      fun: linear in all of its arguments together.
+      primals: arrays, or anything with ``shape`` and ``dtype``, that show the types of the arguments.
+      reduce_axes: names of axes of ``vmap``, over which cotangents are summed of what does not vary along them.
+
+    Returns:
+      A function that takes a cotangent like the output of ``fun`` and returns a tuple of cotangents, one for each
+      argument.
+
+    Raises:
+      NotLinearError: ``fun`` is not linear; the message names the operation and its line (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(linear_transpose(lambda x: 3.0 * x, pnp.ones(2))(pnp.ones(2))[0])
+    [3. 3.]
+    """
+    check_callable(fun, "linear_transpose")
+    leaves, in_tree = tree.flatten(primals)
+    avals = [abstractify(x) for x in leaves]
+    for i, aval in enumerate(avals):
+        check_differentiable(aval, "linear_transpose", fun, False, False, partial(argument_name, i, fun, primals))
+    flat = FlatFunction(fun, in_tree)
+    outs, program = refused_if_affine(checked_trace(fun), flat, avals)
+    out_avals = [typeof(x) if e is ZERO else e.aval for e, x in zip(program.outputs, outs, strict=True)]
+    names = _axis_names(reduce_axes, "linear_transpose")
+    return VJPFunction(program, in_tree, flat.out_tree, avals, out_avals, name_of(fun), names)

@@ -1,0 +1,123 @@
+"""Where the cotangents that a function of ``vjp`` computes go: to the caller, to references, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pullback.core import dtypes, tree
+from pullback.core.errors import ArgumentError, RefError
+from pullback.core.refs import AbstractRef
+from pullback.core.types import ZERO, ShapedArray
+from pullback.transforms.functions.arguments import dense
+from pullback.transforms.traces.refs import Ref, addupdate, content_of
+
+
+@dataclass(frozen=True, slots=True)
+class GradValue:
+    """An argument's cotangent is wanted as an array, as without :func:`with_refs`.
+
+    >>> GradValue()
+    GradValue()
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class DontWant:
+    """An argument's cotangent is not wanted, and not computed.
+
+    >>> DontWant()
+    DontWant()
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class GradRef:
+    """What stands for a cotangent that was added to a reference.
+
+    >>> GradRef()
+    GradRef()
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class DidntWant:
+    """What stands for a cotangent that was not wanted.
+
+    >>> DidntWant()
+    DidntWant()
+    """
+
+
+# so that a traced function may return them
+tree.register_pytree_node(GradRef, lambda x: ((), None), lambda aux, children: GradRef())
+tree.register_pytree_node(DidntWant, lambda x: ((), None), lambda aux, children: DidntWant())
+
+
+def inner(aval: Any) -> ShapedArray:
+    """The type of an argument, or of what it holds if it is a reference."""
+    return aval.inner_aval if isinstance(aval, AbstractRef) else aval
+
+
+def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], name: str) -> list[Any]:
+    """Where each leaf's cotangent goes, checked.
+
+    Args:
+      wants: a prefix of the tree of the arguments; its leaves are references, ``GradValue()`` and ``DontWant()``.
+      in_tree: the tree of the arguments.
+      in_avals: the type of each leaf.
+      name: what the function is called in error messages.
+    """
+    try:
+        found = tree.broadcast_prefix(wants, tree.unflatten(in_tree, list(in_avals)))
+    except ValueError as error:
+        raise ArgumentError(
+            f"with_refs of the vjp function of {name}: one entry for each argument is needed, a tree like it or a "
+            f"prefix of one, but {error}"
+        ) from None
+    seen = set()
+    for x, aval in zip(found, in_avals, strict=True):
+        if isinstance(x, Ref):
+            _check(x, inner(aval), name)
+            if id(x) in seen:
+                raise RefError(f"with_refs of the vjp function of {name}: {x.described()} is to take two cotangents")
+            seen.add(id(x))
+        elif not isinstance(x, (GradValue, DontWant)):
+            raise ArgumentError(
+                f"with_refs of the vjp function of {name}: an entry must be a reference, ad.GradValue() or "
+                f"ad.DontWant(), got {x!r} of type {type(x).__name__}"
+            )
+    return found
+
+
+def _check(ref: Ref, aval: ShapedArray, name: str) -> None:
+    if ref.shape != aval.shape or ref.dtype != dtypes.tangent_dtype(aval.dtype):
+        kind = "" if dtypes.is_inexact(aval.dtype) else ", which has no cotangent: pass ad.GradValue() or ad.DontWant()"
+        raise RefError(
+            f"with_refs of the vjp function of {name}: {ref.described()} cannot take the cotangent of an argument of "
+            f"type {aval}{kind}"
+        )
+
+
+def delivered(cotangents: Sequence[Any], wants: Sequence[Any], in_avals: Sequence[Any], name: str) -> list[Any]:
+    """Bring each cotangent where it is to go, and return what the caller gets for it."""
+    for want, aval in zip(wants, in_avals, strict=True):
+        if isinstance(want, GradValue) and isinstance(aval, AbstractRef):
+            raise RefError(
+                f"the vjp function of {name}: the gradient of an argument that is a reference must be accumulated into "
+                "a ref. Bind one: vjp_fun.with_refs(grad_ref)(ct); or pass ad.DontWant() for it."
+            )
+        if isinstance(want, Ref):
+            content_of(want)  # refused before anything is written, if it cannot be used
+    results: list[Any] = []
+    for ct, want, aval in zip(cotangents, wants, in_avals, strict=True):
+        if isinstance(want, DontWant):
+            results.append(DidntWant())
+        elif isinstance(want, Ref):
+            if ct is not ZERO:
+                addupdate(want, None, ct)
+            results.append(GradRef())
+        else:
+            results.append(dense(ct, aval))
+    return results

@@ -1,0 +1,284 @@
+"""Jacobians and Hessians: derivatives along every basis vector, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes
+from pullback.core.annotations import PyTree
+from pullback.core.array import ArrayImpl, typeof
+from pullback.core.errors import AllocationError, NotDifferentiableError
+from pullback.core.trace import state
+from pullback.core.types import ShapedArray
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
+from pullback.primitives.elementwise import add, eq, indicator
+from pullback.transforms.autodiff.grad import check_parts, in_chosen_parts, transposed
+from pullback.transforms.autodiff.vmap import vmap
+from pullback.transforms.functions.api_boundary import Transformed
+from pullback.transforms.functions.arguments import (
+    Argnums,
+    check_argnums,
+    check_callable,
+    check_chunk_size,
+    dense,
+    name_of,
+)
+from pullback.transforms.functions.flat_function import (
+    DerivativeOptions,
+    FlatFunction,
+    differentiable,
+    unflatten_arguments,
+)
+from pullback.transforms.traces.forward import Direction, jvp_flat
+from pullback.transforms.traces.linearize import linearize_flat
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., PyTree]:
+    """The Jacobian of a function, column by column in forward mode: for functions with few inputs.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs are then complex.
+      chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
+
+    Returns:
+      A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
+      arrays of shape ``output shape + input shape``.
+
+    Raises:
+      NotDifferentiableError: an input that is not real, or not complex with ``holomorphic`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(jacfwd(lambda x: x**2)(pnp.array([1.0, 2.0])))
+    [[2. 0.]
+     [0. 4.]]
+    """
+    return _jacfwd(fun, ("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic, False), chunk_size)
+
+
+def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
+    name, _, _, holomorphic, _ = options
+    check_callable(fun, name)
+    check_chunk_size(chunk_size, name)
+
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
+        _check_real(primals, holomorphic, name, "input", fun)
+        outs: list[Any] = []
+
+        def push(*tangents: Any) -> Any:
+            values, ts = jvp_flat(fun, flat, primals, tangents, Direction.MANY if flat.has_aux else Direction.ONE)
+            outs[:] = values  # The primals are not mapped, so neither are the values.
+            return [dense(t, x) for t, x in zip(ts[: flat.count], values, strict=False)]
+
+        columns = _along_basis(push, primals, chunk_size, -1, name)
+        avals = [typeof(x) for x in primals]
+        rows = [
+            unflatten_arguments(options, flat.in_tree, split_axis(c, avals, c.shape[:-1], last=True)) for c in columns
+        ]
+        jacobian = flat.result(rows)
+        return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
+
+    return Transformed(fun, jacobian_of, _jacfwd, options, chunk_size)
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    chunk_size: int | None = None,
+    *,
+    preaccumulate: str | None = None,
+) -> Callable[..., PyTree]:
+    """The Jacobian of a function, row by row in reverse mode: for functions with few outputs.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      holomorphic: the promise that ``fun`` is holomorphic; its outputs are then complex.
+      allow_int: whether to accept integer and boolean inputs, whose derivatives have dtype ``float0``.
+      chunk_size: how many rows to compute at a time, which bounds the memory that is used; all by default.
+      preaccumulate: ``"auto"`` has parts of ``fun`` keep their local Jacobian, as for :func:`grad`.
+
+    Returns:
+      A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
+      arrays of shape ``output shape + input shape``.
+
+    Raises:
+      NotDifferentiableError: an output that is not real, or not complex with ``holomorphic`` (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(jacrev(lambda x: x**2)(pnp.array([1.0, 2.0])))
+    [[2. 0.]
+     [0. 4.]]
+    """
+    options = "jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int
+    return _jacrev(fun, options, chunk_size, preaccumulate)
+
+
+def _jacrev(
+    fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None, preaccumulate: str | None = None
+) -> Callable[..., Any]:
+    name, _, _, holomorphic, _ = options
+    check_callable(fun, name)
+    check_chunk_size(chunk_size, name)
+    check_parts(name, preaccumulate)
+
+    def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
+        active = [dtypes.is_inexact(x.dtype) for x in primals]
+        inputs = [x for x, a in zip(primals, active, strict=True) if a]
+        run = flat if preaccumulate is None else in_chosen_parts(fun, flat, primals, name)
+        outs, program = linearize_flat(fun, run, primals, active)
+        values = outs[: flat.count]
+        program.outputs = program.outputs[: flat.count]
+        _check_real(values, holomorphic, name, "output", fun)
+
+        def pull(*cts: Any) -> list[Any]:
+            return [dense(t, x) for t, x in zip(transposed(program, cts, values), inputs, strict=True)]
+
+        if len(values) == 1 and values[0].size == 1:
+            # One row needs no batch.
+            rows = [shapes.reshape(r, (1, *r.shape)) for r in pull(_one(values[0]))]
+        else:
+            rows = _along_basis(pull, values, chunk_size, 0, name)
+        avals = [typeof(x) for x in values]
+        blocks = iter([split_axis(r, avals, r.shape[1:], last=False) for r in rows])
+        by_input = [
+            next(blocks) if a else [np.zeros((*v.shape, *x.shape), dtypes.float0) for v in values]
+            for x, a in zip(primals, active, strict=True)
+        ]
+        leaves = [[block[i] for block in by_input] for i in range(len(values))]
+        rows = [unflatten_arguments(options, flat.in_tree, leaf) for leaf in leaves]
+        jacobian = flat.result(rows)
+        return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
+
+    return Transformed(fun, jacobian_of, _jacrev, options, chunk_size, preaccumulate)
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., PyTree]:
+    """The Hessian of a function, forward over reverse.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether ``fun`` returns a pair of an output and anything else, which is returned beside the Hessian.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and outputs are then complex.
+      chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
+
+    Returns:
+      A function that returns, for each leaf of the output, a tree of trees like the chosen arguments.
+
+    >>> import pullback.numpy as pnp
+    >>> print(hessian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
+    [[ 6.  0.]
+     [ 0. 12.]]
+    """
+    options = "hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic, False
+    return _jacfwd(_jacrev(fun, options, None), options, chunk_size)
+
+
+def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, what: str, fun: Any) -> None:
+    for x in values:
+        if holomorphic and not dtypes.is_complex(x.dtype):
+            wrong, hint = f"needs complex {what}s when holomorphic=True", "Leave holomorphic out for a real function."
+        elif not holomorphic and dtypes.is_complex(x.dtype):
+            wrong = f"needs real {what}s"
+            hint = "If the function is holomorphic, say so with holomorphic=True; otherwise use jvp or vjp."
+        elif what == "output" and not dtypes.is_inexact(x.dtype):
+            wrong, hint = "needs real or complex outputs", "Convert it to a float."
+        else:
+            continue
+        raise NotDifferentiableError(
+            f"{transformation} {wrong}, but {name_of(fun)} has an {what} of type {typeof(x)}. {hint}"
+        )
+
+
+def _one(x: Any) -> Any:
+    return shapes.full(x.shape, 1, x.dtype)
+
+
+def _along_basis(
+    function: Callable[..., Any], values: Sequence[Any], chunk_size: int | None, axis: int, transformation: str
+) -> list[Any]:
+    """A linear function mapped over the standard basis of the space of some arrays, some vectors at a time.
+
+    Args:
+      function: takes one vector for each array, and returns a list of arrays.
+      values: the arrays.
+      chunk_size: how many vectors there are at a time; None for all.
+      axis: where the mapped axis goes in the results.
+      transformation: its name, for error messages.
+    """
+    total = sum(x.size for x in values)
+    step = chunk_size or max(total, 1)
+    chunks = []
+    for start in range(0, max(total, 1), step):
+        stop = min(start + step, total)
+        try:
+            chunk = standard_basis(values, start, stop)
+        except MemoryError as error:
+            raise AllocationError(
+                f"{transformation}: no memory for {stop - start} basis vectors of {total} elements ({error}); "
+                "chunk_size computes fewer at a time"
+            ) from None
+        chunks.append(vmap(function, out_axes=axis, axis_size=stop - start)(*chunk))
+    if len(chunks) == 1:
+        return chunks[0]  # type: ignore[no-any-return]
+    return [concatenate(parts, axis % len(parts[0].shape)) for parts in zip(*chunks, strict=True)]
+
+
+def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
+    """The vectors from ``start`` to ``stop`` of the standard basis, along a new first axis of each array."""
+    basis: list[Any] = []
+    offset = start
+    count = stop - start
+    for x in values:
+        dtype = dtypes.tangent_dtype(x.dtype)
+        if state.trace.eager:
+            basis.append(ArrayImpl(np.eye(count, x.size, offset, dtype).reshape(count, *x.shape)))
+        else:  # which the compiler computes in the loops that use it
+            rows = iota(np.int32, (count, *(1,) * len(x.shape)), 0)
+            rows = add(rows, offset) if offset else rows
+            columns = shapes.reshape(iota(np.int32, (x.size,), 0), (1, *x.shape))
+            basis.append(indicator(eq(rows, columns), dtype))
+        offset -= x.size
+    return basis
+
+
+def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
+    """Cut the first (or last) axis of ``x`` into the elements of some arrays, and give each part their shapes."""
+    if len(avals) == 1:
+        return [shapes.reshape(x, rest + avals[0].shape if last else avals[0].shape + rest)]
+    parts = []
+    start = 0
+    for a in avals:
+        stop = start + a.size
+        part = slice_in_dim(x, start, stop, len(x.shape) - 1 if last else 0)
+        parts.append(shapes.reshape(part, rest + a.shape if last else a.shape + rest))
+        start = stop
+    return parts

@@ -1,0 +1,345 @@
+"""``make_jaxpr`` and ``eval_shape``: the program of a function, and the types of its results, and of values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, overload
+
+from pullback.backends.devices.shardings import OutSharding
+from pullback.core import array, dtypes, tree
+from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
+from pullback.core.array import ArrayLike, PlacedArray
+from pullback.core.axes import new_axis
+from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
+from pullback.core.jaxpr import ClosedJaxpr, Var
+from pullback.core.refs import AbstractRef, RefCell
+from pullback.core.trace import state
+from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.transforms.functions.api_boundary import Transformed, api_boundary
+from pullback.transforms.functions.arguments import (
+    abstractify,
+    argument_name,
+    check_argnums,
+    check_callable,
+    name_of,
+)
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.traces.refs import Scope, WithRefs, check_aliases
+from pullback.transforms.traces.stage import stage_flat
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype, standing for an array that need not exist.
+
+    Args:
+      shape: the size of each axis.
+      dtype: the type of an element.
+      weak_type: whether the type gives way to that of other operands.
+      sharding: how the array is spread over devices, for programs that are lowered for it.
+      manual_axis_type, is_ref: nothing else than what they are by default.
+
+    Raises:
+      UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
+
+    >>> ShapeDtypeStruct((2, 3), "float32").size
+    6
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    is_ref = False
+    manual_axis_type = None
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        *,
+        weak_type: bool = False,
+        sharding: OutSharding = None,
+        manual_axis_type: None = None,
+        is_ref: bool = False,
+    ) -> None:
+        for name, value in (("manual_axis_type", manual_axis_type), ("is_ref", is_ref)):
+            if value not in (None, False):
+                raise UnsupportedArgumentError(
+                    f"ShapeDtypeStruct: {name}={value!r} is not supported: it stands for an array as it is outside of "
+                    "shard_map; leave the argument out"
+                )
+        if dtype is None:
+            raise ArgumentError("ShapeDtypeStruct: dtype must be given, got None, which NumPy takes for float64")
+        self.sharding = sharding
+        self.shape: Shape = tuple(shape)
+        self.dtype = dtypes.canonicalize_dtype(dtype)
+        self.weak_type = weak_type
+
+    @classmethod
+    def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
+        """The shape and dtype of an array, a number, or anything that has both; and the sharding that was asked for.
+
+        Raises:
+          OperandError: something else (a TypeError).
+
+        >>> ShapeDtypeStruct.like(2.0)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = abstractify(x)
+        sharding: Any = x.sharding if isinstance(x, (ShapeDtypeStruct, PlacedArray)) else None
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.
+
+        >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
+        ShapeDtypeStruct(shape=(3,), dtype=float32)
+        """
+        unknown = sorted(changes.keys() - set(self.__slots__))
+        if unknown:
+            raise ArgumentError(
+                f"ShapeDtypeStruct.update: no attribute {', '.join(unknown)}; there are {', '.join(self.__slots__)}"
+            )
+        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
+        return ShapeDtypeStruct(**fields)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return ShapedArray(self.shape, self.dtype).size
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a ShapeDtypeStruct without axes has no length")
+        return self.shape[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        where = "" if self.sharding is None else f", sharding={self.sharding!r}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{weak}{where})"
+
+
+def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractRef:
+    """The type of an array, a number, a reference or a ``ShapeDtypeStruct``.
+
+    Args:
+      x: the value, concrete or traced.
+
+    Returns:
+      Its type, which says whether it gives way to that of other operands; of a reference an ``AbstractRef``.
+
+    Raises:
+      OperandError: it is something else (a TypeError).
+
+    >>> typeof(2.0)
+    ShapedArray(f32[], weak_type=True)
+    >>> typeof(ShapeDtypeStruct((2, 3), "int32"))
+    ShapedArray(i32[2,3])
+    """
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapedArray(x.shape, x.dtype, x.weak_type)
+    return AbstractRef(x.inner) if isinstance(x, RefCell) else array.typeof(x)
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: Literal[False] = False,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, PyTree]]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Any: ...
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the program of ``fun`` instead of running it.
+
+    Args:
+      fun: takes and returns trees of arrays; a ``ShapeDtypeStruct`` among the results is a constant of the program.
+      static_argnums: positional arguments that are passed to ``fun`` as they are.
+      axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
+      return_shape: whether to return the types of the results too.
+
+    Returns:
+      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that returns a
+      ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``. A program holds no
+      references: what those that ``fun`` closes over hold at first is among its last inputs, and what those hold at the
+      end that ``fun`` is given, or writes, among its last results.
+
+    Raises:
+      ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
+
+    >>> import pullback.numpy as pnp
+    >>> make_jaxpr(lambda x: pnp.sin(x) * 2.0)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    axes = _named_axes(axis_env) if axis_env else {}
+    given = () if static_argnums is None or static_argnums == () else static_argnums
+    nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
+    static = (nums,) if isinstance(nums, int) else nums
+
+    def jaxpr_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for i in static:
+            if not -len(args) <= i < len(args):
+                raise ArgumentError(
+                    f"make_jaxpr: static_argnums={static_argnums} does not fit the {len(args)} positional arguments "
+                    f"given to {name_of(fun)}"
+                )
+        fixed = {i % len(args) for i in static}
+        where = [i for i in range(len(args)) if i not in fixed] if fixed else None
+        outer = state.axes
+        state.axes = {**outer, **axes}
+        try:
+            described: dict[int, ShapeDtypeStruct] = {}
+            closed, out_tree = stage_tree(fun, "make_jaxpr", args, kwargs, where, described)
+        finally:
+            state.axes = outer
+        if described:
+            closed = _with_descriptions(closed, described)
+        if not return_shape:
+            return closed
+        return closed, _structs(out_tree, closed, described)
+
+    return Transformed(fun, jaxpr_of, make_jaxpr, static_argnums, return_shape)
+
+
+def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
+    """The named axes of a list of names and sizes."""
+    try:
+        pairs = [(name, size) for name, size in axis_env or ()]
+        sizes = {name: operator.index(size) for name, size in pairs}
+    except (TypeError, ValueError):
+        pairs, sizes = [], {None: -1}
+    if any(size < 0 for size in sizes.values()) or len(sizes) < len(pairs):
+        raise ArgumentError(
+            "make_jaxpr: axis_env must be a list of pairs of different names and sizes, such as [('i', 4)], got "
+            f"{axis_env!r}"
+        )
+    return {name: new_axis(name, size, "axis_env") for name, size in sizes.items()}
+
+
+@api_boundary
+def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
+    """The types of a function's results, without computing them.
+
+    Args:
+      fun: takes and returns trees of arrays; a ``ShapeDtypeStruct`` may stand in for a result.
+      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
+
+    Returns:
+      A tree of ``ShapeDtypeStruct``, like the result of ``fun``. Among its results ``fun`` may return such types,
+      those of another ``eval_shape`` for example, and they stay as they are.
+
+    >>> import pullback.numpy as pnp
+    >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
+    (2, 4)
+    """
+    check_callable(fun, "eval_shape")
+    described: dict[int, ShapeDtypeStruct] = {}
+    closed, out_tree = stage_tree(fun, "eval_shape", args, kwargs, described=described)
+    return _structs(out_tree, closed, described)
+
+
+def _structs(
+    out_tree: Any, closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct] = MappingProxyType({})
+) -> Any:
+    """The types of the first results of a program: what references hold comes after them.
+
+    Of some, by their index, the function said it itself.
+    """
+    avals = closed.out_avals[: out_tree.num_leaves]
+    return tree.unflatten(
+        out_tree, [described[i] if i in described else ShapeDtypeStruct.like(a) for i, a in enumerate(avals)]
+    )
+
+
+def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct]) -> ClosedJaxpr:
+    """A program in which descriptions are constants, and those results that they are, by their index."""
+    distinct = {id(x): x for x in described.values()}
+    variables = {key: Var(ShapedArray(x.shape, x.dtype, x.weak_type)) for key, x in distinct.items()}
+    outvars = list(closed.jaxpr.outvars)
+    for i, x in described.items():
+        outvars[i] = variables[id(x)]
+    jaxpr = closed.jaxpr.replace(constvars=[*closed.jaxpr.constvars, *variables.values()], outvars=outvars)
+    return ClosedJaxpr(jaxpr, [*closed.consts, *distinct.values()])
+
+
+class _DescribedFunction(FlatFunction):
+    """A flat function of which some results are only described: zeros stand in for them."""
+
+    __slots__ = ("results",)
+
+    results: dict[int, ShapeDtypeStruct]
+
+    def result_leaves(self, out: Any) -> list[Any]:
+        leaves, out_tree = tree.flatten(out)
+        self.results.update((i, x) for i, x in enumerate(leaves) if isinstance(x, ShapeDtypeStruct))
+        if not self.results:
+            return super().result_leaves(out)
+        return super().result_leaves(
+            tree.unflatten(out_tree, [0 if i in self.results else x for i, x in enumerate(leaves)])
+        )
+
+
+def stage_tree(
+    fun: Any,
+    transformation: str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    where: Sequence[int] | None = None,
+    described: dict[int, ShapeDtypeStruct] | None = None,
+) -> tuple[ClosedJaxpr, Any]:
+    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced.
+
+    Results may be a ``ShapeDtypeStruct`` where ``described`` is a dict: it receives them, by their index.
+    """
+    traced = list(args) if where is None else [args[i] for i in where]
+    leaves, in_tree = tree.flatten((traced, kwargs))
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(abstractify(x))
+        except OperandError as error:
+            name = argument_name(i, fun, args, where, kwargs)
+            hint = " static_argnums passes it as it is." if transformation == "make_jaxpr" else ""
+            raise type(error)(f"{transformation} of {name_of(fun)}, {name}: {error}{hint}") from None
+    if described is None:
+        flat = FlatFunction(fun, in_tree, args, where, keywords=True)
+    else:
+        flat = _DescribedFunction(fun, in_tree, args, where, keywords=True)
+        flat.results = described
+    name_input = partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
+    refs = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
+    check_aliases([leaves[i] for i in refs], f"{transformation} of {name_of(fun)}")
+    run = WithRefs(flat, refs) if refs else flat
+    closed = stage_flat(fun, run, avals, name_input=name_input, outside=Scope())
+    return closed, flat.out_structure

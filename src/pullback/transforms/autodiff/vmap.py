@@ -1,0 +1,316 @@
+"""``vmap``: map a function over axes of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from pullback.core import tree
+from pullback.core.annotations import AxisName, PyTree
+from pullback.core.array import Array
+from pullback.core.axes import CHUNKS, new_axis
+from pullback.core.errors import ArgumentError, BatchAxisError, BatchSizeError
+from pullback.core.refs import RefCell
+from pullback.primitives.arrays import shapes
+from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
+from pullback.primitives.sums import reduce_sum
+from pullback.transforms.functions.api_boundary import Transformed
+from pullback.transforms.functions.arguments import (
+    argument_name,
+    check_callable,
+    check_chunk_size,
+    name_of,
+    to_arrays,
+)
+from pullback.transforms.functions.flat_function import FlatFunction
+from pullback.transforms.traces.batch import Uniform, batch_flat
+from pullback.transforms.traces.refs import WithRefs, check_aliases, content_of, write_all
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+# long: half of it is its documentation
+def vmap(
+    fun: Callable[P, R],
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
+    axis_name: AxisName | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: AxisName | None = None,
+    sum_match: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, R]:
+    """Map a function over axes of its arguments, all at once instead of in a loop.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      in_axes: which axis of each argument to map over: an int (negative counts from the end), None for an argument
+        that is not mapped, or a tuple with one entry for each argument; an entry may be a tree that is a prefix of
+        its argument. Arguments given by keyword are mapped over axis 0. What is not mapped may be anything, a number,
+        a function or a string for example, and is passed on as it is.
+      out_axes: where the mapped axis goes in each result: an int or None, or a tree that is a prefix of the result.
+      axis_name: a name for the axis, for collective operations.
+      axis_size: its size, which is needed only if nothing is mapped.
+      spmd_axis_name: the axis of a mesh, or a tuple of such, among which ``with_sharding_constraint`` within ``fun``
+        divides the mapped axis; by default that is left to the compiler.
+      sum_match: whether a result that is mapped, but whose axis in ``out_axes`` is None, is summed over its mapped axis
+        instead of being refused.
+      chunk_size: how many examples to compute at a time, which bounds the memory that is used; all by default.
+
+    Returns:
+      A function of the same arguments, with one more axis in those that are mapped.
+
+    Raises:
+      BatchSizeError: the sizes of the mapped axes disagree, or nothing is mapped (a ValueError).
+      BatchAxisError: ``in_axes`` or ``out_axes`` does not fit (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(vmap(pnp.dot, in_axes=(0, None))(pnp.eye(2), pnp.array([1.0, 2.0])))
+    [1. 2.]
+    """
+    check_callable(fun, "vmap")
+    in_axes = _checked_in_axes(in_axes)
+    _check_axis_size(axis_size)
+    check_chunk_size(chunk_size, "vmap")
+
+    def mapped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        flat, arrays, dims, refs = _arguments(fun, in_axes, args, kwargs)
+        run = WithRefs(flat, list(refs)) if refs else flat
+        size = _size(fun, arrays, dims, axis_size, args, kwargs)
+        summed: list[bool] = []
+
+        def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
+            mapped_by = CHUNKS if count < size else "vmap"
+            axis = new_axis(axis_name, count, mapped_by, spmd_name=spmd_axis_name)
+            outs, out_dims = batch_flat(fun, run, axis, part, dims)
+            ends = _out_dims(flat, out_axes, outs[: len(outs) - len(refs)])
+            ends += [dims[i] for i in refs]
+            if sum_match:
+                summed[:] = [e is None and d is not None for d, e in zip(out_dims, ends, strict=True)]
+                ends = [0 if added else e for added, e in zip(summed, ends, strict=True)]
+            return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
+
+        results = _in_chunks(rows, arrays, dims, size, chunk_size)
+        if any(summed):
+            results = [reduce_sum(x, (0,)) if added else x for x, added in zip(results, summed, strict=True)]
+        if refs:
+            count = len(results) - len(refs)
+            write_all(list(refs.values()), results[count:])
+            results = results[:count]
+        return flat.result(results)
+
+    return Transformed(
+        fun, mapped, vmap, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match, chunk_size
+    )
+
+
+def _in_chunks(
+    rows: Callable[[Sequence[Any], int], tuple[list[Any], list[int | None]]],
+    arrays: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    chunk_size: int | None,
+) -> list[Any]:
+    """The results of ``rows``, for a part of the mapped axis at a time if ``chunk_size`` says so."""
+    if chunk_size is None or chunk_size >= size:
+        return rows(arrays, size)[0]
+    chunks = []
+    for start in range(0, size, chunk_size):
+        stop = min(start + chunk_size, size)
+        part = [x if d is None else slice_in_dim(x, start, stop, d) for x, d in zip(arrays, dims, strict=True)]
+        results, ends = rows(part, stop - start)
+        chunks.append(results)
+    return [
+        parts[0] if e is None else concatenate(parts, e % len(parts[0].shape))
+        for parts, e in zip(zip(*chunks, strict=True), ends, strict=True)
+    ]
+
+
+def _checked_in_axes(in_axes: Any) -> Any:
+    """``in_axes`` as an int, None or a tuple."""
+    if isinstance(in_axes, list):
+        return tuple(in_axes)
+    if isinstance(in_axes, bool) or not isinstance(in_axes, (int, tuple, type(None))):
+        raise ArgumentError(
+            "vmap: in_axes must be an int, None or a tuple with an entry for each argument, "
+            f"got {in_axes!r} of type {type(in_axes).__name__}"
+        )
+    return in_axes
+
+
+def _check_axis_size(size: Any) -> None:
+    """Refuse what is not a number of examples."""
+    if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0):
+        raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _is_axis(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+of_their_own: set[type] = set()
+"""Classes whose objects are to be mapped in a way of their own, which there is not: see ``compat``."""
+
+
+def _refuse_those_of_their_own(fun: Any, args: PyTree) -> None:
+    for x in tree.leaves(args, is_leaf=lambda x: type(x) in of_their_own):
+        if type(x) in of_their_own:
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)}: an object of type {type(x).__name__} is mapped in a way of its own, by "
+                "batching.register_vmappable, which is not supported"
+            )
+
+
+def _arguments(
+    fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
+    """The function as one of flat arrays, the leaves of the arguments as arrays, and the mapped axis of each; and the
+    references among these that are mapped, by their numbers.
+
+    Leaves that are not mapped may be anything, functions for example, and stay what they are: where they are no arrays
+    of ours, numbers stand for them among the arrays.
+    """
+    if of_their_own:
+        _refuse_those_of_their_own(fun, (args, kwargs))
+    leaves, in_tree = tree.flatten_call(args, kwargs)
+    axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
+    flat = FlatFunction(fun, in_tree, keywords=True)
+    opaque: dict[int, Any] = {}
+    refs: dict[int, RefCell] = {}
+    for i, axis in enumerate(axes):
+        if axis is None and not isinstance(leaves[i], Array):
+            opaque[i] = leaves[i]
+            leaves[i] = 0
+        elif isinstance(leaves[i], RefCell):
+            refs[i] = leaves[i]
+            leaves[i] = content_of(leaves[i])
+    if refs:
+        given = [*refs.values(), *[x for x in opaque.values() if isinstance(x, RefCell)]]
+        check_aliases(given, f"vmap of {name_of(fun)}")
+    flat.opaque = opaque or None
+    arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
+    return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), refs
+
+
+def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list[Any]:
+    """What ``in_axes`` says of each of so many leaves of the arguments."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise BatchAxisError(
+            f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
+            "positional arguments; give one entry for each (arguments given by keyword have none: axis 0 is mapped)"
+        )
+    axes: list[Any]
+    if isinstance(in_axes, int) or in_axes is None:
+        if not kwargs:
+            return [in_axes] * count
+        axes = [in_axes] * (count - len(tree.leaves(kwargs)))
+    else:
+        try:
+            axes = tree.broadcast_prefix(in_axes, args, is_leaf=_is_none)
+        except ValueError as error:
+            raise BatchAxisError(
+                f"vmap: in_axes={in_axes!r} must be a prefix of the arguments of {name_of(fun)}: {error}"
+            ) from None
+    return axes + [0] * (count - len(axes))
+
+
+def _in_dims(
+    fun: Any, in_axes: Any, axes: Sequence[Any], args: Any, kwargs: Any, arrays: Sequence[Any]
+) -> list[int | None]:
+    """The mapped axis of each leaf of the arguments, not negative, or None."""
+    dims: list[int | None] = []
+    for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
+        if axis is None:
+            dims.append(None)
+            continue
+        if not _is_axis(axis):
+            raise BatchAxisError(f"vmap: in_axes must hold ints and None, got {axis!r} in {in_axes!r}")
+        rank = len(x.shape)
+        if not -rank <= axis < rank:
+            place = argument_name(i, fun, args, None, kwargs)
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)} was asked to map over axis {axis} of {place}, which has shape {x.shape}; "
+                "in_axes=None leaves an argument out"
+            )
+        dims.append(axis % rank)
+    return dims
+
+
+def _size(
+    fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
+) -> int:
+    """The size that all mapped axes share."""
+    size = axis_size
+    for x, d in zip(arrays, dims, strict=True):
+        if d is not None:
+            n = x.shape[d]
+            if size is None:
+                size = n
+            elif n != size:
+                raise _sizes_disagree(fun, arrays, dims, axis_size, args, kwargs)
+    if size is None:
+        why = "in_axes is None for every argument" if arrays else "it was called without arrays"
+        raise BatchSizeError(
+            f"vmap of {name_of(fun)}: nothing is mapped ({why}), so the size of the axis is not known; map over an "
+            "argument, or give axis_size"
+        )
+    return size
+
+
+def _sizes_disagree(
+    fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
+) -> BatchSizeError:
+    lines = [f"  axis_size is {axis_size}"] if axis_size is not None else []
+    for i, (x, d) in enumerate(zip(arrays, dims, strict=True)):
+        if d is not None:
+            place = argument_name(i, fun, args, None, kwargs)
+            lines.append(f"  {place} of shape {x.shape} has size {x.shape[d]} along axis {d}")
+    return BatchSizeError(
+        f"vmap of {name_of(fun)}: the mapped axes must have one size (in_axes=None leaves an argument out), but\n"
+        + "\n".join(lines)
+    )
+
+
+def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[int | None]:
+    """Where the mapped axis goes in each leaf of the results."""
+    if isinstance(out_axes, int) or out_axes is None:
+        return [out_axes] * len(outs)
+    try:
+        axes: list[Any] = tree.broadcast_prefix(out_axes, flat.result(outs), is_leaf=_is_none)
+    except ValueError as error:
+        raise BatchAxisError(
+            f"vmap: out_axes={out_axes!r} must be a prefix of the results of {name_of(flat.fun)}: {error}"
+        ) from None
+    return axes
+
+
+def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
+    """A result with its mapped axis where ``out_axes`` says."""
+    if end is None:
+        if type(dim) is Uniform and size:
+            return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
+        if dim is not None:
+            raise BatchAxisError(
+                f"vmap of {name_of(fun)}: out_axes is None for a result that does depend on the mapped arguments; "
+                "say where its mapped axis goes"
+            )
+        return x
+    rank = len(x.shape) + (dim is None)
+    if not _is_axis(end):
+        raise BatchAxisError(f"vmap of {name_of(fun)}: out_axes must hold ints and None, got {end!r}")
+    if not -rank <= end < rank:
+        shape = x.shape if dim is None else x.shape[:dim] + x.shape[dim + 1 :]
+        raise BatchAxisError(
+            f"vmap of {name_of(fun)}: out_axes puts the mapped axis at {end} of a result of shape {shape}, "
+            f"which has only {rank} places for it"
+        )
+    end %= rank
+    if dim is None:
+        shape = (*x.shape[:end], size, *x.shape[end:])
+        return shapes.broadcast_in_dim(x, shape, [i for i in range(rank) if i != end])
+    return shapes.moveaxis(x, dim, end)

@@ -1,0 +1,76 @@
+"""What transformations make of a jaxpr, kept as long as it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from pullback.core.config import config
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.locks import lock
+from pullback.core.registry import Registry
+from pullback.core.trace import state
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def cached_by_jaxpr(
+    transform: Callable[Concatenate[ClosedJaxpr, P], R],
+) -> Callable[Concatenate[ClosedJaxpr, P], R]:
+    """Keep the results of a transformation of jaxprs, as long as the jaxpr that it was given lives.
+
+    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
+    >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
+    >>> closed = make_jaxpr(lambda x: x)(1.0)
+    >>> count(closed) is count(closed)
+    True
+    """
+
+    @wraps(transform)
+    def cached(closed: ClosedJaxpr, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        key: Any = transform, args, tuple(sorted(kwargs.items())), config.trace_context, tuple(state.axes.items())
+        try:
+            results = closed._derived
+        except AttributeError:
+            results = _begin(closed)
+        try:
+            return results[key]  # type: ignore[no-any-return]
+        except KeyError:
+            pass
+        except TypeError:  # a list, of flags for example
+            key = _hashable(key)
+            if key in results:
+                return results[key]  # type: ignore[no-any-return]
+        # Of threads that make it at the same time, all go on with the result of the first that is ready.
+        return results.setdefault(key, transform(closed, *args, **kwargs))  # type: ignore[no-any-return]
+
+    return cached
+
+
+_transformed: Registry[ClosedJaxpr] = Registry()
+_beginning = lock(globals(), "_beginning")
+caches: list[MutableMapping[Any, Any]] = []
+"""What is kept of programs elsewhere than in them, which ``clear_caches`` empties too."""
+
+
+def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
+    """The results that are kept of a program of which none were."""
+    with _beginning:
+        if not hasattr(closed, "_derived"):
+            closed._derived = {}
+    _transformed.add(closed)
+    return closed._derived
+
+
+def forget() -> None:
+    """Drop all results that were kept."""
+    for cache in caches:
+        cache.clear()
+    for closed in _transformed.living():
+        closed._derived.clear()
+
+
+def _hashable(x: Any) -> Any:
+    return tuple(map(_hashable, x)) if isinstance(x, (list, tuple)) else x

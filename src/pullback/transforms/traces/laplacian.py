@@ -1,0 +1,559 @@
+"""The forward Laplacian: values, first derivatives along all directions, and their second derivatives summed.
+
+A value y is carried with its Jacobian J, of which row i is the derivative along direction i, and with its Laplacian L,
+the sum over i of w_i times the second derivative along direction i. An operation z = g(y) has
+
+    J_i(z) = g'(y) J_i,    L(z) = g'(y) L + sum_i w_i g''(y)[J_i, J_i].
+
+Only the last term is not linear, and it is summed as soon as it is made: so a network costs one pass with as many
+tangents as there are directions, and one more, where the trace of a Hessian by products costs several for each.
+
+Source: R. Li, H. Ye, D. Jiang et al., A computational framework for neural network-based variational Monte Carlo with
+Forward Laplacian, Nature Machine Intelligence 6 (2024); F. Dangel, T. Siebert, M. Zeinhofer and A. Walther, Collapsing
+Taylor mode automatic differentiation, NeurIPS 2025, for operations of which only their derivatives are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.core import dtypes, source, traits
+from pullback.core.array import ArrayImpl, shape_of, typeof
+from pullback.core.errors import MissingRuleError
+from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from pullback.core.linearity import LinearPart, linear_part
+from pullback.core.lists import split_list, spread
+from pullback.core.trace import Primitive, Trace, check_result, state
+from pullback.core.types import ZERO, MappedAxis
+from pullback.core.zeros import zeros_of
+from pullback.primitives.arrays import shapes
+from pullback.primitives.elementwise import add_any, convert_element_type, mul, where
+from pullback.primitives.linalg.contraction import dot_general
+from pullback.primitives.reductions import reduce_sum
+from pullback.primitives.rules import axis_kept, unsummed
+from pullback.transforms.traces.batch import batch_flat
+from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.forward import PrimalTracer, jvp_flat
+from pullback.transforms.traces.lift import Forward, feed, lifted
+from pullback.transforms.traces.stage import stage_flat
+
+
+class Blocks(NamedTuple):
+    """A Jacobian of which each index along an axis of the value depends on directions of its own.
+
+    With ``n`` indices and ``m`` directions for each, it is zero but for the derivatives of index ``e`` along the
+    directions ``m * e + c``. These are all that is stored: ``1 / n`` of the elements.
+
+    Attributes:
+      rows: the derivatives, with ``c`` along a new first axis; of shape ``(m, *shape of the value)``.
+      axis: the axis of the value.
+    """
+
+    rows: Any
+    axis: int
+
+    def whole(self) -> Any:
+        """All of the Jacobian, of shape ``(n * m, *shape of the value)``."""
+        m, *shape = self.rows.shape
+        n = shape[self.axis]
+        beside = tuple(1 if i != self.axis else n for i in range(len(shape)))
+        own = shapes.reshape(ArrayImpl(np.eye(n, dtype=bool)), (n, 1, *beside))
+        return shapes.reshape(where(own, shapes.expand_dims(self.rows, [0]), 0), (n * m, *shape))
+
+
+class Carried(NamedTuple):
+    """A value with its derivatives.
+
+    Attributes:
+      value: the value.
+      jacobian: its derivatives, with the directions along a new first axis; or :class:`Blocks` of them, or ``ZERO``.
+      laplacian: the weighted sum of its second derivatives along them, of the shape of the value; or ``ZERO``.
+    """
+
+    value: Any
+    jacobian: Any = ZERO
+    laplacian: Any = ZERO
+
+
+class Directions(NamedTuple):
+    """Along what is differentiated.
+
+    Attributes:
+      size: the number of directions; within :class:`Blocks` of those that each index has.
+      weights: the weight of each in the sum of second derivatives, as a vector; None if each is 1.
+      axis: within :class:`Blocks`, the axis of the result each index of which has directions of its own.
+    """
+
+    size: int
+    weights: Any = None
+    axis: int | None = None
+
+    def weighted(self, terms: Any) -> Any:
+        """Terms, with the directions along the first axis, times their weights."""
+        if self.weights is None:
+            return terms
+        w = convert_element_type(self.weights, terms.dtype)
+        others = [1] * (len(terms.shape) - 1)
+        if self.axis is not None:
+            w = shapes.transpose(shapes.reshape(w, (w.shape[0] // self.size, self.size)), (1, 0))
+            others[self.axis] = w.shape[1]
+        return mul(terms, shapes.reshape(w, (self.size, *others)))
+
+    def total(self, terms: Any) -> Any:
+        """The weighted sum over the first axis."""
+        return reduce_sum(self.weighted(terms), (0,))
+
+    def total_of_products(self, x: Any, y: Any) -> Any:
+        """The weighted sum over the first axis of products of elements."""
+        if x.shape != y.shape:
+            return self.total(mul(x, y))
+        elements = tuple(range(1, len(x.shape)))  # as a contraction it takes two thirds of the time of product and sum
+        return dot_general(self.weighted(x), y, (((0,), (0,)), (elements, elements)))
+
+
+class LaplacianTracer(PrimalTracer):
+    """A value with its Jacobian and its Laplacian."""
+
+    __slots__ = ("jacobian", "laplacian")
+
+    def __init__(self, trace: Trace, carried: Carried, made_at: source.Location | None) -> None:
+        self._trace = trace
+        self.primal = carried.value
+        self.made_at = made_at
+        self.jacobian, self.laplacian = carried.jacobian, carried.laplacian
+
+
+class LaplacianTrace(Trace):
+    """Carries Jacobians and Laplacians through operations: by a rule of their own, or by their derivative rules."""
+
+    __slots__ = ("directions",)
+    transformation = "the forward Laplacian"
+
+    def __init__(self, parent: Trace, function: Any, directions: Directions) -> None:
+        super().__init__(parent, function)
+        self.directions = directions
+
+    def carried(self, x: Any) -> Carried:
+        """An operand or result with its derivatives."""
+        if type(x) is LaplacianTracer and x._trace is self:
+            return Carried(x.primal, x.jacobian, x.laplacian)
+        return Carried(x)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        operands = [self.carried(x) for x in args]
+        if all(x.jacobian is ZERO for x in operands):
+            return self.parent.process(primitive, args, params)
+        previous, state.trace = state.trace, self.parent
+        try:
+            outs = _outs(primitive, self.directions, operands, params)
+        except MissingRuleError as error:
+            where = f"in {self.describe()}, at {source.describe(source.here())}"
+            if where in str(error):
+                raise
+            raise MissingRuleError(f"{error} ({where})") from None
+        finally:
+            state.trace = previous
+        made_at = source.here() if previous is self else None
+        tracers = [x.value if x.jacobian is ZERO else LaplacianTracer(self, x, made_at) for x in outs]
+        return tracers if primitive.multiple_results else tracers[0]
+
+
+def laplacian_flat(
+    function: Any, run: Callable[..., Sequence[Any]], operands: Sequence[Carried], directions: Directions
+) -> list[Carried]:
+    """The values of ``run`` with their Jacobians and Laplacians.
+
+    Args:
+      function: the user's function, for error messages.
+      run: takes and returns flat sequences of arrays.
+      operands: the point, and its derivatives along the directions.
+      directions: how many there are, and their weights.
+    """
+    trace = LaplacianTrace(state.trace, function, directions)
+    args = [x.value if x.jacobian is ZERO else LaplacianTracer(trace, x, None) for x in operands]
+    state.trace = trace
+    try:
+        results = run(*args)
+    finally:
+        state.trace = trace.parent
+        trace.live = False
+    outs = [trace.carried(x) for x in results]
+    for x in outs:
+        check_result(x.value)
+    return outs
+
+
+# One operation -------------------------------------------------------------------------------------------------------
+
+
+def _outs(primitive: Primitive, directions: Directions, operands: list[Carried], params: Any) -> list[Carried]:
+    """The results of an operation, of which some operands have derivatives."""
+    rule = feed.of(primitive)
+    if rule is not None and not rule(**params).keeps_shapes:
+        weights = directions.weights
+        forward = Curvatures(directions.size, weights is not None)
+        return lifted(primitive, forward, operands, params, [] if weights is None else [weights])
+    if not any(type(x.jacobian) is Blocks for x in operands):
+        return _whole(primitive, directions, list(map(dense, operands)), params)
+    axis = _kept(primitive, operands, params)
+    if axis is not None:
+        rows = [x if x.jacobian is ZERO else x._replace(jacobian=x.jacobian.rows) for x in operands]
+        count = next(x.jacobian.shape[0] for x in rows if x.jacobian is not ZERO)
+        outs = _whole(primitive, Directions(count, directions.weights, axis), rows, params)
+        return [x if x.jacobian is ZERO else x._replace(jacobian=Blocks(x.jacobian, axis)) for x in outs]
+    apart = None if primitive.multiple_results else _apart(primitive, operands, params)
+    return [apart] if apart else _whole(primitive, directions, list(map(dense, operands)), params)
+
+
+def dense(x: Carried) -> Carried:
+    """The same with all of its Jacobian stored."""
+    return x._replace(jacobian=x.jacobian.whole()) if type(x.jacobian) is Blocks else x
+
+
+def _kept(primitive: Primitive, operands: Sequence[Carried], params: Any) -> int | None:
+    """The axis of the result each index of which depends on its own directions, if the operands leave it one."""
+    all_shapes = [shape_of(x.value) for x in operands]
+    rank = max(map(len, all_shapes))
+    rule = axis_kept.of(primitive)
+    found = set()
+    for i, x in enumerate(operands):
+        if x.jacobian is ZERO:
+            continue
+        if type(x.jacobian) is not Blocks:
+            return None
+        axis = x.jacobian.axis
+        if traits.elementwise.of(primitive):
+            kept = axis + rank - len(all_shapes[i])
+            size = max(shape[kept - rank] for shape in all_shapes if len(shape) >= rank - kept)
+            found.add(kept if size == all_shapes[i][axis] else None)
+        else:
+            found.add(None if rule is None else rule(axis, i, *all_shapes, **params))
+    return found.pop() if len(found) == 1 else None
+
+
+def _apart(primitive: Primitive, operands: Sequence[Carried], params: Any) -> Carried | None:
+    """The result of a linear operation that sums over the axis of the blocks, None of another: each term depends on its
+    own directions, so that the Jacobian is all the terms, and there is no sum to do."""
+    rule = unsummed.of(primitive)
+    active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
+    if rule is None or len(active) > 1:
+        return None
+    (i,) = active
+    blocks, values = operands[i].jacobian, [x.value for x in operands]
+    found = rule(blocks.axis, i, *map(shape_of, values), **params)
+    if found is None:
+        return None
+    other, axis = found
+    terms = _mapped(primitive, blocks.rows.shape[0], values, {i: blocks.rows}, other)
+    terms = shapes.moveaxis(terms, axis + 1, 0)
+    laplacian = operands[i].laplacian
+    if laplacian is not ZERO:
+        laplacian = primitive.bind(*_replaced(values, {i: laplacian}), **params)
+    out = primitive.bind(*values, **params)
+    return Carried(out, shapes.reshape(terms, (terms.shape[0] * terms.shape[1], *out.shape)), laplacian)
+
+
+def _whole(primitive: Primitive, directions: Directions, operands: list[Carried], params: Any) -> list[Carried]:
+    """The results of an operation on Jacobians that are arrays."""
+    active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
+    part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
+    if part is not None:
+        return [_linear(primitive, directions, operands, active, params, part)]
+    real = not any(dtypes.is_complex(operands[i].value.dtype) for i in active)
+    if traits.elementwise.of(primitive) and real and primitive.linear_in != "each":
+        return [_on_elements(primitive, directions, operands, active, params)]
+    if primitive.linear_in == "each" and not primitive.multiple_results and len(active) == 2:
+        return [_bilinear(primitive, directions, operands, active, params)]
+    return _by_derivatives(primitive, directions, operands, params, 2)
+
+
+def _linear(
+    primitive: Primitive,
+    directions: Directions,
+    operands: list[Carried],
+    active: Sequence[int],
+    params: Any,
+    part: LinearPart,
+) -> Carried:
+    """The result of an operation that is linear, or affine, in the operands that have derivatives."""
+    if len(part.joint) > 1:  # the derivative rule knows what to do with zeros
+        return _by_derivatives(primitive, directions, operands, params, 1)[0]
+    (i,) = active
+    values = [x.value for x in operands]
+    x = operands[i]
+    # One product for the value, the Jacobian and the Laplacian together was tried: it takes as long.
+    out = primitive.bind(*values, **params)
+    if not dtypes.is_inexact(out.dtype):
+        return Carried(out)
+    jacobian = _mapped(primitive, directions.size, values, {i: x.jacobian}, part.params)
+    laplacian = ZERO
+    if x.laplacian is not ZERO:
+        laplacian = primitive.bind(*_replaced(values, {i: x.laplacian}), **part.params)
+    return Carried(out, jacobian, laplacian)
+
+
+def _replaced(values: Sequence[Any], others: dict[int, Any]) -> list[Any]:
+    """A list with some of its elements replaced, by their positions."""
+    return [others.get(i, x) for i, x in enumerate(values)]
+
+
+def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[int, Any], params: Any) -> Any:
+    """An operation mapped over the first axes of some operands; the mapped axis comes first."""
+    dims = [0 if i in rows else None for i in range(len(values))]
+    run = lambda *xs: [primitive.bind(*xs, **params)]
+    outs, ends = batch_flat(primitive, run, MappedAxis(None, count), _replaced(values, rows), dims)
+    return _in_front(outs[0], ends[0], count)
+
+
+def _in_front(x: Any, dim: int | None, count: int) -> Any:
+    return shapes.broadcast_to(x, (count, *x.shape)) if dim is None else shapes.moveaxis(x, int(dim), 0)
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    """The sum of those terms that are not ``ZERO``."""
+    nonzero = [t for t in terms if t is not ZERO]
+    return reduce(add_any, nonzero) if nonzero else ZERO
+
+
+def _on_elements(
+    primitive: Primitive, directions: Directions, operands: list[Carried], active: Sequence[int], params: Any
+) -> Carried:
+    """An operation on elements: its derivatives are numbers for each element, found along ones."""
+    values = [x.value for x in operands]
+    ones = {i: shapes.broadcast_to(shapes.full((), 1, values[i].dtype), values[i].shape) for i in active}
+
+    def run(*xs: Any) -> list[Any]:
+        return [primitive.bind(*xs, **params)]
+
+    def along(i: int) -> list[Any]:
+        return [ones[i] if k == i else ZERO for k in range(len(values))]
+
+    out: Any = None
+    first: dict[int, Any] = {}
+    second: dict[tuple[int, int], Any] = {}
+    for a in active:
+
+        def slope(*xs: Any, a: int = a) -> list[Any]:
+            outs, tangents = jvp_flat(primitive, run, xs, along(a))
+            return [*outs, *[t for t in tangents if t is not ZERO]]
+
+        for b in active:
+            if b < a:
+                continue
+            outs, slopes = jvp_flat(primitive, slope, values, along(b))
+            out, first[b] = outs[0], slopes[0]
+            second[a, b] = slopes[1] if len(slopes) == 2 else ZERO
+    rank = len(out.shape)
+    rows = {i: shapes.front_aligned(operands[i].jacobian, 0, rank) for i in active}
+    jacobian = _sum([mul(first[i], rows[i]) for i in active if first[i] is not ZERO])
+    if jacobian is ZERO:
+        return Carried(out)
+    curved = [
+        mul(second[a, b], directions.total_of_products(rows[a], rows[b] if a == b else mul(2, rows[b])))
+        for a, b in second if second[a, b] is not ZERO
+    ]  # fmt: skip
+    pushed = [
+        mul(first[i], operands[i].laplacian)
+        for i in active if first[i] is not ZERO and operands[i].laplacian is not ZERO
+    ]  # fmt: skip
+    return Carried(out, jacobian, _sum([*curved, *pushed]))
+
+
+def _bilinear(
+    primitive: Primitive, directions: Directions, operands: list[Carried], active: Sequence[int], params: Any
+) -> Carried:
+    """A product: its second derivative along a direction is twice the product of the two first ones."""
+    (out,) = _by_derivatives(primitive, directions, operands, params, 1)
+    rows = {i: operands[i].jacobian for i in active}
+    pairs = _mapped(primitive, directions.size, [x.value for x in operands], rows, params)
+    return out._replace(laplacian=_sum([mul(2, directions.total(pairs)), out.laplacian]))
+
+
+def _by_derivatives(
+    primitive: Primitive, directions: Directions, operands: list[Carried], params: Any, order: int
+) -> list[Carried]:
+    """Any operation: its derivatives along each direction, and the sum of the second ones if the order is 2."""
+    values = [x.value for x in operands]
+    flags_of: list[list[bool]] = [[], []]  # which results have a first, and which of these a second derivative
+
+    def run(*xs: Any) -> list[Any]:
+        out = primitive.bind(*xs, **params)
+        return out if primitive.multiple_results else [out]
+
+    def along(*rows: Any) -> list[Any]:
+        ts = [ZERO if x.jacobian is ZERO else row for x, row in zip(operands, rows, strict=True)]
+
+        def first(*xs: Any) -> list[Any]:
+            outs, tangents = jvp_flat(primitive, run, xs, ts)
+            flags_of[0] = [t is not ZERO for t in tangents]
+            return [*outs, *[t for t in tangents if t is not ZERO]]
+
+        if order == 1:
+            return first(*values)
+        outs, tangents = jvp_flat(primitive, first, values, ts)
+        seconds = tangents[len(flags_of[0]) :]
+        flags_of[1] = [t is not ZERO for t in seconds]
+        return [*outs, *[t for t in seconds if t is not ZERO]]
+
+    rows = [x.value if x.jacobian is ZERO else x.jacobian for x in operands]
+    dims = [None if x.jacobian is ZERO else 0 for x in operands]
+    found, ends = batch_flat(primitive, along, MappedAxis(None, directions.size), rows, dims)
+    moving, curved = flags_of
+    count = len(moving)
+    outs = found[:count] if all(d is None for d in ends[:count]) else run(*values)
+    derivatives = iter([_in_front(x, d, directions.size) for x, d in zip(found[count:], ends[count:], strict=True)])
+    jacobians = spread(moving, [next(derivatives) for m in moving if m], ZERO)
+    sums = spread(curved, list(map(directions.total, derivatives)), ZERO) or [ZERO] * sum(moving)
+    laplacians = [x.laplacian for x in operands]
+    pushed = [ZERO] * count
+    if any(t is not ZERO for t in laplacians):
+        pushed = jvp_flat(primitive, run, values, laplacians)[1]
+    curvature = spread(moving, sums, ZERO)
+    return [Carried(x, j, _sum([c, t])) for x, j, c, t in zip(outs, jacobians, curvature, pushed, strict=True)]
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+
+Kind = int | None
+"""Of the Jacobian of an operand of a program: None for ``ZERO``, -1 for an array, or the axis of :class:`Blocks`."""
+
+
+def _kind(x: Any) -> Kind:
+    return None if x is ZERO else x.axis if type(x) is Blocks else -1
+
+
+@cached_by_jaxpr
+def laplacian_jaxpr(
+    closed: ClosedJaxpr, marks: Sequence[tuple[Kind, bool]], count: int, weighted: bool,
+    forced: Sequence[tuple[Kind, bool]],
+) -> tuple[ClosedJaxpr, list[tuple[Kind, bool]]]:  # fmt: skip
+    """The program of a program's values, Jacobians and Laplacians.
+
+    Args:
+      closed: the program.
+      marks: for each input, the kind of its Jacobian, and whether it has a Laplacian.
+      count: the number of directions.
+      weighted: whether these have weights.
+      forced: the same for each result: what there must be at least, which may be zeros.
+
+    Returns:
+      A jaxpr from the weights, if there are any, the inputs, and then the Jacobian and the Laplacian of each, to the
+      results, and then the same of each; and for each result what it has.
+    """
+    given: list[Any] = []
+    first: Any = None
+    for aval, (kind, curved) in zip(closed.in_avals, marks, strict=True):
+        if kind is not None:
+            rows = aval.update(shape=(count if kind < 0 else count // aval.shape[kind], *aval.shape))
+            first = rows if first is None else first
+            given.append(rows)
+        given += [aval] * curved
+    of_weights = [first.update(shape=(count,), weak_type=False)] if weighted else []
+    found: list[Carried] = []
+
+    def run(*values: Any) -> list[Any]:
+        weights, own, parts = split_list(values, int(weighted), len(marks))
+        rest = iter(parts)
+        operands = [_made(rest, x, *mark) for x, mark in zip(own, marks, strict=True)]
+        directions = Directions(count, weights[0] if weighted else None)
+        outs = laplacian_flat(closed, jaxpr_as_fun(closed), operands, directions)
+        found[:] = [_of_kind(x, count, *least) for x, least in zip(outs, forced, strict=True)]
+        return [*[x.value for x in found], *[t for x in found for t in _derivatives(x)]]
+
+    jaxpr = stage_flat(closed, run, [*of_weights, *closed.in_avals, *given])
+    return jaxpr, [(_kind(x.jacobian), x.laplacian is not ZERO) for x in found]
+
+
+def filled(x: Carried, count: int) -> Carried:
+    """The same with zeros, as arrays, for derivatives that are ``ZERO``."""
+    aval = typeof(x.value)
+    jacobian = zeros_of(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
+    return Carried(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
+
+
+def _of_kind(x: Carried, count: int, kind: Kind, curved: bool) -> Carried:
+    """The same with a Jacobian of a kind, and with a Laplacian that may be zeros."""
+    if kind is not None and kind != _kind(x.jacobian):
+        if kind < 0 or x.jacobian is not ZERO:
+            x = x._replace(jacobian=filled(x, count).jacobian)
+        else:
+            aval = typeof(x.value)
+            rows = zeros_of(aval.update(shape=(count // aval.shape[kind], *aval.shape)))
+            x = x._replace(jacobian=Blocks(rows, kind))
+    return x._replace(laplacian=zeros_of(typeof(x.value))) if curved and x.laplacian is ZERO else x
+
+
+def _derivatives(x: Carried) -> list[Any]:
+    """The derivatives of a value that are not ``ZERO``."""
+    jacobian = x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian
+    return [t for t in (jacobian, x.laplacian) if t is not ZERO]
+
+
+def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> Carried:
+    """The inverse of :func:`_derivatives`."""
+    rows = ZERO if kind is None else next(derivatives)
+    jacobian = rows if kind is None or kind < 0 else Blocks(rows, kind)
+    return Carried(value, jacobian, next(derivatives) if curved else ZERO)
+
+
+class Curvatures(Forward):
+    """The forward Laplacian, along a number of directions; a mark is the kind of Jacobian, and if there is a Laplacian.
+
+    What each step of a loop takes and stacks has the axis of the steps before that of the directions. Blocks are along
+    another axis than that of the steps.
+    """
+
+    __slots__ = ("count", "weighted")
+    nothing = None, False
+
+    def __init__(self, count: int, weighted: bool) -> None:
+        super().__init__(count, weighted)
+        self.count, self.weighted = count, weighted
+
+    def marks(self, xs: Sequence[Carried]) -> tuple[tuple[Kind, bool], ...]:
+        return tuple([(_kind(x.jacobian), x.laplacian is not ZERO) for x in xs])
+
+    def width(self, mark: tuple[Kind, bool]) -> int:
+        return (mark[0] is not None) + mark[1]
+
+    def beside(self, xs: Sequence[Carried]) -> list[Any]:
+        return [t for x in xs for t in _derivatives(x)]
+
+    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[Kind, bool]]) -> list[Carried]:
+        return [_made(beside, x, *mark) for x, mark in zip(values, marks, strict=True)]
+
+    def carried(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
+        return mark[0], mark[0] is not None
+
+    def joined(self, marks: Sequence[tuple[Kind, bool]]) -> tuple[Kind, bool]:
+        kinds = {kind for kind, _ in marks if kind is not None}
+        return None if not kinds else kinds.pop() if len(kinds) == 1 else -1, any(curved for _, curved in marks)
+
+    def filled(self, x: Carried, mark: tuple[Kind, bool]) -> Carried:
+        return _of_kind(x, self.count, *mark)
+
+    def row(self, x: Carried) -> Carried:
+        if x.jacobian is ZERO:
+            return x
+        if type(x.jacobian) is Blocks and x.jacobian.axis:
+            return x._replace(jacobian=Blocks(shapes.moveaxis(x.jacobian.rows, 0, 1), x.jacobian.axis))
+        return x._replace(jacobian=shapes.moveaxis(dense(x).jacobian, 0, 1))
+
+    def element(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
+        kind, curved = mark
+        return kind if kind is None or kind < 0 else kind - 1, curved
+
+    def stacked(self, x: Carried) -> Carried:
+        if x.jacobian is ZERO:
+            return x
+        if type(x.jacobian) is Blocks:
+            return x._replace(jacobian=Blocks(shapes.moveaxis(x.jacobian.rows, 1, 0), x.jacobian.axis + 1))
+        return x._replace(jacobian=shapes.moveaxis(x.jacobian, 1, 0))
+
+    def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
+        return laplacian_jaxpr(closed, tuple(marks), self.count, self.weighted, tuple(forced))

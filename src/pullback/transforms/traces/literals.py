@@ -1,0 +1,33 @@
+"""Python numbers among the operands of a program that is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.backends.host.rules import convert
+from pullback.core import dtypes
+from pullback.core.array import SCALARS, ArrayImpl, number_dtype, scalar_array
+from pullback.core.jaxpr import Literal
+from pullback.core.trace import state
+from pullback.core.types import ShapedArray
+
+
+def converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl:
+    """The number of a literal in another dtype, of which the program has a literal too."""
+    value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.aval.dtype.type(literal.val)
+    return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
+
+
+def settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
+    """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
+    dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
+    integer = dtypes.is_integer(dtype)
+    for atom, x in zip(atoms, args, strict=True):
+        if type(x) not in SCALARS:
+            continue
+        if integer and type(x) is int and not dtypes.holds(dtype, x):
+            raise OverflowError(f"Python integer {x} out of bounds for {dtype.name}")
+        if atom.aval.dtype != dtype:
+            atom.aval = ShapedArray((), dtype, dtype.kind != "b")
+            atom.val = scalar_array(dtype.type(x), dtype.kind != "b")

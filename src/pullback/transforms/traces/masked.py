@@ -1,0 +1,61 @@
+"""Forward mode with masked zeros: tangents stay zero that are multiplied by infinite or undefined derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.array import ArrayImpl
+from pullback.core.masking import has_nan, mark, mask_trace, unmarked
+from pullback.core.trace import EVAL, Primitive, state
+from pullback.transforms.traces.batch import BatchTrace, BatchTracer
+from pullback.transforms.traces.marks import marking
+
+
+def masked_results(
+    trace: Any,
+    tracer: Any,
+    primitive: Primitive,
+    args: tuple[Any, ...],
+    primals: tuple[Any, ...],
+    params: dict[str, Any],
+) -> Any:
+    """The results of an operation in forward mode, whose tangents are marked: at once, or if one is NaN without.
+
+    Args:
+      trace, tracer: of forward mode, and the class of its values with tangents.
+      primitive, args, params: the operation.
+      primals: the operands without their tangents.
+    """
+    known = trace.parent
+    while isinstance(known, BatchTrace):
+        known = known.parent
+    rules = trace.rules
+    if state.scope is not None or state.bottom.looks:
+        rules = marking(rules, primitive, primals, params)
+
+    def is_own(x: Any) -> bool:
+        return type(x) is tracer and x._trace is trace
+
+    if known is EVAL and not primitive.effect:  # nobody differentiates the tangents, or looks at them
+        out = trace.process(primitive, args, params, rules)
+        if not any(is_own(x) and _is_undefined(x.tangent) for x in (out if primitive.multiple_results else [out])):
+            return out
+    masks = mask_trace(rules)
+    marked = [tracer(trace, x.primal, mark(masks, x.tangent), x.made_at) if is_own(x) else x for x in args]
+    try:
+        out = trace.process(primitive, tuple(marked), params, masks)
+    finally:
+        masks.live = False
+    results = []
+    for x in out if primitive.multiple_results else [out]:
+        if is_own(x):
+            x.primal, x.tangent = unmarked(masks, x.primal), unmarked(masks, x.tangent)
+        results.append(unmarked(masks, x))
+    return results if primitive.multiple_results else results[0]
+
+
+def _is_undefined(tangent: Any) -> bool:
+    """Whether a tangent is NaN, or is not known."""
+    while type(tangent) is BatchTracer:
+        tangent = tangent.value
+    return type(tangent) is not ArrayImpl or has_nan(tangent._value)

@@ -1,0 +1,124 @@
+"""Partial evaluation: a jaxpr is cut into what its known inputs determine, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from pullback.core.lists import positions
+from pullback.core.types import ShapedArray
+from pullback.transforms.traces.dce import close, flags, live_equations
+from pullback.transforms.traces.derived import cached_by_jaxpr
+
+PartialEvalRule = Callable[[list[bool], Eqn], tuple[list[Eqn], list[Eqn], list[bool]]]
+
+
+class PartialEvaluation(NamedTuple):
+    """A jaxpr in two parts.
+
+    Attributes:
+      known: from the known inputs to the known results, and then those residuals that it has to compute.
+      unknown: from the residuals, and then the unknown inputs, to the unknown results.
+      unknown_outputs: for each result of the whole, whether ``unknown`` returns it.
+      residual_avals: the types of the residuals.
+      residual_sources: where each residual is found in the list of the known inputs followed by the results
+        of ``known``: a residual that is an input, or a result anyway, is not returned once more.
+      recomputes: whether ``unknown`` computes again what ``known`` has computed.
+    """
+
+    known: ClosedJaxpr
+    unknown: ClosedJaxpr
+    unknown_outputs: list[bool]
+    residual_avals: list[ShapedArray]
+    residual_sources: list[int]
+    recomputes: bool = False
+
+    def residuals(self, known_inputs: Sequence[Any], known_results: Sequence[Any]) -> list[Any]:
+        """The residuals, from what ``known`` was given and what it returned."""
+        values = [*known_inputs, *known_results]
+        return [values[i] for i in self.residual_sources]
+
+    def merge(self, known_results: Sequence[Any], unknown_results: Sequence[Any]) -> list[Any]:
+        """The results of the whole jaxpr, in order."""
+        known, unknown = iter(known_results), iter(unknown_results)
+        return [next(unknown if u else known) for u in self.unknown_outputs]
+
+
+@cached_by_jaxpr
+def partial_eval_jaxpr(
+    closed: ClosedJaxpr, unknown_inputs: Sequence[bool], instantiate: Sequence[bool] | bool = False
+) -> PartialEvaluation:
+    """Cut a jaxpr into the part that does not depend on some of its inputs, and the part that does.
+
+    Running the known part, and then the unknown one on the residuals and unknown inputs, returns the results
+    of the whole. Neither part holds dead code; constants go to the part that reads them.
+
+    Args:
+      closed: the program.
+      unknown_inputs: for each input, whether it is unknown.
+      instantiate: which results the unknown part returns, whatever they depend on.
+
+    Returns:
+      The two parts and how they fit together.
+
+    Raises:
+      JaxprError: the flags are not as many as the inputs, or as the results (an AssertionError).
+
+    >>> from pullback.primitives.elementwise import mul, sin
+    >>> from pullback.transforms.autodiff.tracing import make_jaxpr
+    >>> parts = partial_eval_jaxpr(make_jaxpr(lambda x, y: mul(sin(x), y))(1.0, 2.0), [False, True])
+    >>> parts.known
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    >>> parts.unknown
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }
+    """
+    jaxpr = closed.jaxpr
+    unknown_flags = flags(unknown_inputs, len(jaxpr.invars), "inputs")
+    unknown_vars = {v for v, u in zip(jaxpr.invars, unknown_flags, strict=True) if u}
+    known_eqns, unknown_eqns = _split_equations(jaxpr.eqns, unknown_vars)
+    forced = flags(instantiate, len(jaxpr.outvars), "results")
+    unknown_outputs = [f or a in unknown_vars for f, a in zip(forced, jaxpr.outvars, strict=True)]
+    unknown_results = [a for a, u in zip(jaxpr.outvars, unknown_outputs, strict=True) if u]
+    known_results = [a for a, u in zip(jaxpr.outvars, unknown_outputs, strict=True) if not u]
+    unknown_eqns, read = live_equations(unknown_eqns, unknown_results)
+
+    known_inputs = [v for v in jaxpr.invars if v not in unknown_vars]
+    residuals = [v for v in known_inputs if v in read]
+    residuals += [v for eqn in known_eqns for v in eqn.outvars if v in read]
+    given = {*known_inputs, *known_results}
+    computed = [v for v in residuals if v not in given]
+    known_eqns, needed = live_equations(known_eqns, [*known_results, *computed])
+    place = positions([*known_inputs, *known_results, *computed])
+
+    constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    remaining_inputs = [v for v, u in zip(jaxpr.invars, unknown_flags, strict=True) if u]
+    known_consts = [v for v in jaxpr.constvars if v in needed]
+    unknown_consts = [v for v in jaxpr.constvars if v in read]
+    known = Jaxpr(known_consts, known_inputs, known_eqns, [*known_results, *computed])
+    unknown = Jaxpr(unknown_consts, [*residuals, *remaining_inputs], unknown_eqns, unknown_results)
+    return PartialEvaluation(
+        close(known, constants), close(unknown, constants), unknown_outputs,
+        [v.aval for v in residuals], [place[v] for v in residuals],
+    )  # fmt: skip
+
+
+def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
+    """The equations that read no unknown variable, and the others, whose results become unknown too."""
+    known: list[Eqn] = []
+    unknown: list[Eqn] = []
+    for eqn in eqns:
+        operands = [a in unknown_vars for a in eqn.invars]
+        if True not in operands:
+            known.append(eqn)
+            continue
+        rule = eqn.primitive.partial_eval_rule
+        if rule is None:
+            unknown.append(eqn)
+            unknown_vars.update(eqn.outvars)
+            continue
+        known_part, unknown_part, results = rule(operands, eqn)
+        known += known_part
+        unknown += unknown_part
+        unknown_vars.update(v for v, u in zip(eqn.outvars, results, strict=True) if u)
+    return known, unknown

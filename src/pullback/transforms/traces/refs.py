@@ -1,0 +1,629 @@
+"""References: what reading and writing them means under each transformation.
+
+No program holds a reference. While a function is staged, the program under construction notes each reference from
+outside that is used: its content is one more input, what is written replaces it there, and what it is at the end is one
+more result, which whoever runs the program writes to the reference. So every primitive is a function of arrays.
+
+Differentiation and ``vmap`` need nothing of this: a tracer of theirs may be written to a reference that was made under
+them, and to no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core import dtypes, source, tree
+from pullback.core.array import Array, ArrayLike, Index, as_array, typeof
+from pullback.core.errors import IndexingError, OperandError, RefError, RefIndexError, UnexpectedTracerError
+from pullback.core.jaxpr import Var
+from pullback.core.naming import quoted
+from pullback.core.refs import AbstractRef, Outside, RefCell, RunsAgain
+from pullback.core.trace import Trace, Tracer, leaked, state
+from pullback.core.types import ShapedArray
+from pullback.core.zeros import zeros_of
+from pullback.primitives.elementwise import convert_element_type
+from pullback.transforms.functions.arguments import as_weak
+from pullback.transforms.traces.batch import BatchTrace
+from pullback.transforms.traces.forward import JVPTrace
+from pullback.transforms.traces.stage import StageTrace, StageTracer
+from pullback.transforms.traces.taylor import TaylorTrace
+
+
+class Ref(RefCell):
+    """A mutable array reference, as :func:`new_ref` makes it: ``ref[...]`` reads it, and ``ref[...] = x`` writes it.
+
+    Any index that an array takes may stand for the dots. What is written has the dtype of the reference and the shape
+    of what the index selects; a weakly typed number takes the dtype. Reads and writes happen in the order of the
+    program, within compiled functions, loops and branches too.
+
+    >>> import pullback.numpy as pnp
+    >>> ref = new_ref(pnp.zeros(3))
+    >>> ref[1] += 2.0
+    >>> print(ref[...])
+    [0. 2. 0.]
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None
+
+    def __init__(self, *args: Any) -> None:
+        raise TypeError("a Ref is made by pullback.new_ref(value)")
+
+    @property
+    def aval(self) -> AbstractRef:
+        """The type of the reference."""
+        return AbstractRef(self.inner)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
+        return self.inner.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of an element."""
+        return self.inner.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the type of what is read gives way to that of other operands."""
+        return self.inner.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.inner.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.inner.size
+
+    @property
+    def sharding(self) -> Any:
+        """Where the elements are."""
+        return content_of(self).sharding
+
+    @property
+    def format(self) -> Any:
+        """Where the elements are, and in which order."""
+        return content_of(self).format
+
+    @property
+    def committed(self) -> bool:
+        """Whether the elements were put on their device by name."""
+        return bool(content_of(self).committed)
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the elements on the host, valid until the next write; a write may move them."""
+        return int(content_of(self).unsafe_buffer_pointer())
+
+    def __getitem__(self, idx: Index) -> Array:
+        return get(self, idx)
+
+    def __setitem__(self, idx: Index, x: ArrayLike) -> None:
+        swap(self, idx, x, "set")
+
+    def addupdate(self, x: ArrayLike, idx: Index = ()) -> None:
+        """Add to the elements at an index; see :func:`addupdate`.
+
+        >>> ref = new_ref(1.0)
+        >>> ref.addupdate(2.0)
+        >>> print(ref[...])
+        3.0
+        """
+        addupdate(self, idx, x)
+
+    def __len__(self) -> int:
+        if not self.inner.shape:
+            raise TypeError("a reference without axes has no length")
+        return self.inner.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([get(self, i) for i in range(len(self))])
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"a reference has no truth value; ref[...] reads its content: {self!r}")
+
+    def __repr__(self) -> str:
+        if self.ended:
+            return f"Ref<{self.inner}, {self.ended}>"
+        if isinstance(self.content, Tracer):
+            return f"Ref<{self.inner}>"
+        return f"Ref{repr(self.content).removeprefix('Array')}"
+
+    def __copy__(self) -> Ref:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Ref:
+        return memo.setdefault(id(self), new_ref(content_of(self)))  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> Any:
+        return new_ref, (content_of(self),)
+
+
+tree.register_leaf_type(Ref)
+
+
+def _made(content: Any) -> Ref:
+    """A reference under the current trace."""
+    ref = object.__new__(Ref)
+    trace = state.trace
+    RefCell.__init__(ref, content, None if trace.is_bottom else trace, source.here())
+    return ref
+
+
+def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None) -> Ref:
+    """A mutable array reference.
+
+    Args:
+      init_val: the array that it holds at first, or a number. The array itself does not change.
+      memory_space: nothing but None: the array stays where it is.
+      kind: ``"no_grad_no_remat"`` is accepted, and changes nothing: no program holds a reference.
+
+    Returns:
+      A :class:`Ref`, with the shape and dtype of ``init_val``. It may be passed to functions under ``jit`` and
+      ``vmap``, and used in them and in loops and branches without being passed.
+
+    Raises:
+      OperandError: ``init_val`` is no array or number (a TypeError).
+      RefError: another ``memory_space`` (a ValueError).
+
+    >>> from pullback import jit
+    >>> count = new_ref(0)
+    >>> @jit
+    ... def step(x):
+    ...     count[...] += 1
+    ...     return 2 * x
+    >>> print(step(1.0), step(2.0), count[...])
+    2.0 4.0 2
+    """
+    if memory_space is not None:
+        raise RefError(f"new_ref: memory_space must be None, got {memory_space!r}; device_put moves an array")
+    try:
+        return _made(as_array(init_val))
+    except OperandError as error:
+        raise type(error)(f"new_ref: {error}") from None
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference whose content is to be written before it is read; until then it is zero.
+
+    Args:
+      ty: anything with ``shape`` and ``dtype``.
+      memory_space: nothing but None.
+
+    Raises:
+      OperandError: ``ty`` has no shape and dtype (a TypeError).
+      RefError: another ``memory_space`` (a ValueError).
+
+    >>> import pullback
+    >>> print(empty_ref(pullback.ShapeDtypeStruct((2,), "float32"))[...])
+    [0. 0.]
+    """
+    try:
+        aval = ShapedArray(tuple(ty.shape), dtypes.canonicalize_dtype(ty.dtype))
+    except (AttributeError, TypeError):
+        raise OperandError(f"empty_ref: expected something with a shape and a dtype, got {quoted(ty)}") from None
+    return new_ref(zeros_of(aval), memory_space=memory_space)
+
+
+# Where the content is -------------------------------------------------------------------------------------------------
+
+
+def _place(ref: RefCell, trace: Trace) -> StageTrace | None:
+    """The innermost program under construction that the reference is outside of; None if there is none."""
+    if ref.ended:
+        raise RefError(f"{ref.described()} cannot be used any more: {ref.ended}")
+    found = None
+    while trace is not ref.home:
+        if trace.runs_again:
+            raise RunsAgain
+        if ref.home is None and trace.is_bottom:
+            return found
+        if ref.home is not None and trace.is_same(ref.home):
+            return found
+        if trace.is_bottom:
+            when = "outside of" if ref.home.live else "after the end of"
+            error = UnexpectedTracerError(
+                f"{ref.described()} was used {when} the transformation under which it was made, "
+                f"{ref.home.describe()}: it leaked, through a global, a closure, an attribute or a list, or it is used "
+                "in a derivative rule, which runs outside. Make it outside, and pass it as an argument; or return its "
+                "content, ref[...]."
+            )
+            error.trace = ref.home
+            raise error
+        if found is None and type(trace) is StageTrace:
+            found = trace
+        trace = trace.parent
+    return found
+
+
+class Touched:
+    """A reference from outside, as a program under construction sees it.
+
+    Attributes:
+      var: the input that is its content at first.
+      content: what it holds now.
+      first: what it held at first.
+    """
+
+    __slots__ = ("content", "first", "var")
+
+    def __init__(self, var: Var, content: Any) -> None:
+        self.var = var
+        self.content = self.first = content
+
+    @property
+    def written(self) -> bool:
+        return self.content is not self.first
+
+
+class Scope(Outside):
+    """The references from outside that a program under construction uses.
+
+    Attributes:
+      touched: what became of each.
+      carried: those of which there are inputs and results in any case, in this order.
+      varying: named axes along which the first content of some is made to vary.
+    """
+
+    def __init__(self, carried: Sequence[Ref] = (), varying: dict[Ref, frozenset[Any]] | None = None) -> None:
+        self.touched: dict[Ref, Touched] = {}
+        self.carried = list(carried)
+        self.varying = varying or {}
+
+    def begin(self, trace: StageTrace) -> None:
+        for ref in self.carried:
+            self.enter(ref, trace)
+
+    def enter(self, ref: Ref, trace: StageTrace) -> Touched:
+        """The reference as the program sees it."""
+        found = self.touched.get(ref)
+        if found is None:
+            aval = typeof(content_of(ref, trace.parent))
+            aval = aval.update(varying=aval.varying | self.varying.get(ref, frozenset()))
+            var = Var(aval)
+            found = self.touched[ref] = Touched(var, StageTracer(trace, var, source.here()))
+        return found
+
+    @property
+    def written(self) -> list[Ref]:
+        """The references whose content at the end is a result: those carried, and then all others that were written."""
+        return [*self.carried, *(r for r, t in self.touched.items() if t.written and r not in self.carried)]
+
+    @property
+    def read(self) -> list[Ref]:
+        """The other references, whose content does not change."""
+        written = self.written
+        return [r for r in self.touched if r not in written]
+
+    def inputs(self) -> list[Var]:
+        """The inputs: of those that are read, and then of those that are written."""
+        return [self.touched[r].var for r in [*self.read, *self.written]]
+
+    def results(self) -> list[Any]:
+        return [self.touched[r].content for r in self.written]
+
+
+def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
+    """What a reference holds for a trace, by default the current one."""
+    trace = state.trace if trace is None else trace
+    place = _place(ref, trace)
+    content: Array = ref.content if place is None else _entered(ref, place).content
+    return content
+
+
+def _entered(ref: Any, place: StageTrace) -> Touched:
+    if type(place.outside) is not Scope:
+        raise RefError(
+            f"{ref.described()} is used in {place.describe()}, which cannot read or write references from outside. "
+            "Pass ref[...] as an argument, and return what is to be written; or make the reference within the function."
+        )
+    return place.outside.enter(ref, place)
+
+
+def write(ref: RefCell, x: Any) -> None:
+    """Let a reference hold another array, of its own type."""
+    place = _place(ref, state.trace)
+    owner = ref.home if place is None else place
+    if isinstance(x, Tracer):
+        _check_owner(ref, x, owner)
+    if place is None:
+        ref.content = x
+    else:
+        _entered(ref, place).content = x
+
+
+def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
+    """Refuse a tracer of a transformation that the reference is outside of."""
+    trace = owner
+    while trace is not None and not trace.is_bottom:
+        if trace.is_same(x._trace):
+            return
+        trace = trace.parent
+    if isinstance(x._trace, (JVPTrace, TaylorTrace)):
+        what, cure = "a value that is differentiated", "write lax.stop_gradient(x)"
+    elif isinstance(x._trace, BatchTrace):
+        what, cure = "a value that is mapped", "map the reference too, as an argument of the function"
+    else:
+        raise leaked(x)
+    error = RefError(
+        f"{what} was written to {ref.described()} which is outside of the transformed function and holds no such "
+        f"value: {x!r}, made by {x.origin()}\nMake the reference within the function, or {cure}."
+    )
+    error.trace = x._trace
+    raise error
+
+
+# The operations -------------------------------------------------------------------------------------------------------
+
+
+def check_ref(ref: Any, what: str) -> None:
+    """Refuse what is no reference."""
+    if not isinstance(ref, Ref):
+        raise RefError(f"{what} takes a reference, as new_ref makes it, but got {ref!r} of type {type(ref).__name__}")
+
+
+def _is_whole(idx: Any) -> bool:
+    return idx is None or idx is Ellipsis or (isinstance(idx, tuple) and (not idx or idx == (Ellipsis,)))
+
+
+def _at(ref: Ref, content: Array, idx: Any) -> Array:
+    """The elements at an index."""
+    if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
+        raise OperandError(f"a reference is no index; ref[...] reads its content: {idx!r}")
+    _check_range(ref, idx if isinstance(idx, tuple) else (idx,))
+    try:
+        return content[idx]
+    except IndexingError as error:
+        raise RefIndexError(f"{error} (of {ref.described()})") from None
+
+
+def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
+    """Refuse numbers known in Python that are out of range, which of an array would be clipped."""
+    axes = [
+        getattr(i, "ndim", 0) if dtypes.is_bool(getattr(i, "dtype", np.dtype(int))) else i is not None for i in indices
+    ]
+    axis = 0
+    for position, i in enumerate(indices):
+        if i is Ellipsis:
+            axis = ref.ndim - sum(axes[position + 1 :])
+            continue
+        if isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= axis < ref.ndim:
+            size = ref.shape[axis]
+            if not -size <= i < size:
+                raise RefIndexError(f"index {i} is out of range for axis {axis} of size {size} of {ref.described()}")
+        axis += axes[position]
+
+
+def get(ref: Ref, idx: Index = None) -> Array:
+    """What a reference holds, the same as ``ref[idx]``.
+
+    Args:
+      ref: the reference.
+      idx: an index as arrays take it; None or ``...`` for all elements.
+
+    Returns:
+      An array. It does not change when the reference does.
+
+    Raises:
+      RefError: ``ref`` is no reference, or cannot be used any more (a ValueError).
+      RefIndexError: a number out of range, or more indices than axes (a ValueError and IndexError).
+
+    >>> import pullback.numpy as pnp
+    >>> print(get(new_ref(pnp.arange(5)), slice(1, 3)))
+    [1 2]
+    """
+    check_ref(ref, "ref.get")
+    content = content_of(ref)
+    return content if _is_whole(idx) else _at(ref, content, idx)
+
+
+def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
+    """Write to a reference, the same as ``ref[idx] = value``.
+
+    Args:
+      ref: the reference.
+      idx: an index as arrays take it; None or ``...`` for all elements. Traced numbers out of range are clipped.
+      value: an array of the shape that the index selects, and of the dtype of the reference.
+
+    Raises:
+      RefError: ``ref`` is no reference, or cannot be used any more; the shape or dtype is another; or the value belongs
+        to a transformation that the reference is outside of (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> ref = new_ref(pnp.zeros(3))
+    >>> set(ref, 1, 10.0)
+    >>> ref
+    Ref([ 0., 10.,  0.], dtype=float32)
+    """
+    swap(ref, idx, value, "ref.set")
+
+
+def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap") -> Array:
+    """Write to a reference, and return what was there before.
+
+    Args:
+      ref: the reference.
+      idx: an index as arrays take it; None or ``...`` for all elements.
+      value: an array of the shape that the index selects, and of the dtype of the reference.
+      _function_name: what is called, for error messages.
+
+    Returns:
+      The elements that were replaced.
+
+    Raises:
+      RefError: as from :func:`set` (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> ref = new_ref(pnp.arange(4))
+    >>> print(swap(ref, 3, 10), ref[...])
+    3 [ 0  1  2 10]
+    """
+    check_ref(ref, _function_name)
+    content = content_of(ref)
+    if _is_whole(idx):
+        write(ref, _fitted(ref, value, ref.shape, _function_name))
+        return content
+    before = _at(ref, content, idx)
+    x = _fitted(ref, value, before.shape, _function_name)
+    write(ref, _like(content.at[idx].set(x, mode="clip"), ref))
+    return before
+
+
+def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
+    """Add to elements of a reference, as ``ref[idx] += x`` does.
+
+    Args:
+      ref: the reference.
+      idx: an index as arrays take it; None or ``...`` for all elements. Where it selects an element more than once, all
+        are added.
+      x: an array of the shape that the index selects, and of the dtype of the reference.
+
+    Raises:
+      RefError: as from :func:`set` (a ValueError).
+
+    >>> import pullback.numpy as pnp
+    >>> ref = new_ref(pnp.arange(5))
+    >>> addupdate(ref, 2, 10)
+    >>> print(ref[...])
+    [ 0  1 12  3  4]
+    """
+    check_ref(ref, "ref.addupdate")
+    content = content_of(ref)
+    if _is_whole(idx):
+        write(ref, _like(content + _fitted(ref, x, ref.shape, "ref.addupdate"), ref))
+        return
+    x = _fitted(ref, x, _at(ref, content, idx).shape, "ref.addupdate")
+    write(ref, _like(content.at[idx].add(x, mode="clip"), ref))
+
+
+def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
+    """A value that is to be written, of the type of the reference."""
+    try:
+        x = value if isinstance(value, Array) else as_array(value)
+    except OperandError as error:
+        raise type(error)(f"{what}: {error}") from None
+    if x.shape != shape:
+        raise RefError(
+            f"{what}: the value must have the shape {shape} of the elements that the index selects, but it is "
+            f"{typeof(x)}: it does not broadcast (jnp.full and jnp.broadcast_to do). It is written to {ref.described()}"
+        )
+    if x.dtype != ref.dtype and not (
+        x.weak_type and dtypes.result_type(x, ref.inner.update(weak_type=False)) == ref.dtype
+    ):
+        raise RefError(
+            f"{what}: the value must have the dtype {dtypes.dtype_name(ref.dtype)} of the reference, but it is "
+            f"{typeof(x)}; x.astype(ref.dtype) converts it. It is written to {ref.described()}"
+        )
+    return _like(x, ref)
+
+
+def _like(x: Any, ref: Ref) -> Any:
+    """An array of the reference's dtype, and as weakly typed."""
+    weak = ref.inner.weak_type
+    if x.dtype != ref.dtype:
+        return convert_element_type(x, ref.dtype, weak)
+    return x if x.weak_type == weak else as_weak(x, weak)
+
+
+def freeze(ref: Ref) -> Array:
+    """What a reference holds, after which the reference cannot be used any more.
+
+    Args:
+      ref: the reference. A reference that a compiled function, a loop or a branch was given, or closes over, cannot be
+        frozen there.
+
+    Raises:
+      RefError: ``ref`` is no reference, cannot be used any more, or is from outside (a ValueError).
+
+    >>> ref = new_ref(1.0)
+    >>> ref[...] = 2.0
+    >>> print(freeze(ref))
+    2.0
+    """
+    return _ended(ref, "freeze", "it was frozen")
+
+
+def free_ref(ref: Ref) -> None:
+    """End the use of a reference, and let its memory go.
+
+    >>> free_ref(new_ref(1.0))
+    """
+    _ended(ref, "free_ref", "it was freed")
+
+
+def _ended(ref: Ref, what: str, why: str) -> Array:
+    check_ref(ref, what)
+    place = _place(ref, state.trace)
+    if place is not None or ref.lent:
+        raise RefError(f"{what}: {ref.described()} belongs to the caller, which cannot be told that it ends here")
+    content: Array = ref.content
+    ref.ended = why
+    ref.content = None
+    return content
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+def contents(refs: Sequence[RefCell]) -> list[Any]:
+    """What some references hold for the current trace."""
+    return [content_of(r) for r in refs]
+
+
+def write_all(refs: Sequence[RefCell], values: Sequence[Any]) -> None:
+    """Let references hold what a program returned."""
+    for ref, x in zip(refs, values, strict=True):
+        write(ref, x if x.weak_type == ref.inner.weak_type else as_weak(x, ref.inner.weak_type))
+
+
+def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefCell] = ()) -> None:
+    """Refuse a reference that is passed twice, or that a function closes over to which it is passed."""
+    seen: dict[int, RefCell] = {}
+    for ref in refs:
+        if id(ref) in seen:
+            raise RefError(
+                f"{name}: {ref.described()} was passed twice. A reference may be one argument only, since each "
+                "argument changes by itself."
+            )
+        seen[id(ref)] = ref
+    for ref in closed_over:
+        if id(ref) in seen:
+            raise RefError(
+                f"{name}: {ref.described()} was passed as an argument, and the function closes over it as well. Use "
+                "the argument, or do not pass it."
+            )
+
+
+def lent(content: Any) -> Ref:
+    """A reference under the current trace that stands for one of the caller's, and holds this at first."""
+    ref = _made(content)
+    ref.lent = True
+    return ref
+
+
+class WithRefs:
+    """A flat function whose leaves stand in part for the contents of references: these are its last results.
+
+    Attributes:
+      run: takes flat arguments, with references among them, and returns a list of results.
+      where: which of the arguments are references.
+    """
+
+    def __init__(self, run: Callable[..., Sequence[Any]], where: Sequence[int]) -> None:
+        self.run = run
+        self.where = where
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        given = list(leaves)
+        own = []
+        for i in self.where:
+            given[i] = ref = lent(leaves[i])
+            own.append(ref)
+        outs = self.run(*given)
+        return [*outs, *(ref.content for ref in own)]
