@@ -159,7 +159,7 @@ def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], k
     epsilon = float(np.finfo(w.dtype).eps)
     if k == 0:
         value, slope = (ops.abs(ops.stop_gradient_p.bind(c)) for c in coefficients[:2])
-        return coefficients[0], ops.mul(ops.add(value, ops.mul(ops.abs(w), slope)), 2 * epsilon)
+        return coefficients[0], (value + ops.abs(w) * slope) * (2 * epsilon)
     below, error = _with_errors(coefficients, w, k - 1, near, known)
     gap, change, bound = _widest(below, error, w, k)
     apart = ops.ne_p.bind(gap, 0)

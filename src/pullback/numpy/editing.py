@@ -175,7 +175,7 @@ def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
             shape = [width if i == axis else 1 for i in range(len(x.shape))]
             ramp = shapes.reshape(convert_element_type(operand("pad", weights), dtype), shape)
             end = convert_element_type(end, dtype)
-            line = _rounded(ops.add(end, ops.mul(ops.sub(start, end), ramp)), x.dtype, "floor")
+            line = _rounded(end + (start - end) * ramp, x.dtype, "floor")
             line = convert_element_type(line, x.dtype)
             parts = [line, *parts] if first else [*parts, line]
     return slicing.concatenate(parts, axis)

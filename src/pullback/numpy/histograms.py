@@ -65,7 +65,7 @@ def histogram_bin_edges(
     flat = ops.eq(low, high)
     low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
     part = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
-    between = ops.add(ops.mul(low, ops.sub(1, part)), ops.mul(high, part))
+    between = low * (1 - part) + high * part
     return ops.where(ops.eq(part, 1), high, between)
 
 

@@ -79,7 +79,7 @@ def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
     width = ops.sub(xp[after], x0)
     flat = ops.lt(ops.abs(width), tiny)
     share = ops.div(ops.sub(x, x0), ops.where(flat, 1, width))
-    out = ops.where(flat, f0, ops.add(f0, ops.mul(_as(share, f0), ops.sub(fp[after], f0))))
+    out = ops.where(flat, f0, f0 + _as(share, f0) * (fp[after] - f0))
     for i, value, outside in ((0, left, ops.lt(point, points[0])), (-1, right, ops.gt(point, points[-1]))):
         if not isinstance(value, str):  # where it does, the line of the nearest interval goes on
             end = fp[i] if value is None else _as(inexact_operand("interp", value), fp)

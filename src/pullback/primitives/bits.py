@@ -112,7 +112,9 @@ def _mulhi_of_64_bits(x: Any, y: Any) -> Any:
     add, mul = ops.add, ops.mul
     a1, a0, b1, b0 = high(a), low(a), high(b), low(b)
     middle = add(mul(a1, b0), high(mul(a0, b0)))
-    out = add(add(mul(a1, b1), high(middle)), high(add(low(middle), mul(a0, b1))))
+    out = add(mul(a1, b1), high(middle))
+    carried = add(low(middle), mul(a0, b1))
+    out = add(out, high(carried))
     if dtype.kind == "i":
         out = ops.sub(ops.sub(out, ops.where(ops.lt(x, 0), b, 0)), ops.where(ops.lt(y, 0), a, 0))
     return ops.bitcast_convert_type(out, dtype)

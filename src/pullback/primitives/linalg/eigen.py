@@ -370,7 +370,8 @@ def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any
     values_tangent, turn = undetermined_where(among, values_tangent, turn)
     t = product(v, turn)
     along = reductions.reduce_sum(ops.mul(ops.conj(v), t), (rows,))
-    t = ops.add_any_p.bind(t, ops.neg(ops.mul(v, shapes.expand_dims(along, (-2,)))))
+    taken = ops.mul(v, shapes.expand_dims(along, (-2,)))
+    t = ops.add_any_p.bind(t, ops.neg(taken))
     # LAPACK makes the largest element of a vector real.
     fixed = ops.stop_gradient_p.bind(v)
     candidates = ops.where(ops.eq_p.bind(ops.imag(fixed), 0), ops.abs(fixed), -1)
@@ -379,7 +380,8 @@ def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any
     pivot = reductions.reduce_sum(ops.where(chosen, ops.real(v), 0), (rows,))
     turned = reductions.reduce_sum(ops.where(chosen, ops.imag(t), 0), (rows,))
     phase = ops.convert_element_type(ops.div(turned, pivot), v.dtype)
-    return [values_tangent, ops.add_any_p.bind(t, ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,))))]
+    turned = ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,)))
+    return [values_tangent, ops.add_any_p.bind(t, turned)]
 
 
 @eig_p.lowering

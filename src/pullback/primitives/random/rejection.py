@@ -281,11 +281,11 @@ def _gamma_step(generator: Generator) -> Step:
         (*for_normal,), drawn = generator.split(for_normal, 2)
         x, u = generator.uniform([drawn, for_uniform], scalar_array(_word.type(0)), 1, d.dtype)
         x = normal_of(x)
-        v = add(mul(x, width), 1)
+        v = x * width + 1
         again = _le(v, 0)
-        square, cube = mul(x, x), mul(mul(v, v), v)
-        outside = _ge(u, sub(1, mul(mul(square, square), 0.0331)))
-        bound = add(mul(square, 0.5), mul(d, add(sub(1, cube), log(cube))))
+        square, cube = x * x, v * v * v
+        outside = _ge(u, 1 - square * square * 0.0331)
+        bound = square * 0.5 + d * (1 - cube + log(cube))
         rejected = _and(outside, _ge(log(u), bound))
         return [], [*following, *for_normal, *for_uniform, again, cube], _not(_or(again, rejected))
 
@@ -296,12 +296,12 @@ def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generat
     """The sample, by a uniform number to the power of 1 / a where a is below 1."""
     large = _ge(a, 1)
     if isinstance(large, ArrayImpl) and large._value.all():
-        return add(log(d), log(cube)) if log_space else mul(d, cube)
+        return log(d) + log(cube) if log_space else d * cube
     (u,) = generator.uniform([key], scalar_array(_word.type(0)), 1, a.dtype)
     if log_space:
-        out = add(add(log(d), log(cube)), where(large, 0, div(ops.log1p_p.bind(neg(u)), a)))
+        out = log(d) + log(cube) + where(large, 0, ops.log1p_p.bind(-u) / a)
     else:
-        out = mul(mul(d, cube), where(large, 1, ops.pow_p.bind(sub(1, u), div(1, a))))
+        out = d * cube * where(large, 1, ops.pow_p.bind(1 - u, 1 / a))
     return where(_ge(a, 0), out, math.nan)
 
 
@@ -361,7 +361,7 @@ def log_slope(a: Any, log_x: Any) -> Any:
     For small samples the distribution function is x**a / Γ(a + 1), which serves where x itself underflows too.
     """
     small = lt(log_x, _SMALL)
-    limit = div(sub(ops.digamma(add(a, 1)), log_x), a)
+    limit = (ops.digamma(a + 1) - log_x) / a
     x = ops.exp(where(small, 0, log_x))
     return where(small, limit, neg(gamma_slope_p.bind(a, x, order=1)))
 
@@ -514,11 +514,11 @@ def _poisson(draws: _Draws, mean: Any) -> Any:
         return list(following), [add(count, 1), total], _not(gt(total, neg(mean)))
 
     def attempt(u: Any, v: Any, mean: Any, log_mean: Any, a: Any, b: Any, inverse_alpha: Any, limit: Any) -> Any:
-        u = sub(u, 0.5)
-        distance = sub(0.5, ops.abs(u))
-        count = _floor(add(add(mul(add(div(mul(2, a), distance), b), u), mean), 0.43))
-        height = log(div(mul(v, inverse_alpha), add(div(a, mul(distance, distance)), b)))
-        chance = sub(add(neg(mean), mul(count, log_mean)), _lgamma(add(count, 1)))
+        u = u - 0.5
+        distance = 0.5 - ops.abs(u)
+        count = _floor((2 * a / distance + b) * u + mean + 0.43)
+        height = log(v * inverse_alpha / (a / (distance * distance) + b))
+        chance = -mean + count * log_mean - _lgamma(count + 1)
         inside = _and(_ge(distance, 0.07), _le(v, limit))
         outside = _or(lt(count, 0), _and(lt(distance, 0.013), gt(v, distance)))
         return count, _or(inside, _and(_not(outside), _le(height, chance)))
@@ -528,10 +528,10 @@ def _poisson(draws: _Draws, mean: Any) -> Any:
     state = [_filled(mean, 0), _filled(mean, 0)]
     small = sub(draws.each(product_step, [mean], state, _and(valid, few)), 1)
     many = where(_and(valid, _not(few)), mean, 1e5)
-    b = add(mul(ops.sqrt(many), 2.53), 0.931)
-    a = add(mul(b, 0.02483), -0.059)
-    inverse_alpha = add(div(1.1328, sub(b, 3.4)), 1.1239)
-    limit = sub(0.9277, div(3.6224, sub(b, 2)))
+    b = ops.sqrt(many) * 2.53 + 0.931
+    a = b * 0.02483 + -0.059
+    inverse_alpha = 1.1328 / (b - 3.4) + 1.1239
+    limit = 0.9277 - 3.6224 / (b - 2)
     large = draws.together(attempt, [many, log(many), a, b, inverse_alpha, limit])
     return where(valid, where(few, small, large), where(ops.eq(mean, 0), _filled(mean, 0), -1))
 
@@ -555,9 +555,9 @@ _TAILS = tuple(
 
 def _tail(k: Any) -> Any:
     inside = ops.clamp_p.bind(0, k, 9)
-    after = add(inside, 1)
-    square = mul(after, after)
-    series = div(sub(1 / 12, div(sub(1 / 360, div(1 / 1260, square)), square)), after)
+    after = inside + 1
+    square = after * after
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / after
     known: Any = _filled(k, _TAILS[9])
     for i in range(8, -1, -1):
         known = where(lt(inside, i + 1), _filled(k, _TAILS[i]), known)
@@ -574,40 +574,40 @@ def _binomial(draws: _Draws, n: Any, p: Any) -> Any:
         return list(following), [add(count, 1), total], _not(_le(total, n))
 
     def attempt(u: Any, v: Any, n: Any, a: Any, b: Any, c: Any, alpha: Any, mode: Any, odds: Any, limit: Any) -> Any:
-        u = sub(u, 0.5)
-        distance = sub(0.5, ops.abs(u))
+        u = u - 0.5
+        distance = 0.5 - ops.abs(u)
         inside = _and(_ge(distance, 0.07), _le(v, limit))
-        count = _floor(add(mul(add(div(mul(2, a), distance), b), u), c))
+        count = _floor((2 * a / distance + b) * u + c)
         outside = _or(lt(count, 0), gt(count, n))
-        height = log(div(mul(v, alpha), add(div(a, mul(distance, distance)), b)))
-        rest, rest_of_mode = sub(n, count), sub(n, mode)
-        chance = mul(add(mode, 0.5), log(div(add(mode, 1), mul(odds, add(rest_of_mode, 1)))))
-        chance = add(chance, mul(add(n, 1), log(div(add(rest_of_mode, 1), add(rest, 1)))))
-        chance = add(chance, mul(add(count, 0.5), log(div(mul(odds, add(rest, 1)), add(count, 1)))))
-        tails = sub(sub(add(_tail(mode), _tail(rest_of_mode)), _tail(count)), _tail(rest))
-        return count, _or(inside, _and(_not(outside), _le(height, add(chance, tails))))
+        height = log(v * alpha / (a / (distance * distance) + b))
+        rest, rest_of_mode = n - count, n - mode
+        chance = (mode + 0.5) * log((mode + 1) / (odds * (rest_of_mode + 1)))
+        chance = chance + (n + 1) * log((rest_of_mode + 1) / (rest + 1))
+        chance = chance + (count + 0.5) * log(odds * (rest + 1) / (count + 1))
+        tails = _tail(mode) + _tail(rest_of_mode) - _tail(count) - _tail(rest)
+        return count, _or(inside, _and(_not(outside), _le(height, chance + tails)))
 
     low = lt(p, 0.5)
-    q = where(low, p, sub(1, p))
+    q = where(low, p, 1 - p)
     valid = _and(_ge(n, 0), _ge(q, 0))
     finite = _and(valid, lt(n, math.inf))
-    few = _le(mul(n, q), _FEW)
+    few = _le(n * q, _FEW)
     trials = _floor(where(finite, n, 0))
     log_failure = ops.log1p_p.bind(neg(where(valid, q, 0.01)))
     state = [_filled(n, 0), _filled(n, 0)]
     small = sub(draws.each(inversion_step, [trials, log_failure], state, _and(finite, few)), 1)
     by_rejection = _and(finite, _not(few))
     many, chance = where(by_rejection, trials, 1e4), where(by_rejection, q, 0.5)
-    deviation = ops.sqrt(mul(mul(many, chance), sub(1, chance)))
-    b = add(mul(deviation, 2.53), 1.15)
-    a = add(add(mul(b, 0.0248), -0.0873), mul(chance, 0.01))
-    c = add(mul(many, chance), 0.5)
-    limit = sub(0.92, div(4.2, b))
-    alpha = mul(add(div(5.1, b), 2.83), deviation)
-    mode = _floor(mul(add(many, 1), chance))
-    large = draws.together(attempt, [many, a, b, c, alpha, mode, div(chance, sub(1, chance)), limit])
+    deviation = ops.sqrt(many * chance * (1 - chance))
+    b = deviation * 2.53 + 1.15
+    a = b * 0.0248 + -0.0873 + chance * 0.01
+    c = many * chance + 0.5
+    limit = 0.92 - 4.2 / b
+    alpha = (5.1 / b + 2.83) * deviation
+    mode = _floor((many + 1) * chance)
+    large = draws.together(attempt, [many, a, b, c, alpha, mode, chance / (1 - chance), limit])
     out = where(few, small, large)
-    out = where(low, out, sub(trials, out))
+    out = where(low, out, trials - out)
     return where(finite, out, where(valid, _filled(n, math.inf), math.nan))
 
 

@@ -151,7 +151,8 @@ bessel_fall_p: Primitive = elementwise(
 
 def _fall_slope(x: Any, value: Any) -> Any:
     turned, mean = ops.sign(x), mul(sub(_of_order(x, 0), _of_order(x, 2)), 0.5)
-    return mul(turned, sub(mean, mul(value, 2)))
+    slope = sub(mean, mul(value, 2))
+    return mul(turned, slope)
 
 
 @formula

@@ -219,7 +219,8 @@ def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
     def by_parameter(t: Any, a: Any, b: Any, p: Any, ans: Any, by_a: int, by_b: int) -> Any:
         inside = ops.and_p.bind(gt(ans, 0), lt(ans, 1))
         safe = ops.where(inside, ans, 0.5)
-        slope = mul(mul(safe, sub(1, safe)), beta_slope_p.bind(a, b, safe, by_a=by_a, by_b=by_b))
+        weight = mul(safe, sub(1, safe))
+        slope = mul(weight, beta_slope_p.bind(a, b, safe, by_a=by_a, by_b=by_b))
         return mul(t, ops.where(inside, neg(slope), 0))
 
     inverse = partial(formula(_beta_inverse), upper=upper)

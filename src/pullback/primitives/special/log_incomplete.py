@@ -233,7 +233,9 @@ def _declare_log_beta(name: str, upper: bool) -> Primitive:
     sign = neg if upper else lambda x: x
 
     def by_parameter(t: Any, a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
-        weight = add(log_beta_density_p.bind(a, b, x), add(ops.log(x), ops.log1p_p.bind(neg(x))))
+        density = log_beta_density_p.bind(a, b, x)
+        beside = add(ops.log(x), ops.log1p_p.bind(neg(x)))
+        weight = add(density, beside)
         slope = beta_slope_p.bind(a, b, x, by_a=by_a, by_b=by_b)
         ratio = ops.exp(sub(weight, p.bind(a, b, x)))
         return sign(mul(t, mul(slope, ratio)))

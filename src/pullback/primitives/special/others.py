@@ -157,11 +157,11 @@ def _exprel_derivative(x: Any, *, order: int) -> Any:
     above = ops.polynomial(small, [1 / (math.factorial(k) * (n + k + 1)) for k in range(count, -1, -1)])
     below = ops.polynomial(small, [math.factorial(n) / math.factorial(n + k + 1) for k in range(count, -1, -1)])
     decay = ops.exp(ops.neg(large))
-    falling = ops.div(ops.sub(1, decay), large)  # of -large, and of large divided by exp(large)
+    falling = (1 - decay) / large  # of -large, and of large divided by exp(large)
     rising = falling
     for k in range(1, n + 1):
-        falling = ops.div(ops.sub(ops.mul(k, falling), decay), large)
-        rising = ops.div(ops.sub(1, ops.mul(k, rising)), large)
+        falling = (k * falling - decay) / large
+        rising = (1 - k * rising) / large
     half = ops.exp(ops.mul(large, 0.5))
     rising = ops.where(ops.gt(large, 2000), math.inf, ops.mul(ops.mul(rising, half), half))
     positive = ops.where(near, above, rising)
@@ -188,7 +188,7 @@ def _exprel_in_series(x: Any) -> Any:
     end = ops.min_p.bind(ops.div(SERIES_BELOW, size), 1)
 
     def integrand(t: Any, moved: Any, size: Any, rising: Any) -> Any:
-        return ops.exp(ops.sub(ops.mul(moved, ops.where(rising, ops.sub(1, t), t)), ops.mul(size, t)))
+        return ops.exp(moved * ops.where(rising, 1 - t, t) - size * t)
 
     growth = ops.exp(ops.mul(ops.where(rising, size, 0), 0.5))
     return ops.mul(ops.mul(integral(integrand, end, moved, size, rising), growth), growth)
@@ -300,18 +300,18 @@ def _power_of_singles(base: Any, exponent: Any) -> Any:
 def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
     """The sum of (q + k)**-s over k, of positive q: some terms, and Euler's and Maclaurin's formula (DLMF 25.11.5)."""
     s = ops.min_p.bind(s, 1e15)
-    last = ops.add(q, terms)
-    total = power(last, ops.neg(s))
-    inverse = ops.div(1, last)
+    last = q + terms
+    total = power(last, -s)
+    inverse = 1 / last
     square = ops.square(inverse)
-    rising = ops.mul(s, inverse)
-    tail = ops.add(ops.div(last, ops.sub(s, 1)), 0.5)
+    rising = s * inverse
+    tail = last / (s - 1) + 0.5
     for j, bernoulli in enumerate(_BERNOULLI[: terms + 1], 1):
-        tail = ops.add(tail, ops.mul(rising, bernoulli / math.factorial(2 * j)))
-        rising = ops.mul(ops.mul(rising, square), ops.mul(ops.add(s, 2 * j - 1), ops.add(s, 2 * j)))
-    total = ops.mul(total, tail)
+        tail = tail + rising * (bernoulli / math.factorial(2 * j))
+        rising = rising * square * ((s + (2 * j - 1)) * (s + 2 * j))
+    total = total * tail
     for k in reversed(range(terms)):
-        total = ops.add(total, power(ops.add(q, k), ops.neg(s)))
+        total = total + power(q + k, -s)
     return total
 
 

@@ -51,8 +51,8 @@ def _log_of_positive(x: Any) -> Any:
     square = ops.square(s)
     series = ops.mul(square, ops.polynomial(square, [2 / n for n in range(21, 1, -2)]))
     half = ops.mul(ops.mul(f, 0.5), f)
-    small = ops.add(ops.mul(s, ops.add(half, series)), ops.mul(exponent, _LOW))
-    return ops.add(ops.mul(exponent, _HIGH), ops.sub(f, ops.sub(half, small)))
+    small = s * (half + series) + exponent * _LOW
+    return exponent * _HIGH + (f - (half - small))
 
 
 def _log_xla(hlo: Any, x: Any) -> Any:
