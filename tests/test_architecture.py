@@ -133,3 +133,12 @@ def test_modules_change_no_variables_of_theirs() -> None:
         if re.search(r"(?m)^ +global ", path.read_text(encoding="utf-8"))
     }
     assert not [path for path in found if not path.startswith("backends/compiler/")]
+
+
+def test_words_of_many_meanings_name_one_class() -> None:
+    found = [
+        match
+        for path in (ROOT / "src" / "pullback").rglob("*.py")
+        for match in re.findall(r"(?m)^class _?(Layout|Part|Step|Walk)\b", path.read_text(encoding="utf-8"))
+    ]
+    assert found == ["Layout"]

@@ -14,7 +14,7 @@ from random_programs import Program, programs
 import pullback.numpy as jnp
 from pullback import Array, config, custom_jvp, debug, enable_x64, grad, hessian, jit, jvp, lax, make_jaxpr, tree, vmap
 from pullback.backends.compiler import equal_parts, fusions
-from pullback.backends.compiler.equal_parts import Kinds, Part, find, opened
+from pullback.backends.compiler.equal_parts import Kinds, Repeat, find, opened
 from pullback.core.jaxpr import ClosedJaxpr
 
 better_apart, WORTH = equal_parts.is_better_apart, equal_parts.WORTH
@@ -30,7 +30,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equal_parts, "is_better_apart", lambda *args: True)
 
 
-def parts_of(function: Any, *args: Any) -> list[Part]:
+def parts_of(function: Any, *args: Any) -> list[Repeat]:
     return find(opened(make_jaxpr(function)(*args)).jaxpr, Kinds())
 
 

@@ -214,9 +214,9 @@ def test_a_use_is_counted_once(name: str) -> None:
     with pytest.raises(KeyReuseError, match=message):
         run(random.key(0))
     key = random.key(0)
-    rules.Walk({}).run(make_jaxpr(good)(key), [rules.known_of(key)])
+    rules.ReuseRun({}).run(make_jaxpr(good)(key), [rules.known_of(key)])
     with pytest.raises(KeyReuseError):
-        rules.Walk({}).run(make_jaxpr(bad)(key), [rules.known_of(key)])
+        rules.ReuseRun({}).run(make_jaxpr(bad)(key), [rules.known_of(key)])
 
 
 def test_compiled() -> None:

@@ -223,7 +223,7 @@ def test_printing_pickling_conversion():
         assert y.sharding == x.sharding
         np.testing.assert_array_equal(y, value)
     assert not np.asarray(x).flags.writeable
-    assert type(x) is array.PlacedArray
+    assert type(x) is array.CommittedArray
     assert np.add(x, 1).sum() == value.sum() + 32
     assert f"{x[0, 0]:.1f}" == "1.0"
     assert int(over(P("x"), np.arange(8))[5]) == 5

@@ -417,7 +417,7 @@ def check_checkpoints(what: str, checkpoints: Any) -> None:
     )
 
 
-def in_chosen_parts(program: ClosedJaxpr, carry: Carry, changing: range) -> ClosedJaxpr:
+def auto_preaccumulated(program: ClosedJaxpr, carry: Carry, changing: range) -> ClosedJaxpr:
     """The program of a step, of which parts keep their local Jacobian; ``changing`` are its inputs that are carried."""
     from pullback.transforms.preaccumulation.automatic import in_step
 

@@ -53,7 +53,7 @@ from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import batch_jaxpr
 from pullback.transforms.traces.lift import Feed, batch_of_programs, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
@@ -302,7 +302,7 @@ def _feed(branches: Branches) -> Feed:
 
 
 holds_programs(cond_p, _feed)
-cond_p.record(partial(record_in_parts, cond_p))
+cond_p.record(partial(record_split, cond_p))
 
 
 @cond_p.impl

@@ -30,7 +30,7 @@ from pullback.primitives.reductions import argmax, reduce_or
 from pullback.transforms.checks.trace import USER, CheckTrace
 from pullback.transforms.programs.program_primitive import if_needed
 from pullback.transforms.traces.batch import batch_flat
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)
@@ -113,7 +113,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     return if_needed(_dce([not u for u in results], eqn)), if_needed(_dce(results, eqn)), results
 
 
-guard_p.record(partial(record_in_parts, guard_p))
+guard_p.record(partial(record_split, guard_p))
 
 
 @checked_program(guard_p)

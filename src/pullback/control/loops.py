@@ -8,10 +8,10 @@ from typing import Any, TypeVar, overload
 from pullback.control.common import (
     Body,
     Carry,
+    auto_preaccumulated,
     check_checkpoints,
     check_parts,
     diverging,
-    in_chosen_parts,
     interned,
     known,
     leaves_of,
@@ -173,7 +173,7 @@ def run_while(
     program, predicate = with_constants(body, results), with_constants(condition, [0])
     operands = [*condition.captured, *constants], [*body.captured, *constants], moving
     if preaccumulate is not None:
-        program = in_chosen_parts(program, carry, range(len(operands[1]), len(program.in_avals)))
+        program = auto_preaccumulated(program, carry, range(len(operands[1]), len(program.in_avals)))
     outs = merge_lists(fixed, bind(predicate, program, *operands, checkpoints), constants)
     write_all(refs, outs[len(carry.leaves) :])
     return outs[: len(carry.leaves)]

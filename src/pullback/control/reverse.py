@@ -33,7 +33,7 @@ from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.batch import BatchTrace
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.forward import jvp_flat
 from pullback.transforms.traces.jaxprs import transpose_jaxpr
 from pullback.transforms.traces.linearize import linearize_flat
@@ -166,7 +166,7 @@ def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> 
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
     if any(partial_eval_jaxpr(params["cond_jaxpr"], (*own, *carry)).unknown_outputs):
         raise trace.not_linear(while_p, "is not linear in values that its condition depends on")
-    return record_in_parts(while_p, trace, args, params)
+    return record_split(while_p, trace, args, params)
 
 
 @while_p.transpose

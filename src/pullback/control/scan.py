@@ -10,9 +10,9 @@ import numpy as np
 from pullback.control.common import (
     Body,
     Carry,
+    auto_preaccumulated,
     check_checkpoints,
     check_parts,
-    in_chosen_parts,
     interned,
     leaf_names,
     leaves_of,
@@ -218,7 +218,7 @@ def run_scan(
         program = interned(program)
     if preaccumulate is not None:
         first = len(body.captured)
-        program = in_chosen_parts(program, carry, range(first, first + len(init)))
+        program = auto_preaccumulated(program, carry, range(first, first + len(init)))
     if checkpoints is None or not loop.length:
         outs, ys = hoist_loop_invariants(program, loop, body.captured, init, xs)
     else:

@@ -23,7 +23,7 @@ from pullback.control.common import (
 )
 from pullback.control.invariants import hoisted
 from pullback.control.scan_split import split
-from pullback.core.array import ArrayImpl, host_value, is_at_home
+from pullback.core.array import ArrayImpl, host_value, is_on_default_device
 from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
@@ -32,14 +32,14 @@ from pullback.core.lists import fixpoint, merge_lists, partition_list, select, s
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import add_any
-from pullback.transforms.checks.report import Layout
+from pullback.transforms.checks.report import ErrorLayout
 from pullback.transforms.checks.trace import CheckTrace, Errors, checked_jaxpr, merged, no_failure, width
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.remat import Policy, RematSplit, remat_steps
 from pullback.transforms.traces.stage import stage_flat
@@ -109,7 +109,7 @@ def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return aval.update(shape=(length, *aval.shape))
 
 
-scan_p.record(partial(record_in_parts, scan_p))
+scan_p.record(partial(record_split, scan_p))
 
 
 # Evaluation ----------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The results: of a few operations one by one, of more as a compiled program."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
-    elsewhere = not all(map(is_at_home, arrays))
+    elsewhere = not all(map(is_on_default_device, arrays))
     if not (config.disable_jit or checking()) and (elsewhere or length * op_count(jaxpr) > INTERPRETED):
         from pullback.backends.compiler.one_operation import evaluate
 
@@ -187,7 +187,7 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 # Dead code -----------------------------------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
+class ScanStep(NamedTuple):
     """A smaller step of a loop, and what it concerns.
 
     Attributes:
@@ -202,7 +202,7 @@ class Step(NamedTuple):
 
 
 @cached_by_jaxpr
-def smaller_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[Step, list[bool]]:
+def smaller_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[ScanStep, list[bool]]:
     """A step of a loop without what some of its results do not need, and which inputs it takes."""
     ys = used[num_carry:]
     others = [False] * num_consts, [False] * (len(closed.jaxpr.invars) - num_consts - num_carry)
@@ -212,7 +212,7 @@ def smaller_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Fla
         return inputs[num_consts : num_consts + num_carry], (smaller, inputs)
 
     carry, (smaller, inputs) = fixpoint(step, used[:num_carry])
-    return Step(smaller, carry, list(ys)), inputs
+    return ScanStep(smaller, carry, list(ys)), inputs
 
 
 @scan_p.dce
@@ -310,7 +310,7 @@ scan_p.lowering(emission.write_scan)
 @cached_by_jaxpr
 def _checked_step(
     closed: ClosedJaxpr, errors: Errors, enclosed: bool, num_consts: int, num_carry: int
-) -> tuple[ClosedJaxpr, Layout]:
+) -> tuple[ClosedJaxpr, ErrorLayout]:
     """A step that carries the first failure before the rest."""
     program = checked_jaxpr(closed, errors, enclosed)
     layout, count = program.layout, width(program.layout)

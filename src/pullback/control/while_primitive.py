@@ -21,7 +21,7 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
-from pullback.core.array import host_value, is_at_home
+from pullback.core.array import host_value, is_on_default_device
 from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
@@ -33,7 +33,7 @@ from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import reduce_or
-from pullback.transforms.checks.report import Layout, joined
+from pullback.transforms.checks.report import ErrorLayout, joined
 from pullback.transforms.checks.trace import (
     CheckTrace,
     Errors,
@@ -112,7 +112,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
     to_the_end = config.disable_jit or checking()
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
-    done = 0 if all(map(is_at_home, [*cond_consts, *body_consts, *carry])) else INTERPRETED + 1
+    done = 0 if all(map(is_on_default_device, [*cond_consts, *body_consts, *carry])) else INTERPRETED + 1
     while to_the_end or done <= INTERPRETED:
         if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
             return typed(carry, body_jaxpr)
@@ -277,7 +277,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
 @cached_by_jaxpr
 def _checked_loop(
     body: ClosedJaxpr, condition: ClosedJaxpr, errors: Errors, enclosed: bool, cond_nconsts: int, body_nconsts: int
-) -> tuple[ClosedJaxpr, ClosedJaxpr, ClosedJaxpr, Layout]:
+) -> tuple[ClosedJaxpr, ClosedJaxpr, ClosedJaxpr, ErrorLayout]:
     """A loop that carries its first failure before the rest; if its condition can fail, also what it returned.
 
     Returns:

@@ -5,7 +5,7 @@ An ``ArrayImpl`` holds them on the host, on a device, or on both. In place of el
 an ``Absent``, which has their shape and dtype, and which NumPy refuses to compute with. So the eager paths compute with
 what they find, pay nothing for arrays on devices, and go the general way where NumPy refuses. The general way asks for
 ``_value``, which fetches the elements once. An array that was put on another device than the host's, or is spread over
-several, is a ``PlacedArray``, and stays one: operations on it run there.
+several, is a ``CommittedArray``, and stays one: operations on it run there.
 """
 
 from __future__ import annotations
@@ -342,7 +342,7 @@ class Signature:
         self.aval = aval
         self.place = place
         at_home = (place is None or place.is_host) and len(aval.shape) <= MOST_HOST_AXES
-        self.array_class = ArrayImpl if at_home else PlacedArray
+        self.array_class = ArrayImpl if at_home else CommittedArray
         self.absent = Absent(aval)
 
     def __repr__(self) -> str:
@@ -490,7 +490,7 @@ class ArrayImpl(Array):
         return fresh(self)
 
 
-class PlacedArray(ArrayImpl):
+class CommittedArray(ArrayImpl):
     """An array that was put on another device than the host's, is spread over several, or has more axes than NumPy
     allows.
 
@@ -526,9 +526,9 @@ def is_on_host(x: Any) -> bool:
     return type(x) is ArrayImpl and type(x._held) is not Absent
 
 
-def is_at_home(x: Any) -> bool:
+def is_on_default_device(x: Any) -> bool:
     """Whether an object is a concrete array whose elements the host has, or may have without asking other devices."""
-    return isinstance(x, ArrayImpl) and not isinstance(x, PlacedArray)
+    return isinstance(x, ArrayImpl) and not isinstance(x, CommittedArray)
 
 
 class DeletedArray(ArrayImpl):
@@ -592,7 +592,7 @@ def delete(*arrays: ArrayImpl) -> None:
         x.__class__ = DeletedArray
 
 
-tree.register_leaf_type(ArrayImpl, PlacedArray, DeletedArray)
+tree.register_leaf_type(ArrayImpl, CommittedArray, DeletedArray)
 
 
 def _restore(value: np.ndarray[Any, Any], weak_type: bool) -> ArrayImpl:

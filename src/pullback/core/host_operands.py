@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, as_array, number_dtype
+from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, as_array, number_dtype
 from pullback.core.looking import LookedAt
 
 NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
@@ -31,7 +31,7 @@ def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | No
         elif kind in SCALARS:
             values.append(x)
             scalars = True
-        elif kind is PlacedArray:
+        elif kind is CommittedArray:
             return None, None
         else:
             if isinstance(x, LookedAt):

@@ -15,7 +15,7 @@ from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.preaccumulation.elimination import ORDERS
-from pullback.transforms.preaccumulation.primitive import Part, bind
+from pullback.transforms.preaccumulation.primitive import Region, bind
 from pullback.transforms.traces.equal_programs import interned
 from pullback.transforms.traces.stage import stage_flat
 
@@ -85,7 +85,7 @@ def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     jaxpr = closed.jaxpr
     _check(jaxpr, name_of(fun))
     program = interned(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
-    return call.result(bind(Part(program, name_of(fun), order), [*closed.consts, *arrays]))
+    return call.result(bind(Region(program, name_of(fun), order), [*closed.consts, *arrays]))
 
 
 def _check(jaxpr: Jaxpr, name: str) -> None:

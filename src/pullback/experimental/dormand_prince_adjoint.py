@@ -115,7 +115,7 @@ class Cotangents(NamedTuple):
     parameters: list[Any]
 
 
-class Walk(NamedTuple):
+class BackwardSolve(NamedTuple):
     """How far a solution has been gone through.
 
     Attributes:
@@ -156,7 +156,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
     nothing = [zeros(y.shape, y.dtype) for y in state]
     cts = Cotangents(integer(times.size - 1), nothing, nothing, [zeros(x.shape, x.dtype) for x in active])
 
-    def next_block(walk: Walk) -> Walk:
+    def next_block(walk: BackwardSolve) -> BackwardSolve:
         trailing_zeros = population_count_p.bind(~walk.block & (walk.block - 1))
         place = pnp.where(walk.block == 0, PLACES - 1, pnp.minimum(trailing_zeros, PLACES - 2))
         kept, numbers = walk.kept.with_element(walk.now, place), with_element(walk.numbers, walk.block, place)
@@ -167,7 +167,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
         cts = cts._replace(state=[pnp.where(stuck, pnp.nan, ct) for ct in cts.state])
         right = pnp.where(done, pnp.where(stuck, start, walk.now.times[0]), walk.right)
         latest = argmax(pnp.where(numbers < walk.block, numbers, -1), 0, numbers.dtype)
-        return Walk(
+        return BackwardSolve(
             _selected(done, kept.element(latest), now),
             pnp.where(done, element(numbers, latest), walk.block + 1),
             kept,
@@ -178,7 +178,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
         )
 
     numbers = pnp.full(PLACES, -1, np.int32)
-    walk = Walk(first, integer(0), first.empty(PLACES), numbers, right, times[-1], cts)
+    walk = BackwardSolve(first, integer(0), first.empty(PLACES), numbers, right, times[-1], cts)
     cts = while_loop(lambda walk: walk.right > start, next_block, walk).cts
     _, pull = vjp(lambda vectors, active: derivatives(vectors, start, active), state, active)
     of_state, of_parameters = pull(cts.slopes)
@@ -195,7 +195,7 @@ def _selected(which: Any, x: Any, y: Any) -> Any:
 # Forwards ------------------------------------------------------------------------------------------------------------
 
 
-def _taken(problem: Problem, derivatives: Derivatives, walk: Walk, size: int) -> tuple[Records, Any, Records]:
+def _taken(problem: Problem, derivatives: Derivatives, walk: BackwardSolve, size: int) -> tuple[Records, Any, Records]:
     """The steps of a block: where they end, how many there are, and the states before them, with their sizes."""
 
     def goes_on(carry: tuple[Records, Any, Records]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.backends.devices.shardings import NamedSharding, OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import Array, ArrayImpl, ArrayLike, is_at_home
+from pullback.core.array import Array, ArrayImpl, ArrayLike, is_on_default_device
 from pullback.core.dims import as_size
 from pullback.core.errors import OperandError, ShapeError
 from pullback.core.naming import named
@@ -439,7 +439,7 @@ def full(
     if value.shape:
         raise ShapeError(f"lax.full: the fill value must be a scalar, got shape {value.shape}")
     sizes = ints(shape)
-    if is_at_home(value):
+    if is_on_default_device(value):
         out = made(shapes.full(sizes, value._value, value.dtype, value.weak_type))
         return constrained(out, sharding, "lax.full")
     return broadcast(value, sizes, out_sharding=sharding)

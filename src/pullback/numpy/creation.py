@@ -25,7 +25,7 @@ from pullback.core.array import (
     ArraySource,
     from_numpy,
     from_scalar,
-    is_at_home,
+    is_on_default_device,
     scalar_array,
 )
 from pullback.core.dims import any_symbolic, as_size, is_symbolic, largest
@@ -255,7 +255,7 @@ def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
     if any(part.shape != parts[0].shape for part in parts):
         found = ", ".join(sorted({str(part.shape) for part in parts}))
         raise ShapeError(f"array: the items of a list must have one shape, got {found}")
-    if state.trace.quick and all(map(is_at_home, parts)):
+    if state.trace.quick and all(map(is_on_default_device, parts)):
         return ArrayImpl(np.stack([part._value for part in parts]))
     return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
 
@@ -509,7 +509,7 @@ def full(
     target = value.dtype if wanted is None else wanted
     value = convert_element_type(value, target, weak)
     sizes = shape_tuple(shape, "full")
-    if is_at_home(value) and value._value.shape == ():
+    if is_on_default_device(value) and value._value.shape == ():
         return _filled("full", sizes, target, value._value, weak)
     return made(shapes.broadcast_to(value, sizes))
 

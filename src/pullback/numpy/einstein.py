@@ -277,7 +277,7 @@ def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int
 # Plans -------------------------------------------------------------------------------------------------------------
 
 
-class _Step(NamedTuple):
+class _Contraction(NamedTuple):
     """One contraction of one or two operands, whose result goes to the end of the list."""
 
     positions: Shape  # in decreasing order; they are removed
@@ -287,7 +287,7 @@ class _Step(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., Any] | None, list[_Step]]:
+def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., Any] | None, list[_Contraction]]:
     """The operation on all operands, if a single one will do, and the steps."""
     terms, output = parse(formula, shapes_)
     sizes = _sizes(formula, terms, shapes_)
@@ -301,7 +301,7 @@ def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., A
         if len(taken) == 1:
             (x,) = taken
             x.reduce(sizes, kept)
-            steps.append(_Step(positions, [x.actions], None, x.reordered(output)))
+            steps.append(_Contraction(positions, [x.actions], None, x.reordered(output)))
             continue
         x, y = taken[1], taken[0]  # the one further left first
         x.reduce(sizes, kept | set(y.indices))
@@ -309,7 +309,7 @@ def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., A
         x.reduce(sizes, kept | set(y.indices))
         combine, indices = _combine(x, y, kept, output if last else None)
         finish = _Term(indices, ()).reordered(output) if last else []
-        steps.append(_Step(positions, [x.actions, y.actions], combine, finish))
+        steps.append(_Contraction(positions, [x.actions, y.actions], combine, finish))
         result = output if last else indices
         present.append(_Term(result, tuple(sizes[c] for c in result)))
     first = steps[0]

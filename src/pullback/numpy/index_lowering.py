@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes, source
-from pullback.core.array import Array, ArrayImpl, PlacedArray, as_array, is_at_home, is_of_jax, refuse_masked
+from pullback.core.array import (
+    Array,
+    ArrayImpl,
+    CommittedArray,
+    as_array,
+    is_of_jax,
+    is_on_default_device,
+    refuse_masked,
+)
 from pullback.core.config import config
 from pullback.core.errors import (
     IndexingError,
@@ -71,7 +79,7 @@ def _classify(item: Any, index: Any) -> Any:
         if dtypes.is_integer(item.dtype):
             return item
         raise _not_an_index(item, index)
-    if isinstance(item, PlacedArray) and dtypes.is_integer(item.dtype):
+    if isinstance(item, CommittedArray) and dtypes.is_integer(item.dtype):
         return item
     if isinstance(item, (list, tuple)):
         return _classify(_array_of(item, index), index)
@@ -481,7 +489,7 @@ def read(
     """
     if mode is None or mode is GatherScatterMode.PROMISE_IN_BOUNDS:
         require_in_range(index, x.shape, wrap)
-    if is_at_home(index) and mode is None and wrap:
+    if is_on_default_device(index) and mode is None and wrap:
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
             return _read_parts(x, positions, sorted_, unique)

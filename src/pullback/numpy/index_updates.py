@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, is_at_home
+from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, is_on_default_device
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import lowered, quote, read, write
 from pullback.numpy.promotion import fits, inexact_operand, operand
@@ -313,7 +313,7 @@ class IndexUpdateRef:
 def _most(counts: Any, low: Any) -> int:
     """How often at most an element is selected: what is known of it."""
     known = counts.concrete() if isinstance(counts, Tracer) else counts
-    if known is not None and is_at_home(known):
+    if known is not None and is_on_default_device(known):
         return int(known._value.max(initial=0))
     total = 1
     for i, n in enumerate(low.shape):
@@ -352,7 +352,7 @@ def _only_there(number: int, dtype: np.dtype[Any]) -> bool:
 
 def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
     """The update by NumPy itself, where it means the same and is quick; None where it does not."""
-    if isinstance(x, PlacedArray) or isinstance(values, PlacedArray):
+    if isinstance(x, CommittedArray) or isinstance(values, CommittedArray):
         return None
     old = x._value
     if isinstance(values, ArrayImpl):

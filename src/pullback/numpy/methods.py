@@ -19,8 +19,8 @@ from pullback.core.array import (
     MOST_HOST_AXES,
     Array,
     ArrayImpl,
+    CommittedArray,
     DeletedArray,
-    PlacedArray,
     delete,
     host_value,
     is_on_device,
@@ -409,12 +409,12 @@ class ConcreteMethods:
         return format(str(self), spec) if not spec else format(self._value, spec)
 
     def __str__(self) -> str:
-        if isinstance(self, PlacedArray) and not _is_readable(self):
+        if isinstance(self, CommittedArray) and not _is_readable(self):
             return repr(self)
         return repr(self) if dtypes.is_key(self._value.dtype) else str(self._value)
 
     def __repr__(self) -> str:
-        if isinstance(self, PlacedArray) and not _is_readable(self):
+        if isinstance(self, CommittedArray) and not _is_readable(self):
             return f"Array(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}, sharding={self.sharding})"  # type: ignore
         value = np.asarray(self._value)
         if dtypes.is_key(value.dtype):

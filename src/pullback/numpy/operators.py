@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, PlacedArray, as_array, is_of_jax
+from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.host_operands import NUMPY_REFUSES
@@ -296,14 +296,14 @@ def attach() -> None:
         if compute is not None:
             setattr(ArrayImpl, slot, _eager(slot, compute, general))
             setattr(ArrayImpl, reflected, _eager_reflected(reflected, compute, swapped))
-            setattr(PlacedArray, slot, general)
-            setattr(PlacedArray, reflected, swapped)
+            setattr(CommittedArray, slot, general)
+            setattr(CommittedArray, reflected, swapped)
     for name, symbol, function, compute in _COMPARISONS:
         slot = f"__{name}__"
         general = _deferring(slot, symbol, function)
         setattr(Array, slot, general)
         setattr(ArrayImpl, slot, _eager_comparison(slot, compute, general))
-        setattr(PlacedArray, slot, general)
+        setattr(CommittedArray, slot, general)
     array: Any = Array
     concrete: Any = ArrayImpl
     array.__hash__ = None
@@ -311,7 +311,7 @@ def attach() -> None:
     concrete.__pow__ = _eager_power(array.__pow__)
     concrete.__matmul__ = _eager_matmul(array.__matmul__)
     concrete.__neg__ = _eager_neg(ufuncs.negative)
-    placed: Any = PlacedArray
+    placed: Any = CommittedArray
     placed.__hash__ = None
     placed.__pow__ = array.__pow__
     placed.__matmul__ = array.__matmul__

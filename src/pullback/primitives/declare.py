@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import SCALARS, is_at_home, shape_of
+from pullback.core.array import SCALARS, is_on_default_device, shape_of
 from pullback.core.trace import Primitive, RuleKind, state
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -118,7 +118,9 @@ def at_once(
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
     p.decomposition(otherwise)
-    return lambda x, **params: p.bind(x, **params) if state.trace.quick and is_at_home(x) else otherwise(x, **params)
+    return lambda x, **params: (
+        p.bind(x, **params) if state.trace.quick and is_on_default_device(x) else otherwise(x, **params)
+    )
 
 
 def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:

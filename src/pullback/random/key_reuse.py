@@ -69,7 +69,7 @@ def _any_of(keys: Sequence[Keys | None]) -> Keys:
     return Keys(None, np.unique(np.concatenate([_NONE, *[k.all() for k in keys if k is not None]])))
 
 
-class Walk:
+class ReuseRun:
     """What was used so far, and how programs add to it.
 
     Attributes:
@@ -142,7 +142,7 @@ class Walk:
     def run_any(self, programs: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
         """Walk through programs of which one runs; what is known of its results."""
         added: list[dict[int, tuple[str, Any]]] = [{} for _ in programs]
-        results = [Walk(ChainMap(own, self.uses)).run(p, operands) for own, p in zip(added, programs, strict=True)]
+        results = [ReuseRun(ChainMap(own, self.uses)).run(p, operands) for own, p in zip(added, programs, strict=True)]
         for own in added:
             self.uses.update(own)
         return [_joined(column) for column in zip(*results, strict=True)]
@@ -175,7 +175,7 @@ def _joined(column: Sequence[Any]) -> Any:
 # The rules of operations ---------------------------------------------------------------------------------------------
 
 key_reuse = RuleKind("key_reuse", "by the trait of what moves elements, or a result may be any of the keys")
-"""``rule(walk, operands, params, where) -> results``, as of :meth:`Walk.apply`, which it stands for."""
+"""``rule(walk, operands, params, where) -> results``, as of :meth:`ReuseRun.apply`, which it stands for."""
 
 _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.convert_element_type_p)
 
@@ -192,7 +192,7 @@ def _moved(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
     return [Keys(np.asarray(x), _NONE) for x in (moved if primitive.multiple_results else [moved])]
 
 
-def _same(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+def _same(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
     return operands
 
 
@@ -201,23 +201,23 @@ for _primitive in _SAME:
 
 
 @key_reuse(random_use_p)
-def _use(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+def _use(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
     walk.use(operands[0], params["name"], where)
 
 
 @key_reuse(random_clone_p)
-def _clone(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+def _clone(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
     return None
 
 
 @key_reuse(cond_p)
-def _cond(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+def _cond(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
     _, *args = operands
     return walk.run_any(params["branches"], args)
 
 
 @key_reuse(while_p)
-def _while(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+def _while(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
     of_test, of_body, carry = split_list(operands, params["cond_nconsts"], params["body_nconsts"])
     carry = [x if isinstance(x, Keys) else None for x in carry]
     for _ in range(2):
@@ -228,7 +228,7 @@ def _while(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: A
 
 
 @key_reuse(scan_p)
-def _scan(walk: Walk, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
+def _scan(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
     consts, carry, xs = split_list(operands, params["num_consts"], params["num_carry"])
     carry = [x if isinstance(x, Keys) else None for x in carry]
     stacked: list[Any] = [None] * (len(params["jaxpr"].out_avals) - len(carry))
@@ -286,7 +286,7 @@ def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], para
     if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
         return evaluate.process(primitive, args, params)
     where = state.source_loc or source.here()
-    found = Walk(_uses).apply(primitive, list(map(known_of, args)), params, where)
+    found = ReuseRun(_uses).apply(primitive, list(map(known_of, args)), params, where)
     before = state.trace, state.bottom
     if loop or program_of(params):  # whose programs were walked through, and are not to be looked at again
         state.trace = state.bottom = evaluate
@@ -300,7 +300,7 @@ def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], para
 
 def _look_at_program(evaluate: EvalTrace, closed: ClosedJaxpr, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
     """What a compiled program returns, and an account of the keys that it used."""
-    found = Walk(_uses).run(closed, list(map(known_of, leaves)))
+    found = ReuseRun(_uses).run(closed, list(map(known_of, leaves)))
     out = run()
     _account(tree.flatten(out)[0], found)
     return out

@@ -14,7 +14,16 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, KeyArray, as_array, is_at_home, scalar_array
+from pullback.core.array import (
+    SCALARS,
+    Array,
+    ArrayImpl,
+    ArrayLike,
+    KeyArray,
+    as_array,
+    is_on_default_device,
+    scalar_array,
+)
 from pullback.core.config import config
 from pullback.core.errors import ArgumentError, OperandError, PullbackError
 from pullback.numpy.promotion import shape_tuple
@@ -239,7 +248,7 @@ def words_of(name: str, key: Any, use: bool = True) -> Words:
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
     if config.debug_key_reuse and use and _is_typed(keys) and not keys.shape:
         keys = random_use(keys, name)
-    if is_at_home(keys):
+    if is_on_default_device(keys):
         value = keys._value
         if value.ndim == 0 and value.dtype == dtypes.key_dtype:
             return words_at(ArrayImpl(value["fry"]))

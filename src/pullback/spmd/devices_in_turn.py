@@ -28,7 +28,7 @@ from pullback.spmd.shard_map_primitive import axes_of, part_shape
 from pullback.transforms.traces.batch import batch_flat
 
 
-class _Turns:
+class _ThreadTurns:
     """Whose turn it is, and what the devices brought to the collective that they are at."""
 
     def __init__(self, mesh: Mesh, manual: frozenset[Any]) -> None:
@@ -110,7 +110,7 @@ class _StoppedError(BaseException):
     """Ends the threads of other devices when one has failed."""
 
 
-class Part(Tracer):
+class ShardTracer(Tracer):
     """One device's part of an array, whose value Python may look at."""
 
     __slots__ = ("_varying", "value")
@@ -133,7 +133,7 @@ class Part(Tracer):
         return self.value.differentiated() if isinstance(self.value, Tracer) else None
 
     def __repr__(self) -> str:
-        return f"Part({self.value!r})"
+        return f"ShardTracer({self.value!r})"
 
 
 class _DeviceTrace(Trace):
@@ -142,7 +142,7 @@ class _DeviceTrace(Trace):
     __slots__ = ("device", "turns")
     transformation = "shard_map"
 
-    def __init__(self, parent: Trace, function: Any, turns: _Turns, device: int) -> None:
+    def __init__(self, parent: Trace, function: Any, turns: _ThreadTurns, device: int) -> None:
         super().__init__(parent, function)
         self.quick = False
         self.turns = turns
@@ -151,7 +151,7 @@ class _DeviceTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         values, varying = [], frozenset[Any]()
         for x in args:
-            if type(x) is Part and x._trace is self:
+            if type(x) is ShardTracer and x._trace is self:
                 values.append(x.value)
                 varying |= x._varying
             else:
@@ -169,17 +169,17 @@ class _DeviceTrace(Trace):
         else:
             out = self.parent.process(primitive, tuple(values), params)
         if primitive.multiple_results:
-            return [Part(self, x, varying) for x in out]
-        return Part(self, out, varying)
+            return [ShardTracer(self, x, varying) for x in out]
+        return ShardTracer(self, out, varying)
 
 
-def run_in_turn(
+def emulate_spmd(
     fun: Any, run: Callable[..., Any], arrays: Sequence[Any], avals: Sequence[ShapedArray],
     in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
     manual: frozenset[Any], check_vma: bool,
 ) -> list[Any]:  # fmt: skip
     """The results of ``run``, which the devices of a mesh run in turn, in Python: see ``bind_mapped``."""
-    turns = _Turns(mesh, manual)
+    turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
     finished: list[Any] = [None] * turns.count
@@ -193,9 +193,9 @@ def run_in_turn(
             parts = [_part(x, mesh, spec, place) for x, spec in zip(arrays, in_specs, strict=True)]
             state.trace = trace
             with axes_of(mesh, manual, check_vma, "shard_map"):
-                outs = run(*[Part(trace, x, aval.varying) for x, aval in zip(parts, avals, strict=True)])
+                outs = run(*[ShardTracer(trace, x, aval.varying) for x, aval in zip(parts, avals, strict=True)])
                 finished[device] = [
-                    (x.value, x.aval) if type(x) is Part and x._trace is trace else (x, typeof(x)) for x in outs
+                    (x.value, x.aval) if type(x) is ShardTracer and x._trace is trace else (x, typeof(x)) for x in outs
                 ]
                 turns.ended += 1
                 if turns.brought:
@@ -238,7 +238,7 @@ def _part(x: Any, mesh: Mesh, spec: PartitionSpec, place: dict[Any, int]) -> Any
     return slice_of(x, starts, [a + n for a, n in zip(starts, shape, strict=True)])
 
 
-def _joined(parts: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _Turns, indices: Sequence[Any]) -> Any:
+def _joined(parts: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]) -> Any:
     """The array of which devices have parts."""
     grid = {index: as_array(x) for index, x in zip(indices, parts, strict=True)}
 

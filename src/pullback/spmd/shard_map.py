@@ -15,7 +15,7 @@ from pullback.core.config import config
 from pullback.core.errors import ShardMapError
 from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
-from pullback.spmd.devices_in_turn import run_in_turn
+from pullback.spmd.devices_in_turn import emulate_spmd
 from pullback.spmd.shard_map_primitive import axes_of, names_of, part_aval, shard_map_p
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
@@ -131,7 +131,7 @@ def _call(
     def out_specs_of(avals: list[ShapedArray]) -> list[PartitionSpec]:
         return _out_specs(fun, out_specs, flat, avals, grid, manual, check_vma)
 
-    run = run_in_turn if config.disable_jit else bind_mapped
+    run = emulate_spmd if config.disable_jit else bind_mapped
     return flat.result(run(fun, flat, arrays, avals, specs, out_specs_of, grid, manual, check_vma))
 
 

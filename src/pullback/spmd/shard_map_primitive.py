@@ -30,7 +30,7 @@ from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import batch_jaxpr
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
@@ -221,7 +221,7 @@ def _with_stacked_residuals(
     return stage_flat(known, first, known.in_avals), stage_flat(rest, second, [*stacked, *rest.in_avals[count:]])
 
 
-shard_map_p.record(partial(record_in_parts, shard_map_p))
+shard_map_p.record(partial(record_split, shard_map_p))
 
 
 @shard_map_p.dce

@@ -621,7 +621,7 @@ class Executable:
         it aside. Otherwise every run would cost a hundred bytes for ever, and more from deep down a stack.
 
     One that calls Python functions is waited for, so that their exceptions are raised where it is started. Programs
-    with collectives run one at a time where devices are parts of the processor: see :class:`_Turns`.
+    with collectives run one at a time where devices are parts of the processor: see :class:`_CollectiveLock`.
     """
 
     __slots__ = (
@@ -655,10 +655,10 @@ class Executable:
         self.execute = execute = loaded.execute_sharded
         self.collect = collect = lib.collect
         if not isinstance(device, Device) and not device.is_local:
-            together = _Together(loaded, device, collect)
+            together = _MultiProcessRun(loaded, device, collect)
             self.execute, self.collect = execute, collect = together.execute, together.collect
         elif not isinstance(device, Device) and device.platform == "cpu" and _has_collectives(loaded):
-            self.execute = execute = _Turns(loaded).execute
+            self.execute = execute = _CollectiveLock(loaded).execute
         collect_garbage = lib.jax.collect_garbage
 
         def run(buffers: list[Buffer]) -> list[Buffer]:
@@ -678,7 +678,7 @@ class Executable:
                 results = self.loaded.execute_sharded(buffers, with_tokens=True)
                 token = results.consume_token()
             else:
-                results, token = _Turns.start(self.loaded, buffers)
+                results, token = _CollectiveLock.start(self.loaded, buffers)
             outs = self.collect(results, self.handlers)
             token.block_until_ready()
             return outs  # type: ignore[no-any-return]
@@ -713,7 +713,7 @@ def _has_collectives(loaded: Any) -> bool:
     return any(name in text for name in _COLLECTIVES)
 
 
-class _Turns:
+class _CollectiveLock:
     """Starts a program with collectives when the one before has ended.
 
     Devices that are parts of the processor share one pool of threads. The parts of a program wait there for each other,
@@ -728,22 +728,22 @@ class _Turns:
         self.loaded = loaded
 
     def execute(self, buffers: list[Buffer]) -> Any:
-        return _Turns.start(self.loaded, buffers)[0]
+        return _CollectiveLock.start(self.loaded, buffers)[0]
 
     @staticmethod
     def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
         """What the runtime returns of a program that it has started, and what to wait for."""
         with _turn:
-            last = _Turns.last
+            last = _CollectiveLock.last
             if last is not None:
                 with suppress(RuntimeError):  # its own results tell
                     last.block_until_ready()
             results = loaded.execute_sharded(buffers, with_tokens=True)
-            token = _Turns.last = results.consume_token()
+            token = _CollectiveLock.last = results.consume_token()
         return results, token
 
 
-class _Together:
+class _MultiProcessRun:
     """Runs a program over the devices of several processes, and waits for it.
 
     So an error is raised where the program is called, and the arrays that it was given are still there. A process that
@@ -764,7 +764,7 @@ class _Together:
         if not self.processes.isdisjoint(link.gone):
             raise link.lost(_TOGETHER)
         try:
-            results, token = _Turns.start(self.loaded, buffers)
+            results, token = _CollectiveLock.start(self.loaded, buffers)
         except library().jax.JaxRuntimeError as error:
             raise link.explained(failure(error), _TOGETHER, self.processes) from None
         return results, token, buffers
@@ -785,9 +785,9 @@ class _Together:
         except library().jax.JaxRuntimeError as error:
             raise link.explained(failure(error), _TOGETHER, self.processes) from None
         except DistributedError:
-            for never_freed in (_Turns.last, token, results, outs, self.loaded, buffers, *_clients.values()):
+            for never_freed in (_CollectiveLock.last, token, results, outs, self.loaded, buffers, *_clients.values()):
                 _keep(never_freed)  # the program never ends, and freeing what it uses would wait for its end
-            _Turns.last = None
+            _CollectiveLock.last = None
             raise
         return outs
 

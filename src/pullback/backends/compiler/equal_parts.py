@@ -45,7 +45,7 @@ _MOST_PERIODS, _MOST_CANDIDATES = 24, 64
 _BASE, _WORD = 0x9E3779B97F4A7C15, 2**64
 
 
-class Part(NamedTuple):
+class Repeat(NamedTuple):
     """One of several copies of a part of a program.
 
     Attributes:
@@ -132,7 +132,7 @@ def _operand_key(a: Atom) -> Any:
     return literal_key(a) if type(a) is Literal and a.aval.dtype.kind in "biu" else (type(a) is Literal, a.aval)
 
 
-def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Part]:
+def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Repeat]:
     """The parts of a program that are worth being functions, in order.
 
     Args:
@@ -150,7 +150,7 @@ def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Part]:
     return parts if parts and is_better_apart(jaxpr, parts, whole) else []
 
 
-def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Part], whole: fusions.Cost) -> bool:
+def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Repeat], whole: fusions.Cost) -> bool:
     """Whether a program compiles sooner in parts, and then runs about as fast as whole, at that cost."""
     inside = {i for part in parts for i in range(part.start, part.stop)}
     rest = fusions.cost(
@@ -242,7 +242,7 @@ class _Search:
             change[last + 1] -= size
         return np.cumsum(change)
 
-    def copies(self, start: int, stop: int) -> list[Part]:
+    def copies(self, start: int, stop: int) -> list[Repeat]:
         """The copies of a stretch, as far as they are not in parts already; none if that saves nothing."""
         size, end = stop - start, 0
         alike: dict[Any, list[int]] = {}
@@ -263,7 +263,7 @@ class _Search:
         found = [self.made.get(a, (-1, 0)) for eqn in self.eqns[start : start + size] for a in eqn.invars]
         return tuple([(i - start, r) if i >= start else None for i, r in found])
 
-    def _parts(self, sources: tuple[Any, ...], places: list[int], size: int) -> list[Part]:
+    def _parts(self, sources: tuple[Any, ...], places: list[int], size: int) -> list[Repeat]:
         """The copies at some places, whose operands come from the same places within them."""
         stretches = [self.eqns[place : place + size] for place in places]
         operands = [[a for eqn in eqns for a in eqn.invars] for eqns in stretches]
@@ -296,7 +296,7 @@ class _Search:
             tuple(needed),
         )  # fmt: skip
         return [
-            Part(place, place + size, function, key, atoms, [eqns[i].outvars[r] for i, r in needed])
+            Repeat(place, place + size, function, key, atoms, [eqns[i].outvars[r] for i, r in needed])
             for place, eqns, atoms in zip(places, stretches, given, strict=True)
         ]
 

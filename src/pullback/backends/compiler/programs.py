@@ -345,12 +345,14 @@ def _compile_watched(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> 
         for _, told in module.inspections:
             told(lowered.device)
     for i, (_, told) in enumerate(module.inspections if not isinstance(lowered.device, Device) else ()):
-        key, alive = backend().inspection(_Told(next(iter(module.meshes)), told))
+        key, alive = backend().inspection(_ShardingObserver(next(iter(module.meshes)), told))
         living.append(alive)
         text = text.replace(f"@@{i}@@", "".join(f"\\{byte:02X}" for byte in key))
     partitions = []
     for i, partition in enumerate(module.partitions):
-        name, divides_it = backend().partitioning(_Asked(next(iter(module.meshes)), partition), module.platform)
+        name, divides_it = backend().partitioning(
+            _PartitionCallback(next(iter(module.meshes)), partition), module.platform
+        )
         partitions.append(divides_it)
         text = text.replace(f"@@partition {i}@@", name)
     try:
@@ -362,7 +364,7 @@ def _compile_watched(lowered: Lowered, overrides: Sequence[tuple[str, Any]]) -> 
     raise failed
 
 
-class _Asked:
+class _PartitionCallback:
     """Divides an operation as the compiler asks for it.
 
     Args:
@@ -383,7 +385,7 @@ class _Asked:
         return found or NamedSharding(self.mesh, PartitionSpec())
 
 
-class _Told:
+class _ShardingObserver:
     """Tells a function how a value is spread.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from pullback.backends.compiler.backend import Buffer, backend
 from pullback.backends.devices import devices, spread, transfers
 from pullback.backends.devices.devices import Device, default_device
-from pullback.core.array import ArrayImpl, PlacedArray, Signature, shared, signature, signature_of
+from pullback.core.array import ArrayImpl, CommittedArray, Signature, shared, signature, signature_of
 
 _new = object.__new__
 buffers_of = attrgetter("_buffer")
@@ -19,7 +19,7 @@ buffers_of = attrgetter("_buffer")
 
 def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
     """The elements of an array on a device; they are put there if they are not."""
-    if isinstance(x, PlacedArray):
+    if isinstance(x, CommittedArray):
         place = x._signature.place
         if place is device or (place is None and backend().device_of(x._buffer) is device):
             return x._buffer

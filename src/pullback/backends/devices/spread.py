@@ -17,7 +17,7 @@ from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import Index, NamedSharding
 from pullback.backends.devices.storage import from_stored, stored_dtype, to_stored
 from pullback.core import array
-from pullback.core.array import ArrayImpl, PlacedArray, Signature, signature
+from pullback.core.array import ArrayImpl, CommittedArray, Signature, signature
 from pullback.core.config import config
 from pullback.core.errors import BackendError, ShapeError
 from pullback.core.runtime import provides, runtime
@@ -47,7 +47,7 @@ def moved(x: ArrayImpl, place: Any) -> Buffer:
       ShardingError: the sharding does not fit the array (a ValueError).
       BackendError: the array has parts in other processes, and the place has not the same devices (a RuntimeError).
     """
-    if not isinstance(x, PlacedArray):
+    if not isinstance(x, CommittedArray):
         return put_value(x._value, place, x)
     kind = x._signature
     source = kind.place
@@ -62,7 +62,7 @@ def moved(x: ArrayImpl, place: Any) -> Buffer:
     return backend().put(value, kind.aval, place) if isinstance(place, Device) else put_value(value, place, x)
 
 
-def parts(x: PlacedArray) -> list[tuple[Device, Index, int, Buffer]]:
+def parts(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
     """The parts of an array on the devices of this process: device, index, number among equal parts, elements."""
     kind = x._signature
     if isinstance(kind.place, Device):

@@ -24,7 +24,7 @@ from pullback.backends.devices.storage import stored_dtype
 from pullback.backends.hlo.module import Function, Module, Partition
 from pullback.backends.hlo.sizes import shape_value
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, PlacedArray
+from pullback.core.array import ArrayImpl, CommittedArray
 from pullback.core.dims import Variable, any_symbolic
 from pullback.core.errors import AllocationError, DtypeError, UnsupportedExportError
 from pullback.core.types import Shape, ShapedArray
@@ -424,7 +424,7 @@ class Builder:
         """An array that the program captured: written if it is small, an argument of the function if not."""
         if type(x) is Variable:
             return self.variable_size(x)
-        placed = isinstance(x, PlacedArray)
+        placed = isinstance(x, CommittedArray)
         if (x.size <= LARGEST_WRITTEN and not placed) or self.module.portable:
             return self.array(np.asarray(x._value))
         known = self.hoisted.get(id(x))
@@ -674,7 +674,7 @@ class Builder:
         """For each array that the function captured its sharding over the devices of the program."""
         arrays = [x for x, _ in self.hoisted.values()]
         for x in arrays:
-            if isinstance(x, PlacedArray) and isinstance(x._signature.place, NamedSharding):
+            if isinstance(x, CommittedArray) and isinstance(x._signature.place, NamedSharding):
                 self.module.mesh(x._signature.place.mesh)
         return captured_shardings(arrays, next(iter(self.module.meshes)))
 
@@ -769,7 +769,7 @@ class Builder:
 
 def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
     """For each captured array its sharding in a program over several devices: its own, or all of it on each device."""
-    places = [x._signature.place if isinstance(x, PlacedArray) else None for x in arrays]
+    places = [x._signature.place if isinstance(x, CommittedArray) else None for x in arrays]
     whole = NamedSharding(mesh, PartitionSpec())
     return [place if isinstance(place, NamedSharding) else whole for place in places]
 

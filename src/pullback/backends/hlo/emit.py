@@ -142,12 +142,12 @@ def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence
     return [_value(hlo, env, a) for a in jaxpr.outvars]
 
 
-def _parts(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Part]:
+def _parts(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Repeat]:
     """The parts of a program that become functions; none within ``shard_map``."""
     return equal_parts.find(jaxpr, module.kinds) if module.equal_parts and module.manual is None else ()
 
 
-def _part_function(module: Module, part: equal_parts.Part) -> Function:
+def _part_function(module: Module, part: equal_parts.Repeat) -> Function:
     """The function of a part, which all copies share."""
     found: Function | None = module.shared.get(part.key)
     if found is None:

@@ -139,7 +139,7 @@ _STEP, _UNROLLED = 64, 8
 """Rows are taken several at a time, up to so many bytes of all operands, and up to so many rows."""
 
 
-class _Walk(NamedTuple):
+class _Recurrence(NamedTuple):
     """How a loop goes over an array, seen in another shape.
 
     Attributes:
@@ -159,13 +159,13 @@ class _Walk(NamedTuple):
     period: int
 
 
-def _walk(shape: tuple[int, ...], axis: int, itemsize: int, carried_itemsize: int, operands: int) -> _Walk:
+def _walk(shape: tuple[int, ...], axis: int, itemsize: int, carried_itemsize: int, operands: int) -> _Recurrence:
     count, before, after = shape[axis], math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     if after * carried_itemsize > _ROW:
-        return _Walk((before, count, after), 1, (before, 1, after), 1, 1, count)
+        return _Recurrence((before, count, after), 1, (before, 1, after), 1, 1, count)
     most = min(_UNROLLED, max(1, _STEP // (after * itemsize * operands)))
     rows = max(k for k in range(1, most + 1) if count % k == 0)
-    return _Walk((before * count * after,), 0, (after,), after, rows, count * after)
+    return _Recurrence((before * count * after,), 0, (after,), after, rows, count * after)
 
 
 def _loop(

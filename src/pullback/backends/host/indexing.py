@@ -17,7 +17,7 @@ import numpy as np
 Axes = tuple[int, ...]
 
 
-class Layout(NamedTuple):
+class IndexLayout(NamedTuple):
     """What a gather or scatter does with axes, worked out from shapes alone.
 
     Attributes:
@@ -59,7 +59,7 @@ def layout(
     indices_shape: Axes,
     sizes: Axes,
     numbers: tuple[Axes, Axes, Axes, Axes, Axes],
-) -> Layout:
+) -> IndexLayout:
     """The layout of a gather or scatter whose shapes and dimension numbers fit together.
 
     Args:
@@ -98,7 +98,7 @@ def layout(
     full = not ranged and all(sizes[d] == shape[d] for d in whole)
     taken = advanced_dims[0] if full and len(advanced_dims) == 1 and advanced_dims[0] in indexed else None
     take_rows = _take_rows(taken, whole, place, batch_axes)
-    return Layout(
+    return IndexLayout(
         batch=batch,
         limits=np.array([shape[d] - sizes[d] for d in indexed], np.intp),
         indexed=indexed,
@@ -138,7 +138,7 @@ def _clip(indices: Any, limits: Any) -> Any:
     return np.minimum(np.maximum(indices, 0), limits)
 
 
-def _block(starts: Sequence[int], plan: Layout) -> tuple[Any, ...]:
+def _block(starts: Sequence[int], plan: IndexLayout) -> tuple[Any, ...]:
     """The one window that an index vector without batch axes means, as slices."""
     block = [slice(0, n) for n in plan.sizes]
     for d, start in zip(plan.indexed, starts, strict=True):
@@ -146,7 +146,7 @@ def _block(starts: Sequence[int], plan: Layout) -> tuple[Any, ...]:
     return tuple(block)
 
 
-def _advanced(indices: Any, plan: Layout, keep: Any) -> list[Any]:
+def _advanced(indices: Any, plan: IndexLayout, keep: Any) -> list[Any]:
     """The advanced index of each axis that has one; only of the valid index vectors if ``keep`` says which."""
     extra = (1,) * max((s.ndim - len(plan.batch) for _, _, s in plan.advanced if s is not None), default=0)
     out = []
@@ -163,7 +163,7 @@ def _advanced(indices: Any, plan: Layout, keep: Any) -> list[Any]:
     return out
 
 
-def gather(x: Any, indices: Any, plan: Layout, fill_value: Any) -> Any:
+def gather(x: Any, indices: Any, plan: IndexLayout, fill_value: Any) -> Any:
     """The windows of ``x`` at ``indices``.
 
     Args:
@@ -198,7 +198,7 @@ def gather(x: Any, indices: Any, plan: Layout, fill_value: Any) -> Any:
     return out
 
 
-def scatter(x: Any, indices: Any, updates: Any, plan: Layout, op: Any, clip: bool, unique: bool) -> Any:
+def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip: bool, unique: bool) -> Any:
     """``x`` with its windows at ``indices`` replaced by ``updates``, or combined with them.
 
     Args:
@@ -238,7 +238,7 @@ def scatter(x: Any, indices: Any, updates: Any, plan: Layout, op: Any, clip: boo
     return out
 
 
-def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: Layout) -> Any:
+def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: IndexLayout) -> Any:
     """The position of each element of rows in the flattened operand."""
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     trailing = (1,) * len(plan.slices)

@@ -64,7 +64,7 @@ def join(a: Any, b: Any) -> Any:
     return a if same else UNKNOWN
 
 
-class Walk:
+class PatternRun:
     """What is the same for all of a program.
 
     Attributes:
@@ -133,7 +133,7 @@ def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [value_of(x) for x in (outs if primitive.multiple_results else [outs])]
 
 
-def otherwise(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+def otherwise(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     """What holds of any operation: each element of a result may depend on all that any operand depends on.
 
     An operation that says itself what it consists of is looked into.
@@ -163,7 +163,7 @@ def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
     return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
 
 
-def union(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def union(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """Each element depends on what the same element of any operand depends on."""
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
@@ -193,7 +193,7 @@ def _all_move(eqn: Eqn) -> bool:
     return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
 
 
-def moved(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def moved(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """An operation all of whose operands are moved."""
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None
@@ -268,7 +268,7 @@ def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list
       width: the number of inputs that tangents may depend on.
     """
     with np.errstate(all="ignore"):
-        outs = Walk(width).run(closed, operands)
+        outs = PatternRun(width).run(closed, operands)
     return [
         x if is_tangent(x) else boolean.empty(math.prod(a.shape), width)
         for x, a in zip(outs, closed.out_avals, strict=True)

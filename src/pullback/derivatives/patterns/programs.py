@@ -17,16 +17,24 @@ from pullback.control.while_primitive import while_p
 from pullback.core.jaxpr import ClosedJaxpr, Eqn
 from pullback.core.lists import split_list
 from pullback.derivatives.patterns import boolean
-from pullback.derivatives.patterns.dependence import UNKNOWN, VARIES, Walk, is_tangent, join, numbers, sparsity
+from pullback.derivatives.patterns.dependence import (
+    UNKNOWN,
+    VARIES,
+    PatternRun,
+    is_tangent,
+    join,
+    numbers,
+    sparsity,
+)
 
 
 @sparsity(guard_p)
-def _guard(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+def _guard(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     return operands[1:]
 
 
 @sparsity(cond_p)
-def _cond(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _cond(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     which, *args = operands
     branches = eqn.params["branches"]
     if isinstance(which, np.ndarray):
@@ -41,7 +49,7 @@ def _joined(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
 # Loops ---------------------------------------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
+class PatternStep(NamedTuple):
     """What a step of a loop does to tangents, as matrices: the same in each step.
 
     Attributes:
@@ -57,13 +65,13 @@ class Step(NamedTuple):
     same: bool
 
 
-def _step(walk: Walk, jaxpr: ClosedJaxpr, operands: Sequence[Any], consts: int, carry: int) -> Step:
+def _step(walk: PatternRun, jaxpr: ClosedJaxpr, operands: Sequence[Any], consts: int, carry: int) -> PatternStep:
     """What a step does, found by one walk through its program, with the tangents themselves for inputs."""
     sizes = [math.prod(a.shape) for a in jaxpr.in_avals]
     tangents = list(map(is_tangent, operands))
     while True:
         width = sum(n for n, t in zip(sizes, tangents, strict=True) if t)
-        inner = Walk(width, walk.steps)
+        inner = PatternRun(width, walk.steps)
         given: list[Any] = []
         first = 0
         for i, (x, size, tangent) in enumerate(zip(operands, sizes, tangents, strict=True)):
@@ -83,10 +91,10 @@ def _step(walk: Walk, jaxpr: ClosedJaxpr, operands: Sequence[Any], consts: int, 
         for y, size, t in zip(outs, sizes[consts:], grown, strict=False) if t
     ]  # fmt: skip
     stacked = boolean.stacked(next_carry) if next_carry else boolean.empty(0, width)
-    return Step(tangents, stacked, outs[carry:], not inner.varies)
+    return PatternStep(tangents, stacked, outs[carry:], not inner.varies)
 
 
-def _may_unroll(walk: Walk, program: ClosedJaxpr, length: int) -> bool:
+def _may_unroll(walk: PatternRun, program: ClosedJaxpr, length: int) -> bool:
     """Whether a loop is gone through step by step."""
     cost = length * max(len(program.eqns), 1)
     if cost > walk.steps:
@@ -96,7 +104,7 @@ def _may_unroll(walk: Walk, program: ClosedJaxpr, length: int) -> bool:
 
 
 @sparsity(scan_p)
-def _scan(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _scan(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     jaxpr, length = eqn.params["jaxpr"], eqn.params["length"]
     counts = eqn.params["num_consts"], eqn.params["num_carry"]
     if length and any(map(is_tangent, operands)):
@@ -128,7 +136,7 @@ so that one state is kept and not all."""
 
 
 # long: because all that it computes with is named in it
-def _all_steps(walk: Walk, eqn: Eqn, operands: Sequence[Any], step: Step) -> list[Any]:
+def _all_steps(walk: PatternRun, eqn: Eqn, operands: Sequence[Any], step: PatternStep) -> list[Any]:
     """What is known of a scan whose steps all do the same to tangents, by products of the matrices of a step.
 
     The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` is what comes from constants and
@@ -224,7 +232,7 @@ def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
         again = boolean.times(again, again)
 
 
-def _rows(walk: Walk, x: Any, size: int) -> Any:
+def _rows(walk: PatternRun, x: Any, size: int) -> Any:
     """The dependence of a tangent, which at first may be zero."""
     return x if is_tangent(x) else boolean.empty(size, walk.width)
 
@@ -250,7 +258,7 @@ def _element(x: Any, i: int, size: int) -> Any:
     return np.asarray(x[i]) if isinstance(x, np.ndarray) else UNKNOWN
 
 
-def _stacked(walk: Walk, parts: Sequence[Any], aval: Any) -> Any:
+def _stacked(walk: PatternRun, parts: Sequence[Any], aval: Any) -> Any:
     """What is known of the stacked results of all steps."""
     if any(map(is_tangent, parts)):
         size = math.prod(aval.shape)
@@ -268,7 +276,9 @@ def _each_step(y: Any, length: int) -> Any:
     return boolean.select(y, np.tile(np.arange(y.shape[0]), length)) if is_tangent(y) else UNKNOWN
 
 
-def _fixed_point(walk: Walk, jaxpr: ClosedJaxpr, consts: Any, carry: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
+def _fixed_point(
+    walk: PatternRun, jaxpr: ClosedJaxpr, consts: Any, carry: Sequence[Any], rest: Sequence[Any]
+) -> list[Any]:
     """What is known of the carry at the beginning of any step, and at the end: the union of all."""
     carry = list(carry)
     while True:
@@ -286,7 +296,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 @sparsity(while_p)
-def _while(walk: Walk, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _while(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
     of_test, of_body, carry = split_list(operands, eqn.params["cond_nconsts"], eqn.params["body_nconsts"])
     while _may_unroll(walk, body, 1):

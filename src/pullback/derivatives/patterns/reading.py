@@ -41,7 +41,7 @@ MOST_PARTS = 16
 """With more parts than these, the elements of a value are put together before anything is done with them."""
 
 
-class Part(NamedTuple):
+class ReadSlice(NamedTuple):
     """Some of the wanted elements: where they are among these, in order, and the elements."""
 
     at: Any
@@ -110,23 +110,23 @@ class Reader:
             return atom.val if isinstance(atom, Literal) else self.whole(atom)
         return _together(self.parts(atom, places, depth), len(places), atom.aval.dtype)
 
-    def parts(self, atom: Atom, places: Places, depth: int) -> list[Part]:
+    def parts(self, atom: Atom, places: Places, depth: int) -> list[ReadSlice]:
         """The elements of a value at some places, in parts; what is in none of them is zero."""
         if isinstance(atom, Literal):
-            return [Part(np.arange(len(places)), ArrayImpl(np.full(len(places), atom.val, atom.aval.dtype)))]
+            return [ReadSlice(np.arange(len(places)), ArrayImpl(np.full(len(places), atom.val, atom.aval.dtype)))]
         mask = self.nonzero.get(atom)
         at = np.arange(len(places)) if mask is None else np.flatnonzero(mask[places])
         if len(at) < len(places):
-            return [Part(at[p.at], p.elements) for p in self.parts(atom, places[at], depth)] if len(at) else []
+            return [ReadSlice(at[p.at], p.elements) for p in self.parts(atom, places[at], depth)] if len(at) else []
         if mask is not None and self.uses[atom] > 1 and atom not in self.values:
-            return [Part(at, self._kept_elements(atom, mask, places, depth))]
+            return [ReadSlice(at, self._kept_elements(atom, mask, places, depth))]
         size = math.prod(atom.aval.shape)
         asked = self.asked[atom] = self.asked.get(atom, 0) + len(places) * (2 if mask is None else 1)
         eqn = self.jaxpr.eqns[self.eqns[atom]] if atom in self.eqns else None
         rule = _rule_of(eqn.primitive) if eqn is not None else None
         enough = atom in self.values or self.uses[atom] > 1 or asked > size or depth > DEEPEST
         if eqn is None or rule is None or enough:
-            return [Part(at, taken(self.whole(atom), places))]
+            return [ReadSlice(at, taken(self.whole(atom), places))]
         return self._by_rule(eqn, rule, places, depth)
 
     def _kept_elements(self, atom: Var, mask: Any, places: Places, depth: int) -> Any:
@@ -143,7 +143,7 @@ class Reader:
         at, elements = found
         return taken(elements, np.searchsorted(at, places))
 
-    def _by_rule(self, eqn: Eqn, rule: Any, places: Places, depth: int) -> list[Part]:
+    def _by_rule(self, eqn: Eqn, rule: Any, places: Places, depth: int) -> list[ReadSlice]:
         """The elements of the result of an operation at some places."""
         outer = state.source_loc
         state.source_loc = eqn.made_at or outer
@@ -152,7 +152,7 @@ class Reader:
         finally:
             state.source_loc = outer
         if len(found) > MOST_PARTS:
-            found = [Part(np.arange(len(places)), _together(found, len(places), eqn.outvars[0].aval.dtype))]
+            found = [ReadSlice(np.arange(len(places)), _together(found, len(places), eqn.outvars[0].aval.dtype))]
         return found
 
     def whole(self, var: Var) -> Any:
@@ -186,7 +186,7 @@ def taken(x: Any, places: Places) -> Any:
     return flat[places.astype(np.int32) if x.size < 2**31 else places]
 
 
-def _together(parts: Sequence[Part], count: int, dtype: Any) -> Any:
+def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
     """The elements of some parts as one vector, zero where there are none."""
     parts = [p for p in parts if len(p.at)]
     if not parts:
@@ -236,17 +236,17 @@ def _places_of(atom: Atom, to: Sequence[int], places: Places) -> Places | None:
     return np.broadcast_to(numbers(shape), to).ravel()[places] if shape else None
 
 
-def _on_elements(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+def _on_elements(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
     to = eqn.outvars[0].aval.shape
     operands = [reader.elements(a, _places_of(a, to, places), depth) for a in eqn.invars]
     found = eqn.primitive.bind(*operands, **eqn.params)
-    return [Part(np.arange(len(places)), found if found.shape else pnp.full(len(places), found))]
+    return [ReadSlice(np.arange(len(places)), found if found.shape else pnp.full(len(places), found))]
 
 
-def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Part]]:
+def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
     """The rule of an operation that is linear in an operand, whose parts are those of the result."""
 
-    def rule(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+    def rule(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
         to = eqn.outvars[0].aval.shape
         mine = choose(reader, eqn)
         x = eqn.invars[mine]
@@ -259,7 +259,7 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Par
                 elements if i == mine else reader.elements(a, _places_of(a, to, places[at]), depth)
                 for i, a in enumerate(eqn.invars)
             ]
-            found.append(Part(at, eqn.primitive.bind(*operands, **eqn.params)))
+            found.append(ReadSlice(at, eqn.primitive.bind(*operands, **eqn.params)))
         return found
 
     return rule
@@ -272,7 +272,7 @@ def _sparser(reader: Reader, eqn: Eqn) -> int:
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
-def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
     """A sum: the places where one term is zero, where the other is, and where neither is."""
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
@@ -285,19 +285,19 @@ def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
         if len(alone):
             of_it = reader.parts(atom, places[alone], depth)
             if traits.signs.of(eqn.primitive)[which] < 0:
-                of_it = [Part(p.at, elementwise.neg_p.bind(p.elements)) for p in of_it]
-            found += [Part(alone[p.at], p.elements) for p in of_it]
+                of_it = [ReadSlice(p.at, elementwise.neg_p.bind(p.elements)) for p in of_it]
+            found += [ReadSlice(alone[p.at], p.elements) for p in of_it]
     both = np.flatnonzero(first & second)
     if len(both):
-        found += [Part(both[p.at], p.elements) for p in _on_elements(reader, eqn, places[both], depth)]
+        found += [ReadSlice(both[p.at], p.elements) for p in _on_elements(reader, eqn, places[both], depth)]
     return found
 
 
-def _in_order(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+def _in_order(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
     return reader.parts(eqn.invars[0], places, depth)
 
 
-def _moved(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+def _moved(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
     return reader.parts(eqn.invars[0], _moves(eqn)[places], depth)
 
 
@@ -312,7 +312,7 @@ def _moves(eqn: Eqn) -> Any:
     return np.ravel(eqn.primitive.host_rule(*parts, **eqn.params))
 
 
-def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
     """Elements of arrays that are joined, or of one that is padded: those of each by themselves."""
     starts = np.cumsum([0, *(math.prod(a.aval.shape) for a in eqn.invars)])
     number = _moves(eqn)[places]
@@ -321,18 +321,18 @@ def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
     for k in np.unique(which).tolist():
         mine = np.flatnonzero(which == k)
         atom = eqn.invars[k]
-        found += [Part(mine[p.at], p.elements) for p in reader.parts(atom, number[mine] - starts[k], depth)]
+        found += [ReadSlice(mine[p.at], p.elements) for p in reader.parts(atom, number[mine] - starts[k], depth)]
     return found
 
 
-def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Part]:
+def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
     """Sums at known places: of the updates that go to the wanted ones, and are not zero."""
     x, _, updates = eqn.invars
     targets = reader._targets(eqn)
     at = np.arange(len(places))
     order = np.argsort(places, kind="stable")
     if targets is None or (np.diff(places[order]) == 0).any():
-        return [Part(at, taken(reader.whole(eqn.outvars[0]), places))]
+        return [ReadSlice(at, taken(reader.whole(eqn.outvars[0]), places))]
     found = order[np.searchsorted(places, targets, sorter=order).clip(max=len(places) - 1)]
     mask = reader._mask(updates)
     these = np.flatnonzero((places[found] == targets) & (True if mask is None else mask))
@@ -343,9 +343,9 @@ def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Par
     added = reader.elements(updates, these, depth)
     if not before and len(np.unique(found)) == len(found):
         back = np.argsort(found)
-        return [Part(found[back], taken(added, back))]
+        return [ReadSlice(found[back], taken(added, back))]
     total = pnp.asarray(_together(before, len(places), x.aval.dtype))
-    return [Part(at, total.at[found.astype(np.int32)].add(added, mode="promise_in_bounds"))]
+    return [ReadSlice(at, total.at[found.astype(np.int32)].add(added, mode="promise_in_bounds"))]
 
 
 _MOVES = shapes.transpose_p, shapes.broadcast_in_dim_p, slicing.slice_p, slicing.rev_p

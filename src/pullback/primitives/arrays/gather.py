@@ -135,7 +135,7 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
 @functools.lru_cache(maxsize=4096)
 def gather_plan(
     shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
-) -> host_indexing.Layout:
+) -> host_indexing.IndexLayout:
     """What a gather does on the host; refuses what does not fit."""
     _check_gather(shape, indices_shape, numbers, sizes)
     return host_indexing.layout(shape, indices_shape, sizes, numbers)

@@ -79,7 +79,7 @@ blocks_of_product_p = Primitive("blocks_of_product", cost=Cost.SPECIAL)
 # Evaluation --------------------------------------------------------------------------------------------------------
 
 
-class Layout:
+class BlockLayout:
     """Where the blocks of a sparse matrix are, as SciPy takes it: row by row.
 
     Attributes:
@@ -127,20 +127,20 @@ def _narrow(largest: int) -> Any:
     return np.int32 if largest < 2**31 else np.int64
 
 
-_layouts: dict[tuple[int, int, int], tuple[weakref.ref[Any], Layout]] = {}
+_layouts: dict[tuple[int, int, int], tuple[weakref.ref[Any], BlockLayout]] = {}
 
 
 def _forget(pop: Callable[..., Any], key: Any, _: Any) -> None:
     pop(key, None)  # of the table as it was: at the end of the process the module's names are gone
 
 
-def _layout(indices: Any, rows: int, columns: int) -> Layout:
+def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
     """The layout of an array of indices; arrays do not change, so that it is kept while this one lives."""
     key = id(indices), rows, columns
     found = _layouts.get(key)
     if found is not None and found[0]() is indices:
         return found[1]
-    layout = Layout(indices, rows, columns)
+    layout = BlockLayout(indices, rows, columns)
     _layouts[key] = weakref.ref(indices, partial(_forget, _layouts.pop, key)), layout
     return layout
 

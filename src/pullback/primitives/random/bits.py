@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_at_home
+from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
 from pullback.core.dims import is_symbolic
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
@@ -315,7 +315,7 @@ def random_clone(keys: Any) -> Any:
 
 def words_at(words: Any, *index: int) -> tuple[Any, Any]:
     """The two words of one key of the default generator, from uint32 words of shape ``S + (2,)``."""
-    if is_at_home(words):
+    if is_on_default_device(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
     for i in index:
@@ -451,7 +451,7 @@ def _words(key: tuple[Any, Any], count: int) -> Any:
 
 def _is_known(*values: Any) -> bool:
     """Whether a result for these values is computed at once, whatever traces there are."""
-    return state.trace.quick and all(map(is_at_home, values))
+    return state.trace.quick and all(map(is_on_default_device, values))
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:

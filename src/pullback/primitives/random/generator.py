@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, is_at_home, typeof
+from pullback.core.array import ArrayImpl, is_on_default_device, typeof
 from pullback.core.errors import DtypeError, ShapeError
 from pullback.core.jaxpr import infer
 from pullback.core.trace import Primitive
@@ -50,7 +50,11 @@ def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """By NumPy where that is quicker than to compile a program: 10,000 words take it 0.5 ms."""
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
-    if params["algorithm"] == RandomAlgorithm.RNG_THREE_FRY or size > _LARGEST_BY_NUMPY or not is_at_home(key):
+    if (
+        params["algorithm"] == RandomAlgorithm.RNG_THREE_FRY
+        or size > _LARGEST_BY_NUMPY
+        or not is_on_default_device(key)
+    ):
         from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(rng_bit_generator_p, operands, params)

@@ -14,7 +14,7 @@ from pullback.scipy.optimize.problems import all_finite, dot, integer
 _DECREASE, _CURVATURE = 1e-4, 0.9
 
 
-class Step(NamedTuple):
+class LineSearchStep(NamedTuple):
     """What :func:`line_search` found.
 
     Attributes:
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 def line_search(
     evaluate: Callable[[Any], Any], x: Any, f: Any, g: Any, p: Any, first: Any, most: int, going: Any = True
-) -> Step:
+) -> LineSearchStep:
     """A step by bracketing, cubic interpolation and bisection, with one evaluation for each trial.
 
     Near a minimum, where values differ by rounding errors only, the slope decides (W. W. Hager and H. Zhang 2005, "A
@@ -87,7 +87,7 @@ def line_search(
         return ~s["done"] & (s["count"] < most) & going & ~s["unbounded"]
 
     end = while_loop(going_on, step, start)
-    return Step(end["low"], end["f_low"], end["g_low"], end["count"], end["unbounded"])
+    return LineSearchStep(end["low"], end["f_low"], end["g_low"], end["count"], end["unbounded"])
 
 
 def _next(s: Any, a: Any) -> Any:

@@ -152,7 +152,9 @@ def check_parts(transformation: str, preaccumulate: str | None) -> None:
         check_choice(transformation, preaccumulate)
 
 
-def in_chosen_parts(fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str) -> Any:
+def auto_preaccumulated(
+    fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
+) -> Any:
     """A flat function of the user's, as a program of which parts keep their local Jacobian."""
     if config.disable_jit:
         return run
@@ -209,7 +211,7 @@ def _value_and_grad(
 ) -> Any:  # fmt: skip
     """The gradient of a function, and its value and its auxiliary output as they are asked for."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
-    run = flat if preaccumulate is None else in_chosen_parts(fun, flat, primals, options[0])
+    run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options[0])
     outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
     seed = _seed(value, options[0], fun, options[3])
@@ -440,7 +442,7 @@ def _linearize(
         check_aliases(refs, f"{transformation} of {name_of(fun)}")
         run = WithRefs(flat, [i for i, x in enumerate(leaves) if isinstance(x, Ref)])
     if preaccumulate is not None:
-        run = in_chosen_parts(fun, run, arrays, transformation)
+        run = auto_preaccumulated(fun, run, arrays, transformation)
     outs, program = linearize_flat(fun, run, arrays)
     if refs:  # what the references hold at the end comes last; its cotangent is zero
         written = [(r, x) for r, was, x in zip(refs, held, outs[-len(refs) :], strict=True) if x is not was]

@@ -16,7 +16,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.elementwise import add, eq, indicator
-from pullback.transforms.autodiff.grad import check_parts, in_chosen_parts, transposed
+from pullback.transforms.autodiff.grad import auto_preaccumulated, check_parts, transposed
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
@@ -143,7 +143,7 @@ def _jacrev(
         flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
         active = [dtypes.is_inexact(x.dtype) for x in primals]
         inputs = [x for x, a in zip(primals, active, strict=True) if a]
-        run = flat if preaccumulate is None else in_chosen_parts(fun, flat, primals, name)
+        run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, name)
         outs, program = linearize_flat(fun, run, primals, active)
         values = outs[: flat.count]
         program.outputs = program.outputs[: flat.count]

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from pullback.backends.devices.shardings import OutSharding
 from pullback.core import array, dtypes, tree
 from pullback.core.annotations import DTypeLike, HasShapeAndDtype, PyTree
-from pullback.core.array import ArrayLike, PlacedArray
+from pullback.core.array import ArrayLike, CommittedArray
 from pullback.core.axes import new_axis
 from pullback.core.errors import ArgumentError, OperandError, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Var
@@ -86,7 +86,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
         aval = abstractify(x)
-        sharding: Any = x.sharding if isinstance(x, (ShapeDtypeStruct, PlacedArray)) else None
+        sharding: Any = x.sharding if isinstance(x, (ShapeDtypeStruct, CommittedArray)) else None
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:

@@ -30,7 +30,7 @@ from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import argument_name, check_argnums, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.jit.jit_arguments import numbers_and_names
+from pullback.transforms.jit.jit_arguments import infer_argnums_argnames
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.refs import Scope, contents, write_all
 from pullback.transforms.traces.stage import stage_flat
@@ -136,7 +136,7 @@ def checkpoint(
             f"checkpoint of {name_of(fun)}: prevent_cse must be True or False, or a tree of them, got {prevent_cse!r}"
         )
     nums = () if static_argnums in (None, ()) else check_argnums(static_argnums, "checkpoint", "static_argnums")
-    static = numbers_and_names(fun, nums, static_argnames, "static", "checkpoint")
+    static = infer_argnums_argnames(fun, nums, static_argnames, "static", "checkpoint")
     options = {"policy": policy, "prevent_cse": any(flags), "differentiated": False}
     return Transformed(fun, lambda args, kwargs: _results(fun, static, options, args, kwargs), maker)
 

@@ -27,7 +27,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import Policy, everythin
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import if_needed, program_primitive
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.remat import remat_partial_eval
 
@@ -87,7 +87,7 @@ def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], lis
     return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown
 
 
-optimization_barrier_p.record(partial(record_in_parts, optimization_barrier_p))
+optimization_barrier_p.record(partial(record_split, optimization_barrier_p))
 optimization_barrier_p.batch(lambda axis, args, dims: (optimization_barrier_p.bind(*args), dims))
 
 

@@ -28,7 +28,7 @@ from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import where
 from pullback.primitives.operands import stop_gradient
 from pullback.transforms.checks import programs as programs
-from pullback.transforms.checks.report import Check, Layout
+from pullback.transforms.checks.report import Check, ErrorLayout
 from pullback.transforms.checks.trace import CheckTrace, check_p, is_checking
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary
 from pullback.transforms.functions.arguments import check_callable, unflatten_one
@@ -215,7 +215,7 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
         leaves, out_tree = flat_result(trace.run(f, *args, **kwargs), f)
         for x in leaves:
             check_result(x)
-        total = trace.total() or Layout((), ()).none()
+        total = trace.total() or ErrorLayout((), ()).none()
         return Error(*total), leaves[0] if out_tree is None else unflatten_one(out_tree, leaves)
 
     return Transformed(f, call, checkify, kinds)

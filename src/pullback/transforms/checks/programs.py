@@ -19,7 +19,7 @@ from pullback.core.zeros import zeros_of
 from pullback.primitives.discrete import eq_p
 from pullback.primitives.elementwise import where
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
-from pullback.transforms.checks.report import Check, Failures, Layout, earlier, joined
+from pullback.transforms.checks.report import Check, ErrorLayout, Failures, earlier, joined
 from pullback.transforms.checks.trace import CheckTrace, Errors, collecting, embedded, flat, width
 from pullback.transforms.custom.custom_calls import CustomCall, DerivativeCall, call_p
 from pullback.transforms.custom.custom_rules import custom_jvp_call_p, custom_vjp_call_p
@@ -94,13 +94,13 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
     checked_program(_p)(partial(_equation, _p))
 
 
-def _elsewhere(rules: CustomCall) -> Layout:
+def _elsewhere(rules: CustomCall) -> ErrorLayout:
     """The check that stands for those of a rule that the function itself has not."""
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
-    return Layout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
+    return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
 
 
-def _returning(rules: CustomCall, layout: Layout, errors: Errors, enclosed: bool) -> CustomCall:
+def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed: bool) -> CustomCall:
     """A call whose rules return their failures first, in the layout of the function's."""
     count = width(layout)
 
@@ -134,7 +134,7 @@ def _returning(rules: CustomCall, layout: Layout, errors: Errors, enclosed: bool
 class _Behind(LinearMap):
     """A linear map whose results come after zeros, the tangents of what the message of a failure shows."""
 
-    def __init__(self, linear_map: LinearMap, layout: Layout) -> None:
+    def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:
         self.linear_map = linear_map
         self.function = linear_map.function
         self.count = linear_map.count
@@ -148,7 +148,7 @@ class _Behind(LinearMap):
         return [*map(zeros_of, self.before), *self.linear_map.apply(residuals, tangents)]
 
 
-def _as_of(layout: Layout, failures: Failures | None) -> Failures:
+def _as_of(layout: ErrorLayout, failures: Failures | None) -> Failures:
     """The failures of a rule in the layout of the function's, where the last check stands for all that it has not."""
     none = layout.none()
     if failures is None:
@@ -164,7 +164,7 @@ def _as_of(layout: Layout, failures: Failures | None) -> Failures:
     return reduce(earlier, parts, none)
 
 
-def _same(layout: Layout, check: Check, own: Layout) -> tuple[int, Sequence[int]]:
+def _same(layout: ErrorLayout, check: Check, own: ErrorLayout) -> tuple[int, Sequence[int]]:
     """The number of a check in another layout, and its slots there."""
     for number, other in enumerate(layout.checks, 1):
         types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]

@@ -67,11 +67,11 @@ class Failures(NamedTuple):
     checks: tuple[Check, ...]
 
     @property
-    def layout(self) -> Layout:
-        return Layout(self.checks, tuple([_slot(typeof(x)) for x in self.payload]))
+    def layout(self) -> ErrorLayout:
+        return ErrorLayout(self.checks, tuple([_slot(typeof(x)) for x in self.payload]))
 
 
-class Layout(NamedTuple):
+class ErrorLayout(NamedTuple):
     """The types of failures: the checks, and the types of the slots."""
 
     checks: tuple[Check, ...]
@@ -100,7 +100,7 @@ class Joined(NamedTuple):
       places: for each program, where its slots are among those of all.
     """
 
-    layout: Layout
+    layout: ErrorLayout
     offsets: list[int]
     places: list[list[int]]
 
@@ -114,7 +114,7 @@ class Joined(NamedTuple):
         return Failures(code, values, self.layout.checks)
 
 
-def joined(layouts: Sequence[Layout]) -> Joined:
+def joined(layouts: Sequence[ErrorLayout]) -> Joined:
     """The layout for failures of one of several programs."""
     checks: list[Check] = []
     slots: list[ShapedArray] = []
@@ -132,7 +132,7 @@ def joined(layouts: Sequence[Layout]) -> Joined:
         offsets.append(len(checks))
         places.append(place)
         checks += [c._replace(slots=tuple([place[i] for i in c.slots])) for c in layout.checks]
-    return Joined(Layout(tuple(checks), tuple(slots)), offsets, places)
+    return Joined(ErrorLayout(tuple(checks), tuple(slots)), offsets, places)
 
 
 def earlier(first: Failures, second: Failures) -> Failures:

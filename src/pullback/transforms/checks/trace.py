@@ -39,8 +39,8 @@ from pullback.primitives.reductions import reduce_or
 from pullback.transforms.checks.report import (
     INT32,
     Check,
+    ErrorLayout,
     Failures,
-    Layout,
     earlier,
     first_along_axes,
     first_of_all,
@@ -206,7 +206,7 @@ class CheckTrace(Trace):
         """A program that returns its failures."""
         return checked_jaxpr(closed, self.errors, self.enclosed)
 
-    def taken(self, layout: Layout, results: Sequence[Any]) -> list[Any]:
+    def taken(self, layout: ErrorLayout, results: Sequence[Any]) -> list[Any]:
         """The results of an operation without those that are the failures of its programs, which the trace takes."""
         count = width(layout)
         if count:
@@ -278,10 +278,10 @@ class Checked(NamedTuple):
     """
 
     jaxpr: ClosedJaxpr
-    layout: Layout
+    layout: ErrorLayout
 
 
-def width(layout: Layout) -> int:
+def width(layout: ErrorLayout) -> int:
     """How many results failures are: none if there are no checks."""
     return 1 + len(layout.slots) if layout.checks else 0
 
@@ -301,8 +301,8 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
       enclosed: whether checks of other kinds stay in the program; else they are dropped.
     """
     if errors == USER and not may_check(closed.jaxpr):
-        return Checked(closed, Layout((), ()))
-    layout = Layout((), ())
+        return Checked(closed, ErrorLayout((), ()))
+    layout = ErrorLayout((), ())
 
     def run(*args: Any) -> list[Any]:
         nonlocal layout
@@ -319,26 +319,26 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
 
 
 @cached_by_jaxpr
-def embedded(closed: ClosedJaxpr, own: Layout, others: tuple[Layout, ...], i: int) -> ClosedJaxpr:
+def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, ...], i: int) -> ClosedJaxpr:
     """A checked program that returns failures as one of several programs, of which it is number ``i``."""
     together = joined(others)
     count = width(own)
 
     def run(*args: Any) -> list[Any]:
         outs = jaxpr_as_fun(closed)(*args)
-        failures = Failures(outs[0], outs[1:count], own.checks) if count else Layout((), ()).none()
+        failures = Failures(outs[0], outs[1:count], own.checks) if count else ErrorLayout((), ()).none()
         return [*flat(together.embed(i, failures)), *outs[count:]]
 
     return stage_flat(closed, run, closed.in_avals)
 
 
-def merged(together: Layout, carried: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+def merged(together: ErrorLayout, carried: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     """The earlier of two failures of one layout, each as results."""
     first, second = (Failures(xs[0], list(xs[1:]), together.checks) for xs in (carried, new))
     return flat(earlier(first, second))
 
 
-def no_failure(layout: Layout, avals: Sequence[ShapedArray]) -> list[Any]:
+def no_failure(layout: ErrorLayout, avals: Sequence[ShapedArray]) -> list[Any]:
     """What a loop carries before its first step, where ``avals`` begin with the types of its failures."""
     return [vary(x, a.varying) if a.varying else x for x, a in zip(flat(layout.none()), avals, strict=False)]
 

@@ -20,7 +20,7 @@ from pullback.transforms.programs.callbacks import as_compiled
 from pullback.transforms.traces.inlining import flattened, programs_in_step
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """An equation, with numbers for its variables.
 
     Attributes:
@@ -72,7 +72,7 @@ class EagerProgram:
             ends[k].append(i)
         kept = set(self._results)
         self._steps = [
-            Step(
+            Instruction(
                 eqn.primitive.host_rule, eqn.params, [places[a] for a in eqn.invars], [places[v] for v in eqn.outvars],
                 [i for i in end if i not in kept], eqn.primitive.multiple_results, eqn,
             )
@@ -98,7 +98,7 @@ class EagerProgram:
         return [ArrayImpl(values[i], a.weak_type) for i, a in zip(self._results, self._types, strict=True)]
 
 
-def _run(steps: list[Step], values: list[Any], start: int) -> int:
+def _run(steps: list[Instruction], values: list[Any], start: int) -> int:
     """Take steps from one on as long as they have host rules, which are called without asking a trace: that takes half
     of the time of small operations. Returns the number of the first step that was not taken."""
     try:
@@ -107,7 +107,7 @@ def _run(steps: list[Step], values: list[Any], start: int) -> int:
         return _run_host_rules(steps, values, start)
 
 
-def _run_host_rules(steps: list[Step], values: list[Any], start: int) -> int:
+def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> int:
     for k in range(start, len(steps)):
         rule, params, operands, results, ends, several, _ = steps[k]
         if rule is None:
@@ -126,7 +126,7 @@ def _run_host_rules(steps: list[Step], values: list[Any], start: int) -> int:
     return len(steps)
 
 
-def _bind(step: Step, values: list[Any]) -> None:
+def _bind(step: Instruction, values: list[Any]) -> None:
     """Have the current trace evaluate an equation."""
     eqn = step.eqn
     operands = [ArrayImpl(values[i], bool(a.aval.weak_type)) for i, a in zip(step.operands, eqn.invars, strict=True)]

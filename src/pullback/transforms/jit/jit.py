@@ -26,7 +26,7 @@ from pullback.transforms.functions.api_boundary import qualified_name, watching
 from pullback.transforms.functions.arguments import check_callable, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
-from pullback.transforms.jit.jit_arguments import Call, Options, numbers_and_names
+from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
 from pullback.transforms.jit.jit_shardings import Places
 from pullback.transforms.jit.stages import Lowered, Traced, in_places, let_go, out_places
@@ -431,8 +431,8 @@ def _options(
     out_shardings: Any, tiered: Any,
 ) -> Options:  # fmt: skip
     """The options of :func:`jit`, checked."""
-    static = numbers_and_names(fun, static_argnums, static_argnames, "static")
-    donated = numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
+    static = infer_argnums_argnames(fun, static_argnums, static_argnames, "static")
+    donated = infer_argnums_argnames(fun, donate_argnums, donate_argnames, "donate")
     both = set(static[0]) & set(donated[0]) | set(static[1]) & set(donated[1])
     if both:
         shown = sorted(both, key=str)

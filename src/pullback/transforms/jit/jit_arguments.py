@@ -191,7 +191,7 @@ class Call:
         return flags
 
 
-def numbers_and_names(
+def infer_argnums_argnames(
     fun: Any, argnums: Any, argnames: Any, what: str, who: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of arguments, each completed from the other by the function's signature."""

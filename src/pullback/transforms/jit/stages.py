@@ -22,7 +22,7 @@ from pullback.core import source, tree
 from pullback.core.array import (
     Array,
     ArrayImpl,
-    PlacedArray,
+    CommittedArray,
     Signature,
     as_array,
     delete,
@@ -500,7 +500,7 @@ def let_go(arrays: Iterable[Any]) -> None:
             continue
         if type(x) is ArrayImpl:
             x._held = signature_of(x).absent
-        elif isinstance(x, PlacedArray):
+        elif isinstance(x, CommittedArray):
             x.forget_value()
         if hasattr(buffer, "shared"):
             x._buffer = backend().copied(buffer)

@@ -21,7 +21,7 @@ from pullback.core.types import ShapedArray
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.local_jacobians import REFUSALS, NotElementwise, Recorder, useful_variables
-from pullback.transforms.preaccumulation.primitive import Part, preaccumulate_p, run_freeing
+from pullback.transforms.preaccumulation.primitive import Region, preaccumulate_p, run_freeing
 from pullback.transforms.traces.dce import close
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.equal_programs import interned
@@ -158,7 +158,7 @@ def _part_of(jaxpr: Jaxpr, start: int, end: int, last: dict[Any, int], name: str
     inputs = list(dict.fromkeys(a for eqn in eqns for a in eqn.invars if type(a) is Var and a not in bound))
     outs = [v for eqn in eqns for v in eqn.outvars if last.get(v, -1) >= end]
     program = interned(ClosedJaxpr(Jaxpr([], inputs, eqns, list(outs))))
-    part = Part(program, name, "markowitz")
+    part = Region(program, name, "markowitz")
     return Eqn(preaccumulate_p, [*inputs], {"jaxpr": program, "part": part}, outs, eqns[0].made_at, eqns[0].scope)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback.core.array import SCALARS, as_array, is_at_home
+from pullback.core.array import SCALARS, as_array, is_on_default_device
 from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
 from pullback.core.inlining import inlined, runs_once
@@ -35,7 +35,7 @@ Dims = Sequence[int | None]
 
 
 @dataclass(frozen=True, repr=False)
-class Part:
+class Region:
     """A part of a program, and how it is mapped: its Jacobian is that of one example, mapped in the same way.
 
     Attributes:
@@ -107,7 +107,7 @@ preaccumulate_p.decomposition(lambda *args, jaxpr, part: eval_jaxpr(jaxpr.jaxpr,
 runs_once(preaccumulate_p)(lambda jaxpr, part: jaxpr)
 
 
-def bind(part: Part, operands: Sequence[Any]) -> list[Any]:
+def bind(part: Region, operands: Sequence[Any]) -> list[Any]:
     """The results of a part."""
     return preaccumulate_p.bind(*operands, jaxpr=part.mapped, part=part)  # type: ignore[no-any-return]
 
@@ -120,7 +120,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The results: of a few operations, and of operations on large arrays, one by one; else as a compiled program."""
     closed = params["jaxpr"]
     plain = config.disable_jit or config.debug_nans or config.debug_infs
-    at_home = all(map(is_at_home, args))
+    at_home = all(map(is_on_default_device, args))
     if not plain and (op_count(closed) > INTERPRETED or not at_home):
         if at_home and (program := host_program(closed)) is not None:
             # Too little memory, which the general way explains; or a call within a host rule, which enters no context.
@@ -165,7 +165,7 @@ inlined(preaccumulate_p)(lambda *, jaxpr, part: jaxpr)
 
 
 @preaccumulate_p.lowering
-def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, part: Part) -> list[Any]:
+def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, part: Region) -> list[Any]:
     from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
@@ -180,7 +180,7 @@ def _derivative(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The program of a program's values and tangents, by way of its local Jacobian."""
     local = local_jacobian(closed, nonzero, order, name, most)
-    part = Part(local.program, name, order, is_jacobian=True)
+    part = Region(local.program, name, order, is_jacobian=True)
     count, out_avals = len(closed.in_avals), closed.out_avals
     dependent = {entry.result for entry in local.entries}
 
@@ -195,7 +195,7 @@ def _derivative(
 
 
 @preaccumulate_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, part: Part) -> Any:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, part: Region) -> Any:
     nonzero = tuple([t is not ZERO for t in tangents])
     both, has_tangent = part.derivative(nonzero)
     outs = eval_jaxpr(both.jaxpr, both.consts, *primals, *select(tangents, nonzero))
@@ -204,14 +204,14 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
 
 
 @preaccumulate_p.batch
-def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, jaxpr: ClosedJaxpr, part: Part) -> Any:
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, jaxpr: ClosedJaxpr, part: Region) -> Any:
     _, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
     return bind(replace(part, axes=(*part.axes, (axis, tuple(dims)))), args), out_dims
 
 
 @preaccumulate_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
-    part: Part = eqn.params["part"]
+    part: Region = eqn.params["part"]
     smaller, used_inputs = dce_closed_jaxpr(part.program, tuple(used))
     axes = tuple([(axis, tuple(select(dims, used_inputs))) for axis, dims in part.axes])
     part = replace(part, program=smaller, axes=axes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.array import SCALARS, ArrayImpl, PlacedArray, as_array, signature_of
+from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, as_array, signature_of
 from pullback.core.config import config
 from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -41,7 +41,7 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
 
 def places_of(arrays: Sequence[Any]) -> list[Any]:
     """The signatures of those arrays that were put on other devices than the host's."""
-    return [x._signature for x in arrays if isinstance(x, PlacedArray)]
+    return [x._signature for x in arrays if isinstance(x, CommittedArray)]
 
 
 def concrete(x: Any) -> ArrayImpl:

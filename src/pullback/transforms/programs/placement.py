@@ -24,7 +24,7 @@ from pullback.backends.devices.shardings import (
 )
 from pullback.core import tree
 from pullback.core.annotations import PyTree
-from pullback.core.array import Array, ArrayImpl, PlacedArray, as_array, shared, signature, signature_of
+from pullback.core.array import Array, ArrayImpl, CommittedArray, as_array, shared, signature, signature_of
 from pullback.core.errors import BackendError, OperandError, ShardingError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive, Tracer, state
@@ -51,7 +51,7 @@ def placed(x: ArrayImpl, place: Any) -> ArrayImpl:
 
 def placed_like(x: Any, model: Any) -> Any:
     """A new array where another of its shape is, or is to be if it is a type with a sharding; as it is elsewhere."""
-    if type(model) is PlacedArray:
+    if type(model) is CommittedArray:
         place = signature_of(model).place
     else:
         place = None if isinstance(model, Array) else getattr(model, "sharding", None)

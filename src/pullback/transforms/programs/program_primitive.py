@@ -17,7 +17,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_in_parts
+from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import transpose_jaxpr
 from pullback.transforms.traces.lift import Feed, holds_programs
 from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
@@ -75,7 +75,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
 
     p.dce(_dce)
     p.remat(remat_program)
-    p.record(partial(record_in_parts, p))
+    p.record(partial(record_split, p))
     return p
 
 

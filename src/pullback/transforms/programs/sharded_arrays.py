@@ -13,7 +13,7 @@ from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, SingleDeviceSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
-from pullback.core.array import Array, ArrayImpl, ArrayLike, PlacedArray, as_array, signature
+from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_array, signature
 from pullback.core.errors import ArgumentError, ShapeError, ShardingError
 from pullback.core.naming import quoted
 from pullback.transforms.functions.api_boundary import api_boundary
@@ -46,7 +46,7 @@ class Shard:
 
 def addressable_shards(x: ArrayImpl) -> list[Shard]:
     """The parts of an array that the devices of this process have."""
-    if not isinstance(x, PlacedArray):
+    if not isinstance(x, CommittedArray):
         return [Shard(device_of(x), (slice(None),) * x.ndim, 0, x)]
     return [
         Shard(device, index, copy, from_buffer(buffer, spread.part_signature(x._signature, device)))
@@ -56,7 +56,7 @@ def addressable_shards(x: ArrayImpl) -> list[Shard]:
 
 def global_shards(x: ArrayImpl) -> list[Shard]:
     """All parts of an array; of those in other processes there is no data."""
-    if not (isinstance(x, PlacedArray) and isinstance(x._signature.place, NamedSharding)):
+    if not (isinstance(x, CommittedArray) and isinstance(x._signature.place, NamedSharding)):
         return addressable_shards(x)
     known = {shard.device: shard for shard in addressable_shards(x)}
     return [

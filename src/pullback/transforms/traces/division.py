@@ -16,7 +16,7 @@ from pullback.core.trace import Primitive
 from pullback.transforms.traces.derived import cached_by_jaxpr
 
 
-class Step(NamedTuple):
+class SplitStep(NamedTuple):
     """One operation of a division.
 
     Attributes:
@@ -40,7 +40,7 @@ class Division(NamedTuple):
       dependent: for each result, whether it depends on the operands in which the operation is linear.
     """
 
-    steps: list[Step]
+    steps: list[SplitStep]
     results: list[int]
     dependent: list[bool]
 
@@ -80,11 +80,11 @@ def _divide(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], l
         # The rule returns the operation itself, smaller, for its linear part.
         recorded = eqn.primitive is primitive and not own.isdisjoint(eqn.invars)
         operands = [place[a] if type(a) is Var else a for a in eqn.invars]
-        steps.append(Step(eqn.primitive, eqn.params, operands, recorded))
+        steps.append(SplitStep(eqn.primitive, eqn.params, operands, recorded))
     return Division(steps, [place[v] for v in outvars], list(dependent))
 
 
-def record_in_parts(
+def record_split(
     primitive: Primitive, trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any] | None:
     """The record rule of an operation that partial evaluation cuts.

@@ -4,7 +4,7 @@ import inspect
 from typing import Any
 
 from pullback.core.faces import face as _face
-from pullback.transforms.jit.jit_arguments import numbers_and_names
+from pullback.transforms.jit.jit_arguments import infer_argnums_argnames
 
 
 def infer_argnums_and_argnames(
@@ -25,7 +25,7 @@ def infer_argnums_and_argnames(
         return numbers, (argnames,) if isinstance(argnames, str) else tuple(argnames)
     function = lambda *args, **kwargs: None
     function.__signature__ = sig  # type: ignore[attr-defined]
-    return numbers_and_names(function, argnums, argnames, "infer", "infer_argnums_and_argnames")
+    return infer_argnums_argnames(function, argnums, argnames, "infer", "infer_argnums_and_argnames")
 
 
 _face(globals(), others=("pullback.api_util",))
