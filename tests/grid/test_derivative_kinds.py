@@ -113,6 +113,12 @@ def looks_at_cotangents(case: Case) -> bool:
     return any(node.primitive is undetermined_p for node in tape.nodes)
 
 
+def divides_by_cotangents(case: Case) -> bool:
+    """Whether the backward pass takes their size out and puts it back: that of ``quad``, whose tolerance is for 1."""
+    moving = case.name.rpartition(" in ")[2]
+    return case.name.startswith("scipy.integrate.quad") and "2" in moving  # what the function is given
+
+
 def other_modes(case: Case) -> None:
     v, u = case.directions(1), case.cotangents()
     if looks_at_cotangents(case):
@@ -123,6 +129,10 @@ def other_modes(case: Case) -> None:
         chunk = CHUNK if method == "basis" else None
         reverse = vjp_from_jvp(lambda *xs: case(*xs), method, chunk)
         close(vector(vjp(reverse, *case.point)[1](u)), vector(u) @ case.jacobian)
+        if method == "transpose" and divides_by_cotangents(case):
+            with pytest.raises(errors.NotLinearError, match="abs is not linear"):
+                jvp(jvp_from_vjp(lambda *xs: case(*xs)), case.point, v)
+            continue
         forward = jvp_from_vjp(lambda *xs: case(*xs), method, chunk)
         close(vector(jvp(forward, case.point, v)[1]), case.jacobian @ vector(v))
 
