@@ -24,9 +24,7 @@ import pullback
 import pullback.numpy as jnp
 from pullback import grad, jit, lax, tree, vmap
 from pullback import random as prandom
-from pullback.backends.compiler import background, client
-from pullback.backends.compiler import progress as compile_progress
-from pullback.backends.compiler import times as compile_times
+from pullback.backends.compiler import background, client, compile_progress, compile_times
 from pullback.backends.host import blas_threads
 from pullback.core.config import config, enable_x64, override
 from pullback.core.errors import ArgumentError, CompilationError, DeletedArrayError, HostFunctionError

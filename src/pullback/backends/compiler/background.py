@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from pullback.backends.compiler import progress as compile_progress
+from pullback.backends.compiler import compile_progress
 from pullback.backends.host.parts import cores
 from pullback.backends.processes import ending, forks
 from pullback.core.config import config

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.compiler import options, small_loops
-from pullback.backends.compiler import progress as compile_progress
-from pullback.backends.compiler import times as compile_times
+from pullback.backends.compiler import compile_progress, compile_times, options, small_loops
 from pullback.backends.compiler.backend import Executable, backend
 from pullback.backends.devices.buffers import buffer_at, buffers_of, buffers_on, from_buffer, resident
 from pullback.backends.devices.devices import Device, Devices

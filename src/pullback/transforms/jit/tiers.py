@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pullback.backends.compiler import background, trees
-from pullback.backends.compiler import times as compile_times
+from pullback.backends.compiler import background, compile_times, trees
 from pullback.backends.devices import devices
 from pullback.backends.devices.meshes import current_mesh
 from pullback.backends.processes import forks
