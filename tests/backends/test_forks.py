@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from pullback.backends.processes import forks
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
 PREAMBLE = """
@@ -134,3 +136,9 @@ def work(i):
 with ProcessPoolExecutor(2, mp_context=mp.get_context("fork")) as pool:
     assert list(pool.map(work, range(4))) == [0.0, 3.0, 6.0, 9.0]
 """)
+
+
+def test_a_process_that_was_not_forked_is_told_nothing(recwarn):
+    forks.warn_eager()
+    assert not recwarn
+    assert not forks.in_child()

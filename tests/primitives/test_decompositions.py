@@ -221,6 +221,15 @@ def test_completing_columns_have_their_derivatives(shape: tuple[int, ...], dtype
         np.testing.assert_allclose(slope, slope.T, atol=1e-8)  # of a function's second derivatives
 
 
+def test_completing_columns_of_the_smallest_reflections() -> None:
+    """A column at a right angle to its axis is reflected by a factor of 1, the smallest that there is but none."""
+    with enable_x64(True):
+        q = lambda a: LINALG.qr(a, full_matrices=True)[0]
+        a, t = jnp.array([[0.01], [1.0], [0.5]]), jnp.array([[0.3], [-0.2], [0.7]])
+        moved = [np.asarray(q(a + h * t)) for h in (1e-6, -1e-6)]
+        np.testing.assert_allclose(jvp(q, (a,), (t,))[1], (moved[0] - moved[1]) / 2e-6, atol=2e-8)
+
+
 def test_completing_columns_where_nothing_is_reflected() -> None:
     # A column that is a multiple of an axis is reflected by nothing, and next to it by a whole turn.
     q, t = jvp(lambda a: LINALG.qr(a, full_matrices=True)[0], (jnp.eye(4, 2),), (jnp.ones((4, 2)),))

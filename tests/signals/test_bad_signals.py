@@ -80,6 +80,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: interpolate.CubicSpline(V, V, bc_type="periodic"), ValueError, "must be equal"),
     (lambda: interpolate.PPoly(M, V), ValueError, "the coefficients of 5 pieces"),
     (lambda: interpolate.PPoly(M, pnp.arange(5.0), "never"), ValueError, "extrapolate must be"),
+    (lambda: interpolate.PPoly(M, pnp.arange(5.0))(1j), TypeError, "PPoly: the points must be real numbers, got c64"),
     (lambda: interpolate.interp1d(V, V, "curved"), ValueError, "kind must be"),
     (lambda: interpolate.interp1d(V, V, 4), NotImplementedError, "from 0 to 3, got 4"),
     (lambda: interpolate.interp1d(V[:3], V[:3], "cubic"), ValueError, "at least 4 elements"),

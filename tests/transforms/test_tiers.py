@@ -452,6 +452,13 @@ def test_products_take_one_thread_meanwhile() -> None:
                 assert read() == 1
             assert read() == 1
         assert read() == 2
+        first, second = blas_threads.one_blas_thread(), blas_threads.one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)  # of another thread, which ends first
+        assert read() == 1
+        second.__exit__(None, None, None)
+        assert read() == 2
     finally:
         write(before)
 

@@ -254,7 +254,7 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
         if x is None:
             by_limits.append(None)
             continue
-        total = pnp.sum(pnp.multiply(ct, _at(f, x, params)).real)
+        total = pnp.sum(ops.mul(ct, _at(f, x, params)).real)
         by_limits.append(ops.convert_element_type(ops.mul(total, sign), x.dtype))
     moving = [i for i, mark in enumerate(still) if mark is None]
     by_params: list[Any] = [None] * len(params)
