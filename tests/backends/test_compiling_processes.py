@@ -218,7 +218,7 @@ def test_no_file_is_left_open() -> None:
 PROGRAM = """
 import logging, os, signal, threading
 import pullback as pb, pullback.numpy as jnp
-from pullback.backends.compiler import compile_progress, times as compile_times
+from pullback.backends.compiler import compile_progress, compile_times
 
 def main():
     def f(x):
