@@ -442,8 +442,8 @@ MUTANTS = (
     Mutant(
         "NumPy is given a Python number beside a type that it does not know",
         "core/trace.py",
-        "elif type(y) in SCALARS and x._held.dtype.isbuiltin == 1:",
-        'elif type(y) in SCALARS and x._held.dtype.kind != "V":',
+        "elif type(y) in SCALARS and x._host_value.dtype.isbuiltin == 1:",
+        'elif type(y) in SCALARS and x._host_value.dtype.kind != "V":',
         ["tests/numpy/test_python_numbers.py::test_a_python_number_gives_way"],
     ),
     # Types that are not those of the file.
@@ -496,8 +496,8 @@ MUTANTS = (
     Mutant(
         "programs that do not look at devices",
         "transforms/jit/stages.py",
-        "if isinstance(kept, Compiled) and not kept.placed:",
-        "if isinstance(kept, Compiled) and kept.placed:",
+        "if isinstance(kept, Compiled) and not kept.fits_shardings:",
+        "if isinstance(kept, Compiled) and kept.fits_shardings:",
         ["tests/backends/test_devices.py::test_programs_look_at_devices_once_a_second_one_is_in_use"],
     ),
     Mutant(
@@ -531,7 +531,7 @@ MUTANTS = (
     Mutant(
         "a Jacobian of integers",
         "transforms/traces/laplacian.py",
-        "    if not dtypes.is_inexact(out.dtype):\n        return Carried(out)\n",
+        "    if not dtypes.is_inexact(out.dtype):\n        return LaplacianTriple(out)\n",
         "",
         ["tests/derivatives/test_laplacian.py::test_of_what_is_affine"],
     ),

@@ -19,12 +19,12 @@ from pullback.control.common import (
     INTERPRETED,
     Body,
     array_of,
-    diverging,
-    interned,
+    deduplicated,
     known,
     leaves_of,
     op_count,
     run_interpreted,
+    with_varying_predicate,
     without_refs,
 )
 from pullback.control.guard import guard
@@ -36,7 +36,7 @@ from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select, spread
+from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -53,8 +53,8 @@ from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Feed, batch_of_programs, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.refs import Ref, contents, write_all
@@ -215,7 +215,7 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     bodies = staged_branches(what, functions, [x.aval for x in leaves], in_tree, with_refs)
     axes = typeof(index).varying
     if axes:
-        bodies, leaves = [diverging(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
+        bodies, leaves = [with_varying_predicate(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
     wanted = common_types(what, branch_names(what, functions), bodies)
     refs = list(dict.fromkeys(ref for body in bodies for ref in body.refs))
     held = contents(refs)
@@ -224,7 +224,7 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     captured: dict[Any, Any] = {}
     for body in bodies:
         captured.update(zip(_keys(body.captured), body.captured, strict=True))
-    branches = tuple(interned(_branch(body, captured, wanted)) for body in bodies)
+    branches = tuple(deduplicated(_branch(body, captured, wanted)) for body in bodies)
     outs = cond_p.bind(index, *captured.values(), *leaves, *held, branches=branches)
     if refs:
         write_all(refs, outs[len(outs) - len(refs) :])
@@ -285,7 +285,7 @@ cond_p = Primitive("cond", multiple_results=True, keeps_weak_type=False)
 
 
 @cond_p.abstract_eval
-def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
+def _abstract_eval(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
     if index.shape != () or index.dtype != _int32:
         raise JaxprError(f"cond takes a number of a branch of type i32[], but was given {index}")
     outs = branches[0].out_avals
@@ -328,7 +328,7 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     fixed, _ = partition_list(args, linear)
     back = tuple(transposed(b, linear, nonzero) for b in branches)
     results = cond_p.bind(index, *fixed, *select(cts, nonzero), branches=back)
-    return [None, *spread(linear, results, None)]
+    return [None, *scatter_where(linear, results, None)]
 
 
 # Partial evaluation, dead code

@@ -28,7 +28,7 @@ from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
-from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
+from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import add_any
@@ -39,7 +39,7 @@ from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.remat import Policy, RematSplit, remat_steps
 from pullback.transforms.traces.stage import stage_flat
@@ -94,7 +94,7 @@ def hoist_loop_invariants(
 
 
 @scan_p.abstract_eval
-def _shape(
+def _abstract_eval(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **loop: Any
 ) -> list[ShapedArray]:
     fixed = num_consts + num_carry
@@ -294,8 +294,8 @@ def _transpose(
     back = loop._replace(reverse=not loop.reverse)
     totals, ct_xs = hoist_loop_invariants(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
     of_init = [ct if n else None for ct, n in zip(totals[len(sums) :], init_flags, strict=True)]
-    given = [*spread(const_flags, totals[: len(sums)], None), *of_init, *spread(x_flags, ct_xs, None)]
-    return spread(used, given, None)
+    given = [*scatter_where(const_flags, totals[: len(sums)], None), *of_init, *scatter_where(x_flags, ct_xs, None)]
+    return scatter_where(used, given, None)
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------

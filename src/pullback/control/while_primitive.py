@@ -90,7 +90,9 @@ def bind(
 
 
 @while_p.abstract_eval
-def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
+def _abstract_eval(
+    *avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any
+) -> list[ShapedArray]:
     cond_consts, body_consts, init = split_list(avals, params["cond_nconsts"], params["body_nconsts"])
     check_types("the condition of this while", [*cond_consts, *init], cond_jaxpr.in_avals)
     check_types("the body of this while", [*body_consts, *init], body_jaxpr.in_avals)

@@ -1,8 +1,8 @@
 # long: because an array has many operators and attributes, and type checkers read each here
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
-An ``ArrayImpl`` holds them on the host, on a device, or on both. In place of elements that are only on a device stands
-an ``Absent``, which has their shape and dtype, and which NumPy refuses to compute with. So the eager paths compute with
+An ``ArrayImpl`` holds them on the host, on a device, or on both. If they are only on a device, an ``OnDevice`` stands
+for them. It has their shape and dtype, and NumPy refuses to compute with it. So the eager paths compute with
 what they find, pay nothing for arrays on devices, and go the general way where NumPy refuses. The general way asks for
 ``_value``, which fetches the elements once. An array that was put on another device than the host's, or is spread over
 several, is a ``CommittedArray``, and stays one: operations on it run there.
@@ -331,25 +331,25 @@ class Signature:
 
     Attributes:
       aval: the type.
-      place: the device that the array was put on by request, or the sharding over several; None if nobody asked.
+      placement: the device that the array was put on by request, or the sharding over several; None if nobody asked.
       array_class: the class of arrays on a device of this signature.
       absent: what stands for the elements of arrays of this signature while they are only on a device.
     """
 
-    __slots__ = ("__weakref__", "absent", "array_class", "aval", "place")
+    __slots__ = ("__weakref__", "absent", "array_class", "aval", "placement")
 
-    def __init__(self, aval: ShapedArray, place: Any) -> None:
+    def __init__(self, aval: ShapedArray, placement: Any) -> None:
         self.aval = aval
-        self.place = place
-        at_home = (place is None or place.is_host) and len(aval.shape) <= MOST_HOST_AXES
+        self.placement = placement
+        at_home = (placement is None or placement.is_host) and len(aval.shape) <= MOST_HOST_AXES
         self.array_class = ArrayImpl if at_home else CommittedArray
-        self.absent = Absent(aval)
+        self.absent = OnDevice(aval)
 
     def __repr__(self) -> str:
-        return f"{self.aval!r}{f' on {self.place}' if self.place else ''}"
+        return f"{self.aval!r}{f' on {self.placement}' if self.placement else ''}"
 
 
-class Absent:
+class OnDevice:
     """Stands for elements that are only on a device. Whatever computes with it gets a TypeError."""
 
     __slots__ = ("aval", "dtype", "ndim", "shape", "size")
@@ -377,16 +377,16 @@ _known_signatures = _signatures.data  # type: ignore[attr-defined]
 _signatures_lock = lock(globals(), "_signatures_lock")
 
 
-def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, place: Any = None) -> Signature:
+def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, placement: Any = None) -> Signature:
     """The one signature for a type and a place: equal ones are the same object."""
-    key = (shape, dtype, weak_type, place)
+    key = (shape, dtype, weak_type, placement)
     reference = _known_signatures.get(key)
     found = None if reference is None else reference()
     if found is None:
         with _signatures_lock:
             found = _signatures.get(key)
             if found is None:
-                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), place)
+                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), placement)
     return found
 
 
@@ -394,62 +394,62 @@ class ArrayImpl(Array):
     """An array with its elements: an ``np.ndarray`` that nobody writes to, or a NumPy scalar.
 
     Attributes:
-      _held: the elements on the host, or an ``Absent``.
+      _host_value: the elements on the host, or an ``OnDevice``.
       _value: the elements on the host, which are fetched if they must be.
       _buffer: the elements on a device, once a compiled program was given or has made the array.
       _signature: its signature, once a compiled program asked for it.
       _literal: is there if programs have its number as a literal; see :func:`scalar_array`.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_held", "_literal", "_signature", "weak_type")
+    __slots__ = ("__weakref__", "_buffer", "_host_value", "_literal", "_signature", "weak_type")
 
-    _held: Any
+    _host_value: Any
     _buffer: Any
     _literal: bool
     _signature: Signature
     weak_type: bool
 
     def __init__(self, value: Any, weak_type: bool = False) -> None:
-        self._held = value
+        self._host_value = value
         self.weak_type = weak_type
 
     @property
     def _value(self) -> Any:
-        held = self._held
-        if type(held) is not Absent:
+        held = self._host_value
+        if type(held) is not OnDevice:
             return held
         value = runtime.fetch(self._buffer, held.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
-        self._held = value
+        self._host_value = value
         return value
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return self._held.shape  # type: ignore[no-any-return]
+        return self._host_value.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
-        dtype: np.dtype[Any] = self._held.dtype
+        dtype: np.dtype[Any] = self._host_value.dtype
         return dtypes.shown(dtype) if dtype.num == _VOID else dtype
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self._held.ndim  # type: ignore[no-any-return]
+        return self._host_value.ndim  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._held.size  # type: ignore[no-any-return]
+        return self._host_value.size  # type: ignore[no-any-return]
 
     @property
     def aval(self) -> ShapedArray:
         """The abstract value."""
-        held = self._held
-        return held.aval if type(held) is Absent else ShapedArray(held.shape, held.dtype, self.weak_type)
+        held = self._host_value
+        return held.aval if type(held) is OnDevice else ShapedArray(held.shape, held.dtype, self.weak_type)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         value = self._value
@@ -502,28 +502,28 @@ class CommittedArray(ArrayImpl):
 
     @property
     def _value(self) -> Any:
-        held = self._held
-        if type(held) is not Absent:
+        held = self._host_value
+        if type(held) is not OnDevice:
             return held
         value = runtime.gather(self._buffer, self._signature)
         if value.ndim == 0:
             value = value[()]
-        self._held = value
+        self._host_value = value
         return value
 
     def forget_value(self) -> None:
         """Let go of the elements on the host."""
-        self._held = self._signature.absent
+        self._host_value = self._signature.absent
 
 
 def is_on_device(x: Any) -> bool:
     """Whether an array's elements are on a device, and may not be on the host."""
-    return isinstance(x, ArrayImpl) and (type(x) is not ArrayImpl or type(x._held) is Absent)
+    return isinstance(x, ArrayImpl) and (type(x) is not ArrayImpl or type(x._host_value) is OnDevice)
 
 
 def is_on_host(x: Any) -> bool:
     """Whether an object is a concrete array whose elements are on the host."""
-    return type(x) is ArrayImpl and type(x._held) is not Absent
+    return type(x) is ArrayImpl and type(x._host_value) is not OnDevice
 
 
 def is_on_default_device(x: Any) -> bool:
@@ -561,7 +561,7 @@ class DeletedArray(ArrayImpl):
         return self._signature.aval.weak_type
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("_buffer", "_held"):
+        if name not in ("_buffer", "_host_value"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise DeletedArrayError(
             f"this array of type {self.aval} was deleted: it was donated to a compiled function (donate_argnums, "
@@ -575,7 +575,7 @@ def signature_of(x: ArrayImpl) -> Signature:
     try:
         return x._signature
     except AttributeError:
-        value = x._held
+        value = x._host_value
         found = x._signature = signature(value.shape, value.dtype, bool(x.weak_type))
         return found
 
@@ -585,7 +585,7 @@ def delete(*arrays: ArrayImpl) -> None:
     for x in arrays:
         signature_of(x)
         try:
-            del x._held
+            del x._host_value
             del x._buffer
         except AttributeError:  # it was deleted before, or was never on a device
             pass
@@ -612,7 +612,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
     """
     if type(x) is ArrayImpl:
         out = _new(ArrayImpl)
-        out._held = x._held
+        out._host_value = x._host_value
         out.weak_type = x.weak_type
         known = getattr(x, "_signature", None)
         if known is not None:
@@ -624,7 +624,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
     placed = _new(type(x))
     placed._buffer = shared(x._buffer)
     placed._signature = x._signature
-    placed._held = x._signature.absent
+    placed._host_value = x._signature.absent
     placed.weak_type = x.weak_type
     return placed
 

@@ -158,7 +158,7 @@ class Config(threading.local):
         key = _checked(name, value)
         setattr(Config, key, value)
         Config.trace_context = _trace_context(vars(Config))
-        _settle(vars(self))
+        _update_trace_context(vars(self))
         _tell([key], True)
 
     def read(self, name: str) -> Any:
@@ -239,11 +239,11 @@ def exchange(name: str, value: Any) -> Any:
     local[name] = value
     if value is getattr(Config, name):
         del local[name]
-    _settle(local)
+    _update_trace_context(local)
     return before
 
 
-def _settle(local: dict[str, Any]) -> None:
+def _update_trace_context(local: dict[str, Any]) -> None:
     """Find out ``trace_context`` again for this thread: that of the process if no switch has another value here."""
     local.pop("trace_context", None)
     if local:
@@ -336,7 +336,7 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
                 local[changed] = before[changed]
             elif changed in local:
                 del local[changed]
-        _settle(local)
+        _update_trace_context(local)
         _tell(switches, False)
 
 

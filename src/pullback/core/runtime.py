@@ -18,7 +18,7 @@ class Runtime:
         """Evaluate an operation that has no host rule."""
         raise NotImplementedError
 
-    def evaluate_elsewhere(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def evaluate_on_device(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation with operands on other devices than the host's."""
         raise NotImplementedError
 

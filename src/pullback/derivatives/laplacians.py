@@ -22,7 +22,7 @@ from pullback.transforms.functions.flat_function import (
     differentiable,
     unflatten_arguments,
 )
-from pullback.transforms.traces.laplacian import Blocks, Carried, Directions, laplacian_flat
+from pullback.transforms.traces.laplacian import Blocks, Directions, LaplacianTriple, laplacian_flat
 from pullback.transforms.traces.laplacian import dense as whole
 
 
@@ -116,9 +116,9 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
         point = unflatten_arguments(options, flat.in_tree, primals)
         directions = Directions(count, None if weights is None else _weights(name, weights, point, primals))
         if len(primals) == 1 and primals[0].shape and count:
-            operands = [Carried(primals[0], _identity(primals[0]))]
+            operands = [LaplacianTriple(primals[0], _identity(primals[0]))]
         else:
-            operands = list(map(Carried, primals, standard_basis(primals, 0, count)))
+            operands = list(map(LaplacianTriple, primals, standard_basis(primals, 0, count)))
         outs = laplacian_flat(fun, flat, operands, directions)
         laplacians = flat.result([dense(x.laplacian, x.value) for x in outs])
         if maker is laplacian:

@@ -26,7 +26,7 @@ from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.jit import JitFunction, jit
-from pullback.transforms.jit.stages import Traced, out_places
+from pullback.transforms.jit.stages import Traced, out_placements
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 
 if TYPE_CHECKING:
@@ -395,8 +395,8 @@ _Shardings = tuple[NamedSharding | None, ...]
 
 def _shardings(traced: Traced) -> tuple[_Shardings, _Shardings]:
     """How the arguments and the results of a function are spread, over meshes without devices."""
-    inputs = traced.argument_places()
-    results = out_places(traced.call, traced) or [None] * len(traced.jaxpr.out_avals)
+    inputs = traced.argument_placements()
+    results = out_placements(traced.call, traced) or [None] * len(traced.jaxpr.out_avals)
     found: Any = None
     for place in (*inputs, *results):
         if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh):

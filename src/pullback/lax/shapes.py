@@ -25,7 +25,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import array_operand, bind, made, operands
-from pullback.transforms.programs.placement import constrained, placed_like
+from pullback.transforms.programs.placement import committed_like, constrained
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
@@ -476,7 +476,7 @@ def full_like(
         weak = getattr(aval, "weak_type", False)
         value = ops.convert_element_type(array_operand("full_like", fill_value), aval.dtype, weak)
         out = full(sizes, value, sharding=sharding)
-    return out if sharding is not None or type(x) is ArrayImpl else placed_like(out, x)
+    return out if sharding is not None or type(x) is ArrayImpl else committed_like(out, x)
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutSharding = None) -> Array:

@@ -26,7 +26,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.declare import at_once
+from pullback.primitives.declare import host_fused
 
 Positions = tuple[int, ...]
 
@@ -191,8 +191,8 @@ def _host_sum(x: Any, axes: Positions) -> Any:
     return np.expand_dims(host_reductions.reduce_sum(x, axes=axes), axes)
 
 
-_softmax = at_once("softmax", host=_host_softmax, otherwise=_softmax_by_operations)
-_log_softmax = at_once("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations)
+_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations)
+_log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations)
 
 
 def _is_usual(x: Any) -> bool:

@@ -94,7 +94,7 @@ def dot(
 
 def _at_once(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
     """NumPy's own product of vectors and matrices, if it is a call of the BLAS and there is no error to explain."""
-    x, y = a._held, b._held
+    x, y = a._host_value, b._host_value
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
     try:

@@ -56,7 +56,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
 from pullback.primitives.operands import made
-from pullback.transforms.programs.placement import constrained, placed_like
+from pullback.transforms.programs.placement import committed_like, constrained
 from pullback.transforms.programs.transfer import device_put
 
 # From values -------------------------------------------------------------------------------------------------------
@@ -539,7 +539,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     sizes = aval.shape if shape is None else shape
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     out = _filled(name, sizes, target, value, weak)
-    return out if type(a) is ArrayImpl else placed_like(out, a)
+    return out if type(a) is ArrayImpl else committed_like(out, a)
 
 
 def zeros_like(
@@ -651,7 +651,7 @@ def full_like(
     out = full(aval.shape if shape is None else shape, fill_value, target)
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     out = convert_element_type(out, target, weak) if weak else out
-    return out if type(a) is ArrayImpl or np.ndim(fill_value) else placed_like(out, a)
+    return out if type(a) is ArrayImpl or np.ndim(fill_value) else committed_like(out, a)
 
 
 def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Array:

@@ -106,7 +106,7 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
 
     def function(x: ArrayLike, /) -> Array:
         if type(x) is ArrayImpl and state.trace.quick:
-            value = x._held
+            value = x._host_value
             if value.dtype in fast:
                 try:
                     return ArrayImpl(state.silently(host, value), x.weak_type)

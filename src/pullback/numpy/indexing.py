@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, OnDevice
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -81,7 +81,7 @@ def getitem(x: Any, index: Any) -> Any:
     kind = type(index)
     if type(x) is ArrayImpl:
         if state.trace.quick:
-            value = x._held
+            value = x._host_value
             try:
                 if kind is int or kind is slice:
                     return ArrayImpl(value[index], x.weak_type)
@@ -91,12 +91,12 @@ def getitem(x: Any, index: Any) -> Any:
                             return ArrayImpl(value[_numpy_index(index)], x.weak_type)
                     out = value[index]
                     return ArrayImpl(out if out.shape else out[()], x.weak_type)
-                if kind is ArrayImpl and index._held.dtype.kind in "iub":
-                    return ArrayImpl(value[index._held], x.weak_type)
+                if kind is ArrayImpl and index._host_value.dtype.kind in "iub":
+                    return ArrayImpl(value[index._host_value], x.weak_type)
                 if kind is np.ndarray and index.dtype.kind in "iub":
                     return ArrayImpl(value[index], x.weak_type)
             except (IndexError, TypeError):  # out of range, or an error to explain
-                if type(value) is Absent:  # or the elements are still on the device
+                if type(value) is OnDevice:  # or the elements are still on the device
                     return getitem(ArrayImpl(x._value, x.weak_type), index)
         if has_symbolic(index) and is_simple(index):
             return read_simple(x, index)

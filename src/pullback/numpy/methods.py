@@ -324,7 +324,7 @@ class Methods:
     @property
     def committed(self) -> bool:
         """Whether the array was put on its device by request, so that programs on it run there."""
-        return isinstance(self, ArrayImpl) and signature_of(self).place is not None
+        return isinstance(self, ArrayImpl) and signature_of(self).placement is not None
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -347,14 +347,14 @@ def _looked_at(x: Any) -> Any:
 def _known_array(x: Any, what: str) -> ArrayImpl:
     """An array whose parts Python may look at."""
     while not isinstance(x, ArrayImpl):
-        x = x.taken(what, "Ask for them outside of the transformed function.")
+        x = x.concrete_value(what, "Ask for them outside of the transformed function.")
     return x
 
 
 def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
     """The elements of an array that Python may look at."""
     while not isinstance(x, ArrayImpl):
-        x = x.taken(what, "Return the array from the transformed function instead.")
+        x = x.concrete_value(what, "Return the array from the transformed function instead.")
     return host_value(x)
 
 

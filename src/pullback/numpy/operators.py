@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
+from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, OnDevice, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.host_operands import NUMPY_REFUSES
@@ -91,9 +91,9 @@ def _named(method: Any, name: str) -> Any:
 
 def _fetched(*operands: Any) -> bool:
     """Whether the elements of an operand were on a device alone; they are fetched."""
-    absent = [x for x in operands if type(x) is ArrayImpl and type(x._held) is Absent]
+    absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is OnDevice]
     for x in absent:
-        x._held = x._value
+        x._host_value = x._value
     return bool(absent)
 
 
@@ -103,26 +103,26 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
-            a = self._held
-            b = other._held
+            a = self._host_value
+            b = other._host_value
             if a.dtype is b.dtype and (not recorders or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
                 except NUMPY_REFUSES:
                     return (method if _fetched(self, other) else general)(self, other)
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type and other.weak_type
                 return result
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._held
+            a = self._host_value
             try:
                 out = state.silently(compute, a, other)
             except NUMPY_REFUSES:
                 return (method if _fetched(self) else general)(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type
                 return result
         return general(self, other)
@@ -135,7 +135,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._held
+            a = self._host_value
             try:
                 out = state.silently(compute, other, a)
                 same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
@@ -143,7 +143,7 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
                 return general(self, other)
             if same:
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type
                 return result
         return general(self, other)
@@ -157,8 +157,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
-            a = self._held
-            b = other._held
+            a = self._host_value
+            b = other._host_value
             dtype = a.dtype
             if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
@@ -166,7 +166,7 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                 except NUMPY_REFUSES:
                     return (method if _fetched(self, other) else general)(self, other)
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._held
+            a = self._host_value
             if a.dtype in _TAKES[kind]:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
@@ -180,8 +180,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
 def _eager_matmul(general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         if type(other) is ArrayImpl:
-            a = self._held
-            b = other._held
+            a = self._host_value
+            b = other._host_value
             if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
@@ -197,7 +197,7 @@ def _eager_power(general: Method) -> Method:
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) is int and other == 2 and self._held.dtype.kind != "b":  # of a boolean it is an integer
+        if type(other) is int and other == 2 and self._host_value.dtype.kind != "b":  # of a boolean it is an integer
             return square(self, self)
         return general(self, other)
 
@@ -207,14 +207,14 @@ def _eager_power(general: Method) -> Method:
 def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         if state.trace.quick:
-            a = self._held
+            a = self._host_value
             try:
                 out = state.silently(operator.neg, a)
             except NUMPY_REFUSES:
                 return general(self)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type
                 return result
         return general(self)

@@ -32,7 +32,7 @@ reduce_precision_p.transpose(lambda ct, x, **bits: (reduce_precision_p.bind(ct, 
 
 
 @reduce_precision_p.abstract_eval
-def _reduce_precision_shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> ShapedArray:
+def _reduce_precision_abstract_eval(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> ShapedArray:
     check_dtype("reduce_precision", FLOAT, x.dtype)
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ShapeError(
@@ -70,7 +70,7 @@ def _reduce_precision_host(x: Any, *, exponent_bits: int, mantissa_bits: int) ->
 
 
 @reduce_precision_p.lowering
-def _reduce_precision_xla(hlo: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision_lowering(hlo: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
     attributes = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
     return hlo.op("stablehlo.reduce_precision", [x], x.shape, x.dtype, attributes)
 
@@ -94,14 +94,14 @@ def _mulhi_host(x: Any, y: Any) -> Any:
     return high.view(dtype)[()]
 
 
-def _mulhi_xla(hlo: Any, x: Any, y: Any) -> Any:
+def _mulhi_lowering(hlo: Any, x: Any, y: Any) -> Any:
     dtype = x.dtype
     if dtype.itemsize < 8:
         wide = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{2 * dtype.itemsize}")
         bits = hlo.splat(8 * dtype.itemsize, x.shape, wide)
-        product = hlo.same("stablehlo.multiply", hlo.convert(x, wide), hlo.convert(y, wide))
+        product = hlo.elementwise("stablehlo.multiply", hlo.convert(x, wide), hlo.convert(y, wide))
         shift = "arithmetic" if dtype.kind == "i" else "logical"
-        return hlo.convert(hlo.same(f"stablehlo.shift_right_{shift}", product, bits), dtype)
+        return hlo.convert(hlo.elementwise(f"stablehlo.shift_right_{shift}", product, bits), dtype)
     return hlo.inline(_mulhi_of_64_bits, x, y)
 
 
@@ -122,5 +122,5 @@ def _mulhi_of_64_bits(x: Any, y: Any) -> Any:
 
 mulhi_p = elementwise(
     "mulhi", doc=("The high half of the bits of the product ``x * y`` of integers.", "2**30, 8", "2"),
-    of=INTEGER, arity=2, host=_mulhi_host, hlo=_mulhi_xla,
+    of=INTEGER, arity=2, host=_mulhi_host, hlo=_mulhi_lowering,
 )  # fmt: skip

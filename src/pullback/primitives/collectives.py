@@ -201,7 +201,7 @@ pvary_p.lowering(lambda hlo, x, *, axes: x)
 
 
 @pvary_p.abstract_eval
-def _pvary_shape(x: ShapedArray, *, axes: Names) -> ShapedArray:
+def _pvary_abstract_eval(x: ShapedArray, *, axes: Names) -> ShapedArray:
     return x.update(varying=x.varying | _keys(axes))
 
 
@@ -237,7 +237,7 @@ axis_index_p.lowering(hlo_collectives.axis_index)
 
 
 @axis_index_p.abstract_eval
-def _axis_index_shape(*, axes: Names) -> ShapedArray:
+def _axis_index_abstract_eval(*, axes: Names) -> ShapedArray:
     return ShapedArray((), np.dtype(np.int32), False, _keys(axes))
 
 
@@ -373,7 +373,7 @@ all_to_all_p.lowering(hlo_collectives.all_to_all)
 
 
 @all_to_all_p.abstract_eval
-def _all_to_all_shape(
+def _all_to_all_abstract_eval(
     x: ShapedArray, *, axes: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups, tiled: bool
 ) -> ShapedArray:
     _check_size(axes, axis_size, groups)
@@ -415,7 +415,7 @@ ppermute_p.lowering(hlo_collectives.ppermute)
 
 
 @ppermute_p.abstract_eval
-def _ppermute_shape(x: ShapedArray, *, axes: Names, perm: Any) -> ShapedArray:
+def _ppermute_abstract_eval(x: ShapedArray, *, axes: Names, perm: Any) -> ShapedArray:
     return x.update(varying=x.varying | _keys(axes))
 
 
@@ -479,7 +479,7 @@ def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:
 
 
 @psum_dot_general_p.abstract_eval
-def _psum_dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, axes: Names) -> ShapedArray:
+def _psum_dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, axes: Names) -> ShapedArray:
     out: ShapedArray = dot_general_p.abstract_eval_rule(x, y, dimension_numbers=dimension_numbers)  # type: ignore[misc]
     return out.update(varying=(x.varying | y.varying) - _keys(axes))
 

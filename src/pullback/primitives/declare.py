@@ -104,7 +104,7 @@ def elementwise(
     return p
 
 
-def at_once(
+def host_fused(
     name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1
 ) -> Callable[..., Any]:
     """A function of one array that NumPy computes at once, and that is several operations wherever NumPy does not.
@@ -123,7 +123,7 @@ def at_once(
     )
 
 
-def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
+def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
     """Declare an operation on elements that is a formula of others, with a derivative that is not that of the formula.
 
     It is for derivatives whose formula has guards, such as a factor that stands in for an infinite one: a guard is
@@ -174,7 +174,7 @@ def xla_elementwise(
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.results[0].shape
-        return write(hlo, *[x if x.shape == shape else hlo.spread(x, shape) for x in operands])
+        return write(hlo, *[x if x.shape == shape else hlo.broadcast(x, shape) for x in operands])
 
     return rule
 
@@ -191,7 +191,7 @@ def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) 
     def write(hlo: Any, *operands: Any) -> Any:
         dtype = hlo.results[0].dtype
         if not dialect and operands[0].dtype == dtype:
-            return hlo.same(full, *operands)
+            return hlo.elementwise(full, *operands)
         if dialect and dtype.itemsize == 1:  # in these the compiler works on the expansion for minutes
             single = np.dtype(np.float32)
             wide = [hlo.convert(x, single) for x in operands]
@@ -221,7 +221,7 @@ def in_double(formula: Callable[..., Any]) -> Callable[..., Any]:
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.result.shape
         dtype = np.dtype(np.complex128) if dtypes.is_complex(operands[0].dtype) else _double
-        wide = [hlo.convert(hlo.spread(x, shape), dtype) for x in operands]
+        wide = [hlo.convert(hlo.broadcast(x, shape), dtype) for x in operands]
         return hlo.convert(hlo.inline(formula, *wide), hlo.result.dtype)
 
     return rule
@@ -231,7 +231,7 @@ def in_single(formula: Callable[..., Any]) -> Callable[..., Any]:
     """The lowering rule of an operation on elements that is a formula of operands in single precision."""
 
     def rule(hlo: Any, *operands: Any) -> Any:
-        single = [hlo.convert(hlo.spread(x, hlo.result.shape), np.dtype(np.float32)) for x in operands]
+        single = [hlo.convert(hlo.broadcast(x, hlo.result.shape), np.dtype(np.float32)) for x in operands]
         return hlo.convert(hlo.inline(formula, *single), hlo.result.dtype)
 
     return rule

@@ -144,30 +144,30 @@ shift_right_arithmetic_p = elementwise(
 def _of_bits(hlo: Any, operation: str, x: Any) -> Any:
     """An operation on the bits of integers without a sign, which the compiler would extend to 8 or to 64 bits."""
     if dtypes.is_unsigned(x.dtype):
-        return hlo.same(operation, x)
+        return hlo.elementwise(operation, x)
     name = f"u{x.dtype.name}"
     bits = hlo.bitcast(x, x.shape, np.dtype(name if x.dtype.kind == "i" else getattr(dtypes, name)))
-    return hlo.convert(hlo.same(operation, bits), x.dtype)
+    return hlo.convert(hlo.elementwise(operation, bits), x.dtype)
 
 
-def _population_count_xla(hlo: Any, x: Any) -> Any:
+def _population_count_lowering(hlo: Any, x: Any) -> Any:
     narrow = x.dtype.kind == "V"  # of 2 and 4 bits the sign is extended
-    return _of_bits(hlo, "stablehlo.popcnt", x) if narrow else hlo.same("stablehlo.popcnt", x)
+    return _of_bits(hlo, "stablehlo.popcnt", x) if narrow else hlo.elementwise("stablehlo.popcnt", x)
 
 
-def _clz_xla(hlo: Any, x: Any) -> Any:
+def _clz_lowering(hlo: Any, x: Any) -> Any:
     """Of a constant with a sign the compiler counts from the 64th bit."""
     return _of_bits(hlo, "stablehlo.count_leading_zeros", x)
 
 
 population_count_p = elementwise(
     "population_count", doc=("How many bits are set.", "7", "3"),
-    of=INTEGER, host=host.population_count, hlo=_population_count_xla,
+    of=INTEGER, host=host.population_count, hlo=_population_count_lowering,
 )  # fmt: skip
 gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
 clz_p = elementwise(
     "clz", doc=("How many zeros are before the first bit that is set.", "1", "31"),
-    of=INTEGER, host=host.count_leading_zeros, hlo=_clz_xla,
+    of=INTEGER, host=host.count_leading_zeros, hlo=_clz_lowering,
 )  # fmt: skip
 compiled_from(clz_p, 500_000)  # 1,000,000: 6564 / 384
 
@@ -199,7 +199,7 @@ def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> An
 def _bitcast_host(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     if x.dtype.itemsize == new_dtype.itemsize:
         return x.view(new_dtype)
-    shape = _bitcast_shape(ShapedArray(x.shape, x.dtype), new_dtype=new_dtype).shape
+    shape = _bitcast_abstract_eval(ShapedArray(x.shape, x.dtype), new_dtype=new_dtype).shape
     return np.frombuffer(np.ascontiguousarray(x).tobytes(), new_dtype).reshape(shape)
 
 
@@ -212,7 +212,7 @@ def _bitcast_batch(axis: MappedAxis, args: Any, dims: Any, *, new_dtype: np.dtyp
 
 
 @bitcast_convert_type_p.lowering
-def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
+def _bitcast_lowering(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
     shape, last = x.shape, len(x.shape)
     if x.dtype.itemsize != new_dtype.itemsize:
@@ -234,7 +234,7 @@ def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
 
 
 @bitcast_convert_type_p.abstract_eval
-def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
+def _bitcast_abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     old, new = x.dtype.itemsize, new_dtype.itemsize
     if old == new:
         return ShapedArray(x.shape, new_dtype)

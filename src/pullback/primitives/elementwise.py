@@ -44,11 +44,11 @@ from pullback.primitives.checks import (
 )
 from pullback.primitives.declare import (
     COMPOSED,
-    at_once,
     batch_broadcasting,
-    by_formula,
     complex_lowering,
+    composite,
     elementwise,
+    host_fused,
     spread,
 )
 from pullback.primitives.discrete import (  # noqa: F401
@@ -102,14 +102,14 @@ neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
 
-def _add_xla(hlo: Any, x: Any, y: Any) -> Any:
+def _add_lowering(hlo: Any, x: Any, y: Any) -> Any:
     """Of booleans as what it is: the compiler adds those that are constants modulo 2."""
-    return hlo.same("stablehlo.or" if x.dtype.kind == "b" else "stablehlo.add", x, y)
+    return hlo.elementwise("stablehlo.or" if x.dtype.kind == "b" else "stablehlo.add", x, y)
 
 
 add_p = elementwise(
     "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
-    of=VALUE, arity=2, host=operator.add, hlo=_add_xla,
+    of=VALUE, arity=2, host=operator.add, hlo=_add_lowering,
     cost=Cost.LIGHT, signs=(1, 1),
 )  # fmt: skip
 sub_p = elementwise(
@@ -129,10 +129,10 @@ div_p = elementwise(
 
 
 @div_p.lowering
-def _div_xla(hlo: Any, x: Any, y: Any) -> Any:
+def _div_lowering(hlo: Any, x: Any, y: Any) -> Any:
     shape = hlo.result.shape
     if dtypes.is_complex(x.dtype):
-        return complex_lowering.needed(div_p, "compilation")(hlo, hlo.spread(x, shape), hlo.spread(y, shape))
+        return complex_lowering.needed(div_p, "compilation")(hlo, hlo.broadcast(x, shape), hlo.broadcast(y, shape))
     return hlo.divide(x, y, shape)
 
 
@@ -277,7 +277,8 @@ logistic_p = elementwise(
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
-    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x), hlo_complex=COMPOSED,
+    of=NUMBER, host=lambda x: x * x, hlo_complex=COMPOSED,
+    hlo=lambda hlo, x: hlo.elementwise("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
@@ -333,22 +334,22 @@ compiled_from(integer_pow_p, 1_000_000)  # fifth power, 1,000,000: 1007 / 358
 
 
 @integer_pow_p.lowering
-def _integer_pow_xla(hlo: Any, x: Any, *, y: int) -> Any:
+def _integer_pow_lowering(hlo: Any, x: Any, *, y: int) -> Any:
     """By squaring, as on the host."""
     if y < 0:
         return hlo.inline(lambda x: div(1, integer_pow(x, -y)), x)
     result, power = None, x
     while y:
         if y & 1:
-            result = power if result is None else hlo.same("stablehlo.multiply", result, power)
+            result = power if result is None else hlo.elementwise("stablehlo.multiply", result, power)
         y >>= 1
         if y:
-            power = hlo.same("stablehlo.multiply", power, power)
+            power = hlo.elementwise("stablehlo.multiply", power, power)
     return hlo.splat(1, x.shape, x.dtype) if result is None else result
 
 
 @integer_pow_p.abstract_eval
-def _integer_pow_shape(x: ShapedArray, *, y: int) -> ShapedArray:
+def _integer_pow_abstract_eval(x: ShapedArray, *, y: int) -> ShapedArray:
     check_dtype("integer_pow", NUMBER, x.dtype)
     return ShapedArray(x.shape, x.dtype)
 
@@ -589,7 +590,7 @@ def _product_with_zeros(x: Any, y: Any) -> Any:
     return where(or_p.bind(eq(x, 0), eq(y, 0)), 0, mul(x, y))
 
 
-pow_derivative_p: Primitive = by_formula(
+pow_derivative_p: Primitive = composite(
     "pow_derivative", of=INEXACT, formula=_pow_derivative,
     jvp=(
         lambda t, x, y, by_x, by_y: mul(t, pow_derivative_p.bind(x, y, by_x=by_x + 1, by_y=by_y)),
@@ -742,7 +743,7 @@ def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
 
 
 # The real part of 1 / (x + iy).
-inverse_p: Primitive = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
+inverse_p: Primitive = composite("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
 # A complex x - (-1) or -(x - 1) keeps the sign of a zero imaginary part, which says on what side of a branch cut x is;
@@ -826,7 +827,7 @@ def _gaussian(x: Any, *, factor: float) -> Any:
     return convert_element_type(mul(exp(mul(square(high), -factor)), series), dtype)
 
 
-gaussian_p: Primitive = by_formula(
+gaussian_p: Primitive = composite(
     "gaussian", of=FLOAT, formula=_gaussian,
     jvp=(lambda t, x, factor: mul(t, mul(mul(-2 * factor, x), gaussian(x, factor))),),
 )  # fmt: skip
@@ -1046,11 +1047,11 @@ select_n_p.batch_rule = batch_broadcasting(select_n_p)
 
 
 @select_n_p.lowering
-def _select_n_xla(hlo: Any, which: Any, *cases: Any) -> Any:
+def _select_n_lowering(hlo: Any, which: Any, *cases: Any) -> Any:
     """An integer that is out of range selects the nearest case."""
     shape = hlo.result.shape
-    which = hlo.spread(which, shape)
-    *others, chosen = [hlo.spread(c, shape) for c in cases]
+    which = hlo.broadcast(which, shape)
+    *others, chosen = [hlo.broadcast(c, shape) for c in cases]
     if dtypes.is_bool(which.dtype) and len(cases) == 2:
         return hlo.select(which, chosen, others[0])
     which = hlo.convert(which, _int32)
@@ -1060,7 +1061,7 @@ def _select_n_xla(hlo: Any, which: Any, *cases: Any) -> Any:
 
 
 @select_n_p.abstract_eval
-def _select_n_shape(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+def _select_n_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     check_dtype("select_n", BITS, which.dtype)
     dtype = same_dtype("select_n", cases)
     return ShapedArray(broadcast_shape("select_n", [which.shape, *(c.shape for c in cases)]), dtype)
@@ -1128,7 +1129,7 @@ convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
 @convert_element_type_p.lowering
-def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
+def _convert_lowering(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
     old = x.dtype
     if dtypes.is_float(old) and old.itemsize == 1:  # the compiler's own conversions of these to integers are not right
         x = hlo.convert(x, np.dtype(np.float32))
@@ -1140,7 +1141,7 @@ def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool)
 
 
 @convert_element_type_p.abstract_eval
-def _convert_shape(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
+def _convert_abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
     host.check_cast(x.dtype, new_dtype)
     return ShapedArray(x.shape, new_dtype, weak_type)
 
@@ -1198,7 +1199,7 @@ def _horner_by_operations(x: Any, coefficients: Sequence[float]) -> Any:
     return value
 
 
-_horner_at_once = at_once("polynomial", host=_horner, otherwise=_horner_by_operations)
+_horner_at_once = host_fused("polynomial", host=_horner, otherwise=_horner_by_operations)
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:

@@ -66,7 +66,7 @@ def _on_elements(base: Primitive) -> Primitive:
         for operand, makes_zero in zip((x, y), zeros, strict=True):
             if makes_zero:
                 nothing = hlo.splat(0, shape, x.dtype)
-                out = hlo.select(hlo.compare(hlo.spread(operand, shape), nothing, "EQ"), nothing, out)
+                out = hlo.select(hlo.compare(hlo.broadcast(operand, shape), nothing, "EQ"), nothing, out)
         return out
 
     return p

@@ -70,7 +70,7 @@ def _add_products(out: Any, factors: Sequence[Any]) -> None:
 
 
 @sum_of_products_p.abstract_eval
-def _sum_shape(*avals: ShapedArray, scale: float) -> ShapedArray:
+def _sum_abstract_eval(*avals: ShapedArray, scale: float) -> ShapedArray:
     if len(avals) < 2 or len(avals) % 2:
         raise OperandError(f"sum_of_products takes pairs of factors, got {len(avals)} operands")
     dtype = same_dtype("sum_of_products", avals)
@@ -79,15 +79,15 @@ def _sum_shape(*avals: ShapedArray, scale: float) -> ShapedArray:
 
 
 @sum_of_products_p.lowering
-def _sum_xla(hlo: Any, *factors: Any, scale: float) -> Any:
-    wide = [hlo.spread(x, hlo.result.shape) for x in factors]
+def _sum_lowering(hlo: Any, *factors: Any, scale: float) -> Any:
+    wide = [hlo.broadcast(x, hlo.result.shape) for x in factors]
     out = None
     for a, b in zip(wide[::2], wide[1::2], strict=True):
-        term = hlo.same("stablehlo.multiply", a, b)
-        out = term if out is None else hlo.same("stablehlo.add", out, term)
+        term = hlo.elementwise("stablehlo.multiply", a, b)
+        out = term if out is None else hlo.elementwise("stablehlo.add", out, term)
     if scale == 1:
         return out
-    return hlo.same("stablehlo.multiply", out, hlo.splat(scale, hlo.result.shape, hlo.result.dtype))
+    return hlo.elementwise("stablehlo.multiply", out, hlo.splat(scale, hlo.result.shape, hlo.result.dtype))
 
 
 @sum_of_products_p.jvp
@@ -276,7 +276,7 @@ def _rows(x: Series, count: int) -> Any:
     value = known[0]
     if not is_on_host(value) or not value.shape or not 0 < value.size <= _SMALL or value.dtype.char not in "fdFD":
         return None
-    held = value._held
+    held = value._host_value
     shape, dtype = held.shape, held.dtype
     stack, filled = rows or (np.empty((0, held.size), dtype), 0)
     if len(stack) < len(known):
@@ -284,7 +284,7 @@ def _rows(x: Series, count: int) -> Any:
     for c in known[filled:]:
         if type(c) is not ArrayImpl or c.weak_type:
             return None
-        held = c._held
+        held = c._host_value
         if type(held) is not np.ndarray or held.shape != shape or held.dtype != dtype:
             return None
         stack[filled] = held.reshape(-1)

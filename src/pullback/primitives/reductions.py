@@ -100,7 +100,7 @@ def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):
             return hlo.inline(primitive.bind, a, b)
-        return hlo.same(f"stablehlo.{operation}", a, b)
+        return hlo.elementwise(f"stablehlo.{operation}", a, b)
 
     return rule
 
@@ -206,7 +206,7 @@ reduces(norm_p)
 
 
 @norm_p.abstract_eval
-def _norm_shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
+def _norm_abstract_eval(x: ShapedArray, *, axes: Shape) -> ShapedArray:
     check_dtype("norm", INEXACT, x.dtype)
     return ShapedArray(reduced_shape("norm", x.shape, axes), dtypes.to_real(x.dtype))
 
@@ -224,7 +224,7 @@ def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 
 
 @norm_p.lowering
-def _norm_xla(hlo: Any, x: Any, *, axes: Shape) -> Any:
+def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
     """In double precision, or of parts of the largest element."""
     wide = np.dtype(np.float64)
 
@@ -278,7 +278,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
         return ShapedArray(out, index_dtype)
 
     @p.lowering
-    def xla(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
+    def lowering(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
         from pullback.backends.hlo.sorting import ordered
 
         keys = ordered(hlo, x, nan_last=direction == "GT")
@@ -288,7 +288,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
         worst = hlo.number(extreme(keys.dtype, largest=direction == "LT"), keys.dtype)
         operands = [keys, hlo.iota(x.shape, axes[0], position), worst, hlo.number(0, position)]
         results = [(hlo.result.shape, dtype) for _, dtype in kinds]
-        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[1]
+        out = hlo.multi_result("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[1]
         return hlo.convert(out, index_dtype)
 
     return p
@@ -296,8 +296,8 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
 
 def _write_better(hlo: Any, direction: str, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
     """The better one of two integers, and its position: the first if they are equal."""
-    first = hlo.same("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
-    chosen = hlo.same("stablehlo.or", hlo.compare(x, y, direction), first)
+    first = hlo.elementwise("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
+    chosen = hlo.elementwise("stablehlo.or", hlo.compare(x, y, direction), first)
     return [hlo.select(chosen, x, y), hlo.select(chosen, i, j)]
 
 
@@ -333,11 +333,11 @@ def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
 
 
-def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], **traits: Any) -> Primitive:
+def cumulative(name: str, *, of: Of, ufunc: np.ufunc, lowering: Callable[..., Any], **traits: Any) -> Primitive:
     """Declare the operation that returns all partial results of a reduction along one axis."""
     p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
-    p.lowering_rule = xla
+    p.lowering_rule = lowering
     works_along(p, "axis")
 
     @p.abstract_eval
@@ -350,7 +350,7 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], *
     return p
 
 
-def _xla_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
+def _lowered_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
     def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         from pullback.backends.hlo.recurrences import cumulate
 
@@ -365,7 +365,7 @@ def _nothing(dtype: np.dtype[Any]) -> Any:
     return dtype.type(complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_float(dtype) else 0)
 
 
-def _cumlogsumexp_xla(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+def _cumlogsumexp_lowering(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends.hlo.recurrences import carried_dtype
 
     wide = hlo.convert(x, carried_dtype(x.dtype))
@@ -394,18 +394,32 @@ def complex_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
     return ops.add(ops.convert_element_type(ops.where(ops.eq(z, -math.inf), 0, z), x.dtype), ops.log(total))
 
 
-cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing), cost=Cost.SIMPLE)
+cumsum_p = cumulative(
+    "cumsum", of=NUMBER, ufunc=np.add, lowering=_lowered_cumulative("add", _nothing), cost=Cost.SIMPLE
+)
 compiled_from(cumsum_p, 500_000)  # 1000 x 1000, along the second axis: 5517 / 1573
 cumprod_p = cumulative(
-    "cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1), cost=Cost.SIMPLE
+    "cumprod", of=NUMBER, ufunc=np.multiply, lowering=_lowered_cumulative("multiply", lambda dtype: 1), cost=Cost.SIMPLE
 )
 cummax_p = cumulative(
-    "cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative(_larger, _lowest), cost=Cost.SIMPLE, passes_nan=True
+    "cummax",
+    of=ANY,
+    ufunc=np.maximum,
+    lowering=_lowered_cumulative(_larger, _lowest),
+    cost=Cost.SIMPLE,
+    passes_nan=True,
 )
 cummin_p = cumulative(
-    "cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative(_smaller, _highest), cost=Cost.SIMPLE, passes_nan=True
+    "cummin",
+    of=ANY,
+    ufunc=np.minimum,
+    lowering=_lowered_cumulative(_smaller, _highest),
+    cost=Cost.SIMPLE,
+    passes_nan=True,
 )
-cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla, cost=Cost.SPECIAL)
+cumlogsumexp_p = cumulative(
+    "cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, lowering=_cumlogsumexp_lowering, cost=Cost.SPECIAL
+)
 compiled_from(cumlogsumexp_p, 50_000)  # 300 x 300: 2857 / 760
 
 
@@ -485,7 +499,7 @@ works_along(linear_recurrence_p, "axis", broadcasts=True)
 
 
 @linear_recurrence_p.abstract_eval
-def _recurrence_shape(a: ShapedArray, b: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+def _recurrence_abstract_eval(a: ShapedArray, b: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
     dtype = same_dtype("linear_recurrence", [a, b])
     if a.ndim != b.ndim or not 0 <= axis < a.ndim or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} do not fit along axis {axis}")
@@ -520,9 +534,9 @@ masked_linear_recurrence_p = masked_as_a_whole(linear_recurrence_p, _without_mas
 
 
 @linear_recurrence_p.lowering
-def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+def _recurrence_lowering(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends.hlo import recurrences as hlo_recurrences
 
     shape = hlo.result.shape
-    a, b = hlo.spread(a, shape), hlo.spread(b, shape)
+    a, b = hlo.broadcast(a, shape), hlo.broadcast(b, shape)
     return hlo_recurrences.linear_recurrence(hlo, a, b, axis=axis, reverse=reverse)

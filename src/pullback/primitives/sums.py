@@ -29,12 +29,14 @@ from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, signs=(1, 1))
 add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
-add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
+add_any_p.lowering(
+    lambda hlo, x, y: hlo.elementwise("stablehlo.add", *[hlo.broadcast(v, hlo.result.shape) for v in (x, y)])
+)
 add_any_p.transpose(lambda ct, x, y: (ct if type(x) is LinearVar else None, ct if type(y) is LinearVar else None))
 
 
 @add_any_p.abstract_eval
-def _add_any_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
+def _add_any_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     dtype = same_dtype("add_any", (x, y))
     check_dtype("add_any", INEXACT, dtype)
     return ShapedArray(broadcast_shape("add_any", [x.shape, y.shape]), dtype)
@@ -107,7 +109,7 @@ def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
         body = hlo.region([scalar, scalar], lambda a, b: [combined(operation, hlo, a, b)])
         operands = [wide, hlo.number(wide.dtype.type(start(x.dtype)), wide.dtype)]
         results = [(hlo.result.shape, wide.dtype)]
-        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
+        out = hlo.multi_result("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
         return hlo.convert(out, x.dtype)
 
     return rule
@@ -115,7 +117,7 @@ def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
 
 def combined(operation: Element, hlo: Any, a: Any, b: Any) -> Any:
     """An operation of two elements."""
-    return operation(hlo, a, b) if callable(operation) else hlo.same(f"stablehlo.{operation}", a, b)
+    return operation(hlo, a, b) if callable(operation) else hlo.elementwise(f"stablehlo.{operation}", a, b)
 
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:

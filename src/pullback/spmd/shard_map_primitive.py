@@ -19,7 +19,7 @@ from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select, spread
+from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
@@ -30,8 +30,8 @@ from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.stage import stage_flat
@@ -84,7 +84,7 @@ def _whole_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: froz
 
 
 @shard_map_p.abstract_eval
-def _shape(
+def _abstract_eval(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, out_specs: Specs, manual: frozenset[Any], **params: Any
 ) -> list[ShapedArray]:
     outs = jaxpr.out_avals
@@ -133,7 +133,7 @@ def _transpose(
     results = shard_map_p.bind(
         *operands, jaxpr=back, in_specs=(*fixed, *select(out_specs, nonzero)), out_specs=tuple(moving), **params
     )
-    return spread(linear, results, None)
+    return scatter_where(linear, results, None)
 
 
 @cached_by_jaxpr
@@ -325,12 +325,12 @@ def _lowering(
 
     results = [(a.shape, a.dtype) for a in hlo.results]
     parts = [(part_shape(v.shape, mesh, s), v.dtype) for v, s in zip(operands, specs, strict=True)]
-    body = hlo.region(parts, lambda *xs: hlo.call_given(function, xs), "sdy.return")
+    body = hlo.region(parts, lambda *xs: hlo.raw_call(function, xs), "sdy.return")
     names = [shown for name, shown in zip(mesh.axis_names, axis_names(mesh), strict=True) if name in manual]
     attributes = (
         f"in_shardings = #sdy.sharding_per_value<{shown([(v.shape, v.dtype) for v in operands], specs)}>, "
         f"out_shardings = #sdy.sharding_per_value<{shown(results, out_specs)}>, "
         f"manual_axes = #sdy<manual_axes{{{', '.join(names)}}}>"
     )
-    outs: list[Any] = hlo.many("sdy.manual_computation", operands, results, attributes, [body])
+    outs: list[Any] = hlo.multi_result("sdy.manual_computation", operands, results, attributes, [body])
     return outs

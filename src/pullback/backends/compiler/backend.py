@@ -163,7 +163,7 @@ class Backend(Protocol):
     def to_dlpack(self, value: np.ndarray[Any, Any], device: Device) -> Any:
         """A capsule of DLPack's of a copy of a NumPy array, on a device."""
 
-    def put_parts(
+    def put_shards(
         self, parts: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
         """An array over several devices, of NumPy values for each device of this process, as they are stored."""
@@ -171,7 +171,7 @@ class Backend(Protocol):
     def parts(self, buffer: Buffer) -> list[Buffer]:
         """The buffers on single devices of this process of which a buffer over several consists."""
 
-    def part_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+    def shard_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
         """The elements of each of these parts, as they are stored."""
 
     def assembled(

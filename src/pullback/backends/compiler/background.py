@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from pullback.backends.compiler import compile_progress
-from pullback.backends.host.parts import cores
+from pullback.backends.host.parallel import cores
 from pullback.backends.processes import ending, forks
 from pullback.core.config import config
 from pullback.core.locks import lock, renewed

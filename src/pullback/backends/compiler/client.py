@@ -386,7 +386,7 @@ def move(buffer: Buffer, device: Device) -> Buffer:
     return put(to_numpy(buffer), buffer.aval, device, copy=True)
 
 
-def put_parts(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
+def put_shards(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
     """An array over several devices, of the parts that each device of this process is to have, as they are stored."""
     lib, on = library(), runtime_sharding(sharding)
     local = list(on._addressable_device_assignment)
@@ -404,7 +404,7 @@ def parts(buffer: Buffer) -> list[Buffer]:
     return found
 
 
-def part_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+def shard_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
     """The elements of each part that this process has of an array over several devices, as they are stored."""
     wait(buffer)
     return list(map(to_numpy, buffer._arrays))
@@ -643,15 +643,15 @@ class Executable:
         self.out_shardings: list[Any] = []
         on = bound_to(device)
         if isinstance(device, Device):
-            places = [on.sharding] * len(out_avals)
+            placements = [on.sharding] * len(out_avals)
         else:
             self.in_shardings, self.out_shardings = shardings.found(_tilings(loaded))
-            places = [None if s is None else runtime_sharding(s) for s in self.out_shardings]
+            placements = [None if s is None else runtime_sharding(s) for s in self.out_shardings]
         handlers: list[Any] = []
         self.handlers = handlers
-        for a, place in zip(out_avals, places, strict=True):
+        for a, placement in zip(out_avals, placements, strict=True):
             stored = ShapedArray(a.shape, stored_dtype(a.dtype))
-            handlers.append(place and lib.jax.array_result_handler(stored, place, *lib.handler_flags))
+            handlers.append(placement and lib.jax.array_result_handler(stored, placement, *lib.handler_flags))
         self.execute = execute = loaded.execute_sharded
         self.collect = collect = lib.collect
         if not isinstance(device, Device) and not device.is_local:

@@ -64,7 +64,7 @@ class Repeat(NamedTuple):
     results: list[Var]
 
 
-def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
+def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program with the equations of those that it calls in place of the calls, if its size is one for parts."""
     count = _count(closed.jaxpr, {})
     if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:

@@ -29,17 +29,19 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         raise missing_rule(primitive, "host", "evaluation")
     avals = resolve_weak_scalars([typeof(x) for x in args], args)
     arrays = [_fitted(x, a.dtype) for x, a in zip(args, avals, strict=True)]
-    kinds = list(map(signature_of, arrays))
-    device, asked_for = device_for(kinds, primitive.name)
-    places = tuple([kind.place for kind in kinds]) if asked_for and not device.is_host else ()
-    key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, places)
+    signatures = list(map(signature_of, arrays))
+    device, asked_for = device_for(signatures, primitive.name)
+    placements = tuple([sig.placement for sig in signatures]) if asked_for and not device.is_host else ()
+    key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, placements)
     program = _programs.get(key)
     if program is None:
         invars = [Var(a) for a in avals]
         out = infer(primitive, avals, params)
         outvars = [Var(a) for a in (out if primitive.multiple_results else [out])]
         jaxpr = Jaxpr([], invars, [Eqn(primitive, list(invars), params, outvars)], outvars)
-        program = Lowered(ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_places=places).compile()
+        program = Lowered(
+            ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements
+        ).compile()
         with _keeping:
             while len(_programs) >= MOST_PROGRAMS:
                 del _programs[next(iter(_programs))]

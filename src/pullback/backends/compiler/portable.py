@@ -83,7 +83,7 @@ def portable(
         outs = hlo.call(chosen[0], args)
     else:
         branches = [hlo.region([], lambda f=f: hlo.call(f, args)) for f in chosen]
-        outs = hlo.many("stablehlo.case", index, chosen[0].results, regions=branches)
+        outs = hlo.multi_result("stablehlo.case", index, chosen[0].results, regions=branches)
     several = module.size > 1
     hlo.finish_main(outs, {}, [*[None] * len(index), *shardings[0]] if several else (), shardings[1] if several else ())
     return Portable(module.text(), [function.name for function in chosen], module.size)
@@ -115,7 +115,7 @@ def _written(
                 "has to occur in a size that is linear in it, such as 2*b + 1"
             )
         functions.append(hlo.finish(module.unique("program"), _constrained(hlo, outs, shardings[1])))
-    module.settle_devices()
+    module.choose_devices()
     return module, functions
 
 
@@ -201,7 +201,7 @@ def call_portable(
             module.exported.append(devices)
         kinds = [(a.shape, a.dtype) for a in results]
         found = module.shared[key] = (data, Function(name, [], kinds, []))
-    return hlo.call_given(found[1], operands)
+    return hlo.raw_call(found[1], operands)
 
 
 def _adapted(line: str, module: Module, meshes: dict[str, str]) -> str:

@@ -48,9 +48,9 @@ class Lowered:
       aliases: for some inputs, the result that takes their memory.
       asked_for: whether somebody asked for the device: otherwise operations of the program that name a mesh, and
         arrays that it captured, may choose another.
-      in_places: for each input its place, a device or a sharding; None where the compiler may decide. No places at
+      in_placements: for each input its place, a device or a sharding; None where the compiler may decide. No places at
         all if nobody asked for any.
-      out_places: the same for results.
+      out_placements: the same for results.
       mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
 
     Attributes:
@@ -76,15 +76,15 @@ class Lowered:
         aliases: Aliases = _NONE,
         *,
         asked_for: bool = True,
-        in_places: Sequence[Any] = (),
-        out_places: Sequence[Any] = (),
+        in_placements: Sequence[Any] = (),
+        out_placements: Sequence[Any] = (),
         mesh: Any = None,
     ) -> None:
         self.closed = closed
         self.name = name
         self.aliases = aliases
-        self.in_shardings = _shardings(in_places)
-        self.out_shardings = _shardings(out_places)
+        self.in_shardings = _shardings(in_placements)
+        self.out_shardings = _shardings(out_placements)
         asked = device if asked_for else None
         shardings = self.in_shardings, self.out_shardings
         with monitoring.timed(monitoring.LOWER, fun_name=_called(name)):
@@ -113,8 +113,8 @@ class Lowered:
             whole = NamedSharding(next(iter(self.module.meshes)), PartitionSpec())
             again = Lowered(
                 self.closed, self.name, self.device, self.aliases,
-                in_places=[s or whole for s in executable.in_shardings[: len(self.closed.in_avals)]],
-                out_places=[s or whole for s in executable.out_shardings],
+                in_placements=[s or whole for s in executable.in_shardings[: len(self.closed.in_avals)]],
+                out_placements=[s or whole for s in executable.out_shardings],
             )  # fmt: skip
             return Program(again, again._executable(overrides))
         return Program(self, executable)
@@ -201,7 +201,9 @@ def reshard(x: ArrayImpl, sharding: NamedSharding) -> Any:
         aval = kind.aval
         var = Var(aval)
         closed = ClosedJaxpr(Jaxpr([], [var], [], [var]))
-        lowered = Lowered(closed, "reshard", sharding.assignment, in_places=[kind.place], out_places=[sharding])
+        lowered = Lowered(
+            closed, "reshard", sharding.assignment, in_placements=[kind.placement], out_placements=[sharding]
+        )
         program = lowered.compile()
         while len(_reshardings) >= MOST_RESHARDINGS:
             _reshardings.pop(next(iter(_reshardings), None), None)

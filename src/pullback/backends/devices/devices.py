@@ -385,17 +385,17 @@ Devices = Device | DeviceAssignment
 """Where a program runs."""
 
 
-def device_for(kinds: Iterable[Signature], name: str) -> tuple[Any, bool]:
+def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
     """The devices for a program on arrays of some signatures, and whether anybody asked for them.
 
     Raises:
       IncompatibleDevicesError: the arrays were put on different devices (a RuntimeError and ValueError).
     """
     found: Any = None
-    for kind in kinds:
-        place = kind.place
-        if place is not None and place.runs_on is not found:
-            found = place.runs_on if found is None else joined(found, place.runs_on, f"the arguments of {name}")
+    for sig in signatures:
+        placement = sig.placement
+        if placement is not None and placement.runs_on is not found:
+            found = placement.runs_on if found is None else joined(found, placement.runs_on, f"the arguments of {name}")
     return (default_device(), False) if found is None else (found, True)
 
 

@@ -106,13 +106,13 @@ def _in_order(axes: Sequence[int]) -> bool:
     return list(axes) == list(range(len(axes)))
 
 
-def without_layout(place: Any, who: str) -> Any:
+def without_layout(placement: Any, who: str) -> Any:
     """What users give for a place, as it is without its layout.
 
     Raises:
       LayoutError: the layout is none that arrays have.
     """
-    if not isinstance(place, Format):
-        return place
-    check_layout(place.layout, who)
-    return place.sharding
+    if not isinstance(placement, Format):
+        return placement
+    check_layout(placement.layout, who)
+    return placement.sharding

@@ -260,7 +260,7 @@ class Builder:
         self.signature.append(value)
         return value
 
-    def same(self, name: str, *operands: Value) -> Value:
+    def elementwise(self, name: str, *operands: Value) -> Value:
         """An operation whose operands and result have one type, such as ``stablehlo.add``."""
         x = operands[0]
         self.count += 1
@@ -278,19 +278,19 @@ class Builder:
         """
         if not dtypes.is_float(x.dtype):
             return self._whole_division("stablehlo.divide", x, y, shape)
-        whole = self.spread(y, shape)
+        whole = self.broadcast(y, shape)
         if type(y) is Quotient or (whole is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))):
             whole = self._hidden(whole)
         if type(x) is Quotient:
             x = self._hidden(x)
-        out = self.same("stablehlo.divide", self.spread(x, shape), whole)
+        out = self.elementwise("stablehlo.divide", self.broadcast(x, shape), whole)
         return Quotient(out.name, shape, out.dtype)
 
     def remainder(self, x: Value, y: Value, shape: Shape) -> Value:
         """What division towards zero leaves, of two values that broadcast to a shape."""
         if not dtypes.is_float(x.dtype):
             return self._whole_division("stablehlo.remainder", x, y, shape)
-        return self.same("stablehlo.remainder", self.spread(x, shape), self.spread(y, shape))
+        return self.elementwise("stablehlo.remainder", self.broadcast(x, shape), self.broadcast(y, shape))
 
     def _whole_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
         """The quotient or the remainder of integers: by zero -1 or ``x``, which are what compiled programs give.
@@ -298,17 +298,17 @@ class Builder:
         Constants are divided by constants within the compiler, and by zero that ends the process.
         """
         known = y.number if type(y) is Constant else self.elements.get(y)
-        x, y = self.spread(x, shape), self.spread(y, shape)
+        x, y = self.broadcast(x, shape), self.broadcast(y, shape)
         if known is not None and np.all(known):
-            return self.same(operation, x, y)
+            return self.elementwise(operation, x, y)
         number = lambda value: self.splat(np.asarray(value).astype(x.dtype)[()], shape, x.dtype)
         by_zero = self.compare(y, number(0), "EQ")
-        out = self.same(operation, x, self.select(by_zero, number(1), y))
+        out = self.elementwise(operation, x, self.select(by_zero, number(1), y))
         return self.select(by_zero, x if operation == "stablehlo.remainder" else number(-1), out)
 
     def _hidden(self, x: Value) -> Value:
         """A value of which the compiler does not know, as long as it simplifies, where it comes from."""
-        return self.many("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
+        return self.multi_result("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
 
     def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
         """An operation of one result.
@@ -329,7 +329,7 @@ class Builder:
         )
         return Value(out, shape, dtype)
 
-    def many(
+    def multi_result(
         self,
         name: str,
         operands: Sequence[Value],
@@ -424,14 +424,14 @@ class Builder:
         """An array that the program captured: written if it is small, an argument of the function if not."""
         if type(x) is Variable:
             return self.variable_size(x)
-        placed = isinstance(x, CommittedArray)
-        if (x.size <= LARGEST_WRITTEN and not placed) or self.module.portable:
+        is_committed = isinstance(x, CommittedArray)
+        if (x.size <= LARGEST_WRITTEN and not is_committed) or self.module.portable:
             return self.array(np.asarray(x._value))
         known = self.hoisted.get(id(x))
         if known is None:
             known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
-            if placed:
-                self.module.run_on(x._signature.place.runs_on, "a captured array")
+            if is_committed:
+                self.module.run_on(x._signature.placement.runs_on, "a captured array")
             else:
                 self.elements[known[1]] = x._value
         return known[1]
@@ -445,7 +445,7 @@ class Builder:
 
     # Frequent operations
 
-    def spread(self, x: Value, shape: Shape) -> Value:
+    def broadcast(self, x: Value, shape: Shape) -> Value:
         """A value broadcast to a shape, by NumPy's rules."""
         if x.shape == shape:
             return x
@@ -550,11 +550,11 @@ class Builder:
     def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
         """A reduction by an operation of two operands, such as ``stablehlo.add``, from the number ``start``."""
         scalar = ((), x.dtype)
-        body = self.region([scalar, scalar], lambda a, b: [self.same(name, a, b)])
+        body = self.region([scalar, scalar], lambda a, b: [self.elementwise(name, a, b)])
         shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         init = self.number(start, x.dtype)
         results = [(shape, x.dtype)]
-        return self.many("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
+        return self.multi_result("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
     def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
         """An array, or what is made of it if a condition holds anywhere.
@@ -566,7 +566,7 @@ class Builder:
         condition = self.region(kinds, lambda pending, value: [pending])
         step = self.region(kinds, lambda pending, value: [self.number(False, boolean), amend(value)])
         pending = self.reduce("stablehlo.or", rare, False, range(rare.ndim))
-        return self.many("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
+        return self.multi_result("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
 
     def constrained(self, x: Value, sharding: NamedSharding) -> Value:
         """A value that is spread over the devices of the program by a sharding."""
@@ -608,7 +608,7 @@ class Builder:
         self.module.partitions.append(partition)
         attributes = f'call_target_name = "{PARTITIONED}", api_version = 2 : i32, backend_config = "{mark}"'
         attributes += f", sdy.sharding_rule = {rule}" if rule else ""
-        return self.many("stablehlo.custom_call", operands, results, attributes)
+        return self.multi_result("stablehlo.custom_call", operands, results, attributes)
 
     def custom_call(
         self,
@@ -637,13 +637,15 @@ class Builder:
             f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '
             f"api_version = 4 : i32, backend_config = {{{config}}}"
         )
-        return self.many("stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes)
+        return self.multi_result(
+            "stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes
+        )
 
     def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
         """A call of another function of the module, which is given the arrays that it captured too."""
-        return self.call_given(function, [*operands, *[self.captured(x) for x in function.captured]])
+        return self.raw_call(function, [*operands, *[self.captured(x) for x in function.captured]])
 
-    def call_given(self, function: Function, operands: Sequence[Value]) -> list[Value]:
+    def raw_call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
         """A call of another function of the module, of all its operands."""
         names, types = self._operands(operands)
         if function.packed:
@@ -674,8 +676,8 @@ class Builder:
         """For each array that the function captured its sharding over the devices of the program."""
         arrays = [x for x, _ in self.hoisted.values()]
         for x in arrays:
-            if isinstance(x, CommittedArray) and isinstance(x._signature.place, NamedSharding):
-                self.module.mesh(x._signature.place.mesh)
+            if isinstance(x, CommittedArray) and isinstance(x._signature.placement, NamedSharding):
+                self.module.mesh(x._signature.placement.mesh)
         return captured_shardings(arrays, next(iter(self.module.meshes)))
 
     def finish(self, name: str, outs: Sequence[Value], visibility: str = "private") -> Function:
@@ -769,9 +771,9 @@ class Builder:
 
 def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
     """For each captured array its sharding in a program over several devices: its own, or all of it on each device."""
-    places = [x._signature.place if isinstance(x, CommittedArray) else None for x in arrays]
+    placements = [x._signature.placement if isinstance(x, CommittedArray) else None for x in arrays]
     whole = NamedSharding(mesh, PartitionSpec())
-    return [place if isinstance(place, NamedSharding) else whole for place in places]
+    return [p if isinstance(p, NamedSharding) else whole for p in placements]
 
 
 PARTITIONED = "PullbackPartitioned"

@@ -56,8 +56,8 @@ def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
 def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str) -> Any:
     """An operation with a region that combines two elements."""
     scalar = ((), x.dtype)
-    body = hlo.region([scalar, scalar], lambda a, b: [hlo.same(f"stablehlo.{element}", a, b)])
-    return hlo.many(f"stablehlo.{name}", [x], [(shape, x.dtype)], _attributes(hlo, rows, *more), [body])[0]
+    body = hlo.region([scalar, scalar], lambda a, b: [hlo.elementwise(f"stablehlo.{element}", a, b)])
+    return hlo.multi_result(f"stablehlo.{name}", [x], [(shape, x.dtype)], _attributes(hlo, rows, *more), [body])[0]
 
 
 def all_reduce(element: str) -> Callable[..., Any]:
@@ -138,5 +138,5 @@ def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
     unsigned, kind = np.dtype(np.uint32), np.dtype(np.int32)
     number = hlo.convert(hlo.op("stablehlo.partition_id", [], (), unsigned), kind)
     stride = hlo.number(np.int32(math.prod(mesh.axis_sizes[place + 1 :])), kind)
-    quotient = hlo.same("stablehlo.divide", number, stride)
-    return hlo.same("stablehlo.remainder", quotient, hlo.number(np.int32(mesh.axis_sizes[place]), kind))
+    quotient = hlo.elementwise("stablehlo.divide", number, stride)
+    return hlo.elementwise("stablehlo.remainder", quotient, hlo.number(np.int32(mesh.axis_sizes[place]), kind))

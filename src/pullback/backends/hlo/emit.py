@@ -25,8 +25,8 @@ def emit_module(
     platform: str,
     aliases: Aliases = _NONE,
     devices: Devices | None = None,
-    in_places: Sequence[Any] = (),
-    out_places: Sequence[Any] = (),
+    in_placements: Sequence[Any] = (),
+    out_placements: Sequence[Any] = (),
     mesh: Mesh | None = None,
     parts: bool = True,
 ) -> tuple[Module, Function]:
@@ -38,8 +38,8 @@ def emit_module(
       platform: of the device on which it is to run.
       aliases: for some inputs, the result that takes their memory.
       devices: where it has to run; None if nobody asked.
-      in_places: for each input the sharding over several devices; None where the compiler may decide.
-      out_places: the same for results.
+      in_placements: for each input the sharding over several devices; None where the compiler may decide.
+      out_placements: the same for results.
       mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
       parts: whether equal parts become functions, where that is of use.
 
@@ -54,21 +54,21 @@ def emit_module(
     module.devices = devices
     module.equal_parts = parts and platform == "cpu" and config.equal_parts
     if module.equal_parts:
-        closed = equal_parts.opened(closed)
-    if platform == "cpu" and devices is None and not in_places:
+        closed = equal_parts.with_inlined_calls(closed)
+    if platform == "cpu" and devices is None and not in_placements:
         closed = made.read(closed)
-    for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
+    for found in (mesh, *[p.mesh for p in (*in_placements, *out_placements) if isinstance(p, NamedSharding)]):
         if found is not None:
             module.mesh(found)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
-    module.settle_devices()
+    module.choose_devices()
     if module.whole and module.size > 1:  # which is known only now
         found = mesh or next(iter(module.meshes), None)
-        return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, found)
+        return emit_module(closed, name, platform, aliases, module.devices, in_placements, out_placements, found)
     several = isinstance(module.devices, DeviceAssignment)
     if several and any(equal_parts.ATTRIBUTES in f.attributes for f in module.functions):  # which is known only now
-        return emit_module(closed, name, platform, aliases, devices, in_places, out_places, mesh, parts=False)
+        return emit_module(closed, name, platform, aliases, devices, in_placements, out_placements, mesh, parts=False)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))
     if platform == "cpu" and not several and is_small_loop(hlo.written()):
@@ -77,8 +77,8 @@ def emit_module(
         outs = _emit_parts(hlo, closed)
     if not several:
         return module, hlo.finish_main(outs, aliases)
-    inputs = in_places or [None] * len(closed.in_avals)
-    return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_places)
+    inputs = in_placements or [None] * len(closed.in_avals)
+    return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_placements)
 
 
 def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:

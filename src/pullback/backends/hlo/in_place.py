@@ -76,12 +76,12 @@ def once(hlo: Builder, x: Value) -> Value:
     first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
     if not dtypes.is_inexact(x.dtype):  # an integer is known to be equal to itself
         first = hlo.convert(first, np.dtype(np.float32))
-    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
+    never = hlo.elementwise("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
     other = "stablehlo.not" if x.dtype == _BOOL else "stablehlo.negate"
     kinds = [((), _BOOL), (x.shape, x.dtype)]
     condition = hlo.region(kinds, lambda pending, value: [pending])
-    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, _BOOL), hlo.same(other, value)])
-    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
+    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, _BOOL), hlo.elementwise(other, value)])
+    return hlo.multi_result("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
 
 
 def _base(name: str) -> str:

@@ -78,7 +78,7 @@ def _signed(hlo: Builder, indices: Value) -> Value:
     if dtype.itemsize < 4:
         return hlo.convert(indices, _INT32)
     if dtype == np.uint64:
-        indices = hlo.same("stablehlo.minimum", indices, hlo.splat(2**63 - 1, indices.shape, dtype))
+        indices = hlo.elementwise("stablehlo.minimum", indices, hlo.splat(2**63 - 1, indices.shape, dtype))
     return hlo.convert(indices, _INT64)
 
 
@@ -168,7 +168,7 @@ def scatter(
     element = ((), x.dtype)
     body = hlo.region([element, element], lambda old, new: [combine(old, new)])
     updates = computed_first(hlo, x, updates, [indices])
-    return hlo.many("stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)], attributes, [body])[0]
+    return hlo.multi_result("stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)], attributes, [body])[0]
 
 
 def _flag(value: bool) -> str:
@@ -188,7 +188,7 @@ def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[
     """The largest index of each component, as far as the indices' dtype has it, in their shape and in ``dtype``."""
     most = int(np.iinfo(indices.dtype).max)
     values = np.array([min(n, most) for n in limits], dtype)
-    return hlo.spread(hlo.array(values if len(set(limits)) > 1 else values[0]), indices.shape)
+    return hlo.broadcast(hlo.array(values if len(set(limits)) > 1 else values[0]), indices.shape)
 
 
 def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
@@ -204,7 +204,7 @@ def _moved_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
     if _known_inside(hlo, indices, limits):
         return indices
     zero = hlo.splat(0, indices.shape, indices.dtype)
-    return hlo.same("stablehlo.clamp", zero, indices, _limit(hlo, indices, limits, indices.dtype))
+    return hlo.elementwise("stablehlo.clamp", zero, indices, _limit(hlo, indices, limits, indices.dtype))
 
 
 def _inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:

@@ -164,7 +164,7 @@ class Module:
             return next((mesh.size for mesh in self.logical_meshes), 1)
         return len(self.devices.devices) if isinstance(self.devices, DeviceAssignment) else 1
 
-    def settle_devices(self) -> None:
+    def choose_devices(self) -> None:
         """Run on the mesh that was set, if exported functions or meshes without devices need one and nobody asked for
         devices; and refuse a number of devices that these cannot run on.
 

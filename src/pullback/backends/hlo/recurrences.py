@@ -84,7 +84,7 @@ def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int
     scalar = ((), x.dtype)
     body = hlo.region([scalar, scalar], lambda a, b: [operation(hlo, a, b)])
     operands = [x, hlo.number(x.dtype.type(start), x.dtype)]
-    return hlo.many("stablehlo.reduce_window", operands, [(x.shape, x.dtype)], attributes, [body])[0]
+    return hlo.multi_result("stablehlo.reduce_window", operands, [(x.shape, x.dtype)], attributes, [body])[0]
 
 
 # Linear recurrences --------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: b
         return hlo.convert(_ladder(hlo, hlo.convert(a, carried), hlo.convert(b, carried), axis, reverse), b.dtype)
 
     def step(y: Value, a: Value, b: Value) -> Value:
-        return hlo.same("stablehlo.add", hlo.same("stablehlo.multiply", a, y), b)
+        return hlo.elementwise("stablehlo.add", hlo.elementwise("stablehlo.multiply", a, y), b)
 
     return _loop(hlo, [a, b], axis, reverse, carried, lambda a, b: b, step)
 
@@ -114,9 +114,9 @@ def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value
     while distance < b.shape[axis]:
         earlier = _moved(hlo, b, axis, -distance if reverse else distance)
         # A product of many factors may overflow where what it multiplies has been zero all along.
-        carried = hlo.select(hlo.compare(earlier, zero, "EQ"), zero, hlo.same("stablehlo.multiply", a, earlier))
-        b = hlo.same("stablehlo.add", carried, b)
-        a = hlo.same("stablehlo.multiply", a, _moved(hlo, a, axis, -distance if reverse else distance))
+        carried = hlo.select(hlo.compare(earlier, zero, "EQ"), zero, hlo.elementwise("stablehlo.multiply", a, earlier))
+        b = hlo.elementwise("stablehlo.add", carried, b)
+        a = hlo.elementwise("stablehlo.multiply", a, _moved(hlo, a, axis, -distance if reverse else distance))
         distance *= 2
     return b
 
@@ -191,11 +191,11 @@ def _loop(
 
     def body(i: Value, y: Value, *arrays: Value) -> list[Value]:
         *inputs, out = arrays
-        place = hlo.same("stablehlo.subtract", hlo.number(total - block, index), i) if reverse else i
+        place = hlo.elementwise("stablehlo.subtract", hlo.number(total - block, index), i) if reverse else i
         starts = [place if k == walk.axis else hlo.number(0, index) for k in range(len(sizes))]
         attributes = f"slice_sizes = {integers(sizes)}"
         blocks = [hlo.op("stablehlo.dynamic_slice", [x, *starts], tuple(sizes), dtype, attributes) for x in inputs]
-        passed = hlo.same("stablehlo.remainder", i, hlo.number(walk.period, index)) if total > walk.period else i
+        passed = hlo.elementwise("stablehlo.remainder", i, hlo.number(walk.period, index)) if total > walk.period else i
         begins = hlo.compare(passed, hlo.number(0, index), "EQ")
         results: list[Value] = []
         for k in reversed(range(walk.rows)) if reverse else range(walk.rows):
@@ -205,12 +205,12 @@ def _loop(
             results.append(hlo.convert(y, dtype))
         update = hlo.concatenate(results[::-1] if reverse else results, walk.axis) if walk.rows > 1 else results[0]
         out = hlo.op("stablehlo.dynamic_update_slice", [out, update, *starts], walk.shape, dtype)
-        return [hlo.same("stablehlo.add", i, hlo.number(block, index)), y, *inputs, out]
+        return [hlo.elementwise("stablehlo.add", i, hlo.number(block, index)), y, *inputs, out]
 
     array = (walk.shape, dtype)
     types = [((), index), (walk.row, carried), *[array] * len(operands), array]
     begin = [hlo.number(0, index), hlo.splat(0, walk.row, carried), *(hlo.reshape(x, walk.shape) for x in operands)]
     condition = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(total, index), "LT")])
     regions = [condition, hlo.region(types, body)]
-    out = hlo.many("stablehlo.while", [*begin, hlo.splat(0, *array)], types, "", regions)[-1]
+    out = hlo.multi_result("stablehlo.while", [*begin, hlo.splat(0, *array)], types, "", regions)[-1]
     return hlo.reshape(out, shape)

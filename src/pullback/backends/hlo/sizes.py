@@ -32,8 +32,10 @@ def sizes_of_arguments(hlo: Any, args: Sequence[Any]) -> set[Variable]:
         hlo.sizes = found
         value = hlo.op("stablehlo.get_dimension_size", [x], (), _INDEX, f"dimension = {i} : i64")
         if rest != 0:
-            value = hlo.same("stablehlo.subtract", value, size_value(hlo, rest))
-        return value if coefficient == 1 else hlo.same("stablehlo.divide", value, hlo.number(coefficient, _INDEX))
+            value = hlo.elementwise("stablehlo.subtract", value, size_value(hlo, rest))
+        return (
+            value if coefficient == 1 else hlo.elementwise("stablehlo.divide", value, hlo.number(coefficient, _INDEX))
+        )
 
     hlo.sizes, left = partial_solution(expected, given, "", solved)
     return left
@@ -49,21 +51,23 @@ def size_value(hlo: Any, size: Size) -> Any:
         for factor, power in monomial:
             value = hlo.variable_size(factor) if isinstance(factor, Variable) else _function_value(hlo, factor)
             for _ in range(power):
-                part = value if part is None else hlo.same("stablehlo.multiply", part, value)
-        total = part if total is None else hlo.same("stablehlo.add", total, part)
+                part = value if part is None else hlo.elementwise("stablehlo.multiply", part, value)
+        total = part if total is None else hlo.elementwise("stablehlo.add", total, part)
     return total
 
 
 def _function_value(hlo: Any, function: Function) -> Any:
     x, y = (size_value(hlo, operand) for operand in function.operands)
     if function.name in _BINARY:
-        return hlo.same(_BINARY[function.name], x, y)
-    quotient, rest = hlo.same("stablehlo.divide", x, y), hlo.same("stablehlo.remainder", x, y)
+        return hlo.elementwise(_BINARY[function.name], x, y)
+    quotient, rest = hlo.elementwise("stablehlo.divide", x, y), hlo.elementwise("stablehlo.remainder", x, y)
     zero = hlo.number(0, _INDEX)
-    other_sign = hlo.compare(hlo.same("stablehlo.multiply", rest, y), zero, "LT")  # rounded towards zero, not down
+    other_sign = hlo.compare(
+        hlo.elementwise("stablehlo.multiply", rest, y), zero, "LT"
+    )  # rounded towards zero, not down
     if function.name == "mod":
-        return hlo.select(other_sign, hlo.same("stablehlo.add", rest, y), rest)
-    return hlo.select(other_sign, hlo.same("stablehlo.subtract", quotient, hlo.number(1, _INDEX)), quotient)
+        return hlo.select(other_sign, hlo.elementwise("stablehlo.add", rest, y), rest)
+    return hlo.select(other_sign, hlo.elementwise("stablehlo.subtract", quotient, hlo.number(1, _INDEX)), quotient)
 
 
 def shape_value(hlo: Any, shape: Shape) -> Any:

@@ -64,12 +64,12 @@ def _digits(hlo: Builder, x: Value) -> list[Value]:
     middle = hlo.splat(2**31, x.shape, _INT64)
     if key.dtype.itemsize < 8:
         wide = hlo.convert(key, _INT64)
-        return [hlo.same("stablehlo.subtract", wide, middle) if key.dtype == np.uint32 else wide]
+        return [hlo.elementwise("stablehlo.subtract", wide, middle) if key.dtype == np.uint32 else wide]
     if key.dtype.kind == "u":  # with the highest bit inverted, it is in the order of signed numbers
-        key = hlo.same("stablehlo.xor", hlo.bitcast(key, x.shape, _INT64), hlo.splat(-(2**63), x.shape, _INT64))
-    low = hlo.same("stablehlo.and", key, hlo.splat(2**32 - 1, x.shape, _INT64))
-    high = hlo.same("stablehlo.shift_right_arithmetic", key, hlo.splat(32, x.shape, _INT64))
-    return [hlo.same("stablehlo.subtract", low, middle), high]
+        key = hlo.elementwise("stablehlo.xor", hlo.bitcast(key, x.shape, _INT64), hlo.splat(-(2**63), x.shape, _INT64))
+    low = hlo.elementwise("stablehlo.and", key, hlo.splat(2**32 - 1, x.shape, _INT64))
+    high = hlo.elementwise("stablehlo.shift_right_arithmetic", key, hlo.splat(32, x.shape, _INT64))
+    return [hlo.elementwise("stablehlo.subtract", low, middle), high]
 
 
 def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
@@ -79,8 +79,8 @@ def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
     order: Value | None = None
     for digit in digits:
         upper = digit if order is None else take_along_axis(hlo, digit, order, dimension)
-        upper = hlo.same("stablehlo.shift_left", upper, hlo.splat(32, shape, _INT64))
-        (words,) = _sorted(hlo, [hlo.same("stablehlo.or", upper, positions)], dimension, False, 1)
+        upper = hlo.elementwise("stablehlo.shift_left", upper, hlo.splat(32, shape, _INT64))
+        (words,) = _sorted(hlo, [hlo.elementwise("stablehlo.or", upper, positions)], dimension, False, 1)
         local = hlo.convert(words, _INT32)
         order = local if order is None else take_along_axis(hlo, order, local, dimension)
     assert order is not None
@@ -105,7 +105,7 @@ def ordered(hlo: Builder, x: Value, nan_last: bool = True) -> Value:
     bits = hlo.bitcast(x, x.shape, integer)
     zero, least, most = (hlo.splat(n, x.shape, integer) for n in (0, info.min, info.max))
     # Negative numbers grow as their bits decrease; those of minus zero are the least integer.
-    mirrored = hlo.select(hlo.compare(bits, zero, "LT"), hlo.same("stablehlo.subtract", least, bits), bits)
+    mirrored = hlo.select(hlo.compare(bits, zero, "LT"), hlo.elementwise("stablehlo.subtract", least, bits), bits)
     return hlo.select(hlo.compare(x, x, "NE"), most if nan_last else least, mirrored)
 
 
@@ -117,13 +117,13 @@ def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: 
         keys = [pair for i in range(num_keys) for pair in _comparable(hlo, pairs[2 * i], pairs[2 * i + 1])]
         below = less(hlo, *keys[-1])
         for a, b in reversed(keys[:-1]):
-            tied = hlo.same("stablehlo.and", _equal(hlo, a, b), below)
-            below = hlo.same("stablehlo.or", less(hlo, a, b), tied)
+            tied = hlo.elementwise("stablehlo.and", _equal(hlo, a, b), below)
+            below = hlo.elementwise("stablehlo.or", less(hlo, a, b), tied)
         return [below]
 
     region = hlo.region([((), x.dtype) for x in operands for _ in range(2)], body)
     attributes = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
-    return hlo.many("stablehlo.sort", operands, results, attributes, [region])
+    return hlo.multi_result("stablehlo.sort", operands, results, attributes, [region])
 
 
 def _comparable(hlo: Builder, a: Value, b: Value) -> list[tuple[Value, Value]]:
@@ -144,8 +144,8 @@ def less(hlo: Builder, a: Value, b: Value) -> Value:
     below = hlo.compare(a, b, "LT")
     if not dtypes.is_float(a.dtype):
         return below
-    into_nan = hlo.same("stablehlo.and", hlo.compare(a, a, "EQ"), hlo.compare(b, b, "NE"))
-    return hlo.same("stablehlo.or", below, into_nan)
+    into_nan = hlo.elementwise("stablehlo.and", hlo.compare(a, a, "EQ"), hlo.compare(b, b, "NE"))
+    return hlo.elementwise("stablehlo.or", below, into_nan)
 
 
 def _equal(hlo: Builder, a: Value, b: Value) -> Value:
@@ -153,8 +153,8 @@ def _equal(hlo: Builder, a: Value, b: Value) -> Value:
     same = hlo.compare(a, b, "EQ")
     if not dtypes.is_float(a.dtype):
         return same
-    both_nan = hlo.same("stablehlo.and", hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE"))
-    return hlo.same("stablehlo.or", same, both_nan)
+    both_nan = hlo.elementwise("stablehlo.and", hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE"))
+    return hlo.elementwise("stablehlo.or", same, both_nan)
 
 
 # Positions along an axis ---------------------------------------------------------------------------------------------
@@ -175,11 +175,11 @@ def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bo
     carried = dtype if unique or not dtypes.is_float(dtype) or dtype.itemsize >= 4 else _FLOAT32
     zeros = hlo.splat(0, shape, carried)
     numbers, sizes, kept = _along_axis(shape, indices.shape, axis)
-    updates = hlo.spread(hlo.convert(x, carried), (*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
+    updates = hlo.broadcast(hlo.convert(x, carried), (*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
     indices = hlo.reshape(indices, (*(indices.shape[i] for i in kept), 1))
 
     def add(a: Value, b: Value) -> Value:
-        return hlo.same("stablehlo.add", a, b)
+        return hlo.elementwise("stablehlo.add", a, b)
 
     out = hlo_indexing.scatter(
         hlo, zeros, indices, updates, numbers, sizes, add, clip=False, sorted_=False, unique=unique
@@ -220,17 +220,17 @@ def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
     types = [((), _INT32), (shape, _INT32), (x.shape, x.dtype), (shape, values.dtype)]
 
     def body(step: Value, found: Value, x: Value, values: Value) -> list[Value]:
-        candidate = hlo.same("stablehlo.add", found, hlo.spread(step, shape))
-        last = hlo.same("stablehlo.subtract", candidate, hlo.splat(1, shape, _INT32))
+        candidate = hlo.elementwise("stablehlo.add", found, hlo.broadcast(step, shape))
+        last = hlo.elementwise("stablehlo.subtract", candidate, hlo.splat(1, shape, _INT32))
         probe = take_along_axis(hlo, x, last, x.ndim - 1)
         counted = _precedes(hlo, probe, values, side)
-        counted = hlo.same("stablehlo.and", counted, hlo.compare(candidate, size, "LE"))
-        half = hlo.same("stablehlo.shift_right_logical", step, hlo.number(1, _INT32))
+        counted = hlo.elementwise("stablehlo.and", counted, hlo.compare(candidate, size, "LE"))
+        half = hlo.elementwise("stablehlo.shift_right_logical", step, hlo.number(1, _INT32))
         return [half, hlo.select(counted, candidate, found), x, values]
 
     first = hlo.number(1 << (count.bit_length() - 1), _INT32)
     going = hlo.region(types, lambda step, *_: [hlo.compare(step, hlo.number(0, _INT32), "GT")])
-    return hlo.many("stablehlo.while", [first, zero, x, values], types, "", [going, hlo.region(types, body)])[1]
+    return hlo.multi_result("stablehlo.while", [first, zero, x, values], types, "", [going, hlo.region(types, body)])[1]
 
 
 def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
@@ -238,9 +238,11 @@ def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
     pairs = _comparable(hlo, probe, values)
     below = less(hlo, *pairs[-1]) if side == "left" else _not_above(hlo, *pairs[-1])
     for a, b in reversed(pairs[:-1]):
-        below = hlo.same("stablehlo.or", less(hlo, a, b), hlo.same("stablehlo.and", _equal(hlo, a, b), below))
+        below = hlo.elementwise(
+            "stablehlo.or", less(hlo, a, b), hlo.elementwise("stablehlo.and", _equal(hlo, a, b), below)
+        )
     return below
 
 
 def _not_above(hlo: Builder, a: Value, b: Value) -> Value:
-    return hlo.same("stablehlo.not", less(hlo, b, a))
+    return hlo.elementwise("stablehlo.not", less(hlo, b, a))

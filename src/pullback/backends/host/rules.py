@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host.parts import MANY, in_parts
+from pullback.backends.host.parallel import MANY, in_parallel
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError
 from pullback.core.interrupts import imported
@@ -412,7 +412,7 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
         if dtype.kind == "V" or dtype.itemsize < 4:
             return call(*(np.asarray(a, np.float32) for a in args)).astype(dtype)
         if isinstance(last, np.ndarray) and last.size >= many:
-            outs = in_parts(found[0], args, [dtype])
+            outs = in_parallel(found[0], args, [dtype])
             if outs is not None:
                 return outs[0]
         out = found[0](*args)
@@ -426,7 +426,7 @@ def special_pair(name: str) -> Callable[..., Any]:
 
     def call(x: Any) -> list[Any]:
         function, wide = getattr(imported("scipy.special"), name), np.asarray(x, np.float64)
-        both = in_parts(function, [wide], [wide.dtype] * 2) if wide.size >= MANY else None
+        both = in_parallel(function, [wide], [wide.dtype] * 2) if wide.size >= MANY else None
         return [part.astype(x.dtype) for part in both or function(wide)]
 
     return call

@@ -160,7 +160,7 @@ def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any
 
 
 @gather_p.abstract_eval
-def _gather_shape(
+def _gather_abstract_eval(
     x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> ShapedArray:  # fmt: skip
@@ -169,7 +169,7 @@ def _gather_shape(
 
 
 @gather_p.lowering
-def _gather_xla(
+def _gather_lowering(
     hlo: Any, x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> Any:  # fmt: skip

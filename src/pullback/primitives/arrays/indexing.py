@@ -110,13 +110,13 @@ def _dynamic_slice_host(x: Any, *starts: Any, slice_sizes: Shape) -> Any:
 
 
 @dynamic_slice_p.abstract_eval
-def _dynamic_slice_shape(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> ShapedArray:
+def _dynamic_slice_abstract_eval(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> ShapedArray:
     _check_block("dynamic_slice", x, slice_sizes, starts)
     return ShapedArray(slice_sizes, x.dtype)
 
 
 @dynamic_slice_p.lowering
-def _dynamic_slice_xla(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
+def _dynamic_slice_lowering(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
     from pullback.backends.hlo import indexing as hlo_indexing
 
     return hlo_indexing.dynamic_slice(hlo, x, starts, slice_sizes)
@@ -161,14 +161,14 @@ def _dynamic_update_slice_host(x: Any, update: Any, *starts: Any) -> Any:
 
 
 @dynamic_update_slice_p.abstract_eval
-def _dynamic_update_slice_shape(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+def _dynamic_update_slice_abstract_eval(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
     dtype = same_dtype("dynamic_update_slice", [x, update])
     _check_block("dynamic_update_slice", x, update.shape, starts)
     return ShapedArray(x.shape, dtype)
 
 
 @dynamic_update_slice_p.lowering
-def _dynamic_update_slice_xla(hlo: Any, x: Any, update: Any, *starts: Any) -> Any:
+def _dynamic_update_slice_lowering(hlo: Any, x: Any, update: Any, *starts: Any) -> Any:
     from pullback.backends.hlo import indexing as hlo_indexing
 
     return hlo_indexing.dynamic_update_slice(hlo, x, update, starts)

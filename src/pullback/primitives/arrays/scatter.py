@@ -99,7 +99,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
         return ShapedArray(x.shape, dtype)
 
     @p.lowering
-    def xla(
+    def lowering(
         hlo: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
     ) -> Any:  # fmt: skip

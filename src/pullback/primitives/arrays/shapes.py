@@ -64,7 +64,7 @@ _SMALL = 4096  # Below this many elements a copy is quicker than np.broadcast_to
 
 
 @broadcast_in_dim_p.abstract_eval
-def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape) -> ShapedArray:
+def _broadcast_abstract_eval(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape) -> ShapedArray:
     dims = broadcast_dimensions
     if len(dims) != x.ndim or list(dims) != sorted(set(dims)) or any(not 0 <= d < len(shape) for d in dims):
         raise ShapeError(
@@ -83,8 +83,8 @@ def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, br
 
 
 @broadcast_in_dim_p.lowering
-def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
-    return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.spread(x, shape)
+def _broadcast_lowering(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.broadcast(x, shape)
 
 
 @axis_kept(broadcast_in_dim_p)
@@ -145,7 +145,7 @@ reshape_p.lowering(lambda hlo, x, *, new_sizes: hlo.reshape(x, new_sizes))
 
 
 @reshape_p.abstract_eval
-def _reshape_shape(x: ShapedArray, *, new_sizes: Shape) -> ShapedArray:
+def _reshape_abstract_eval(x: ShapedArray, *, new_sizes: Shape) -> ShapedArray:
     if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
         raise ShapeError(f"cannot reshape an array of shape {x.shape} (size {x.size}) into shape {new_sizes}")
     return ShapedArray(new_sizes, x.dtype)
@@ -179,7 +179,7 @@ def _squeeze_host(x: Any, *, dimensions: Shape) -> Any:
 
 
 @squeeze_p.abstract_eval
-def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+def _squeeze_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim or x.shape[d] != 1 for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"cannot squeeze the axes {dimensions} of an array of shape {x.shape}: they must be of size 1")
     return ShapedArray(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype)
@@ -228,7 +228,7 @@ transpose_p.lowering(lambda hlo, x, *, permutation: hlo.transpose(x, permutation
 
 
 @transpose_p.abstract_eval
-def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
+def _transpose_abstract_eval(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
         raise ShapeError(f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}")
     return ShapedArray(tuple(x.shape[i] for i in permutation), x.dtype)

@@ -53,7 +53,7 @@ def _slice_host(x: Any, *, start_indices: Shape, limit_indices: Shape, strides: 
 
 
 @slice_p.abstract_eval
-def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> ShapedArray:
+def _slice_abstract_eval(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> ShapedArray:
     if not len(start_indices) == len(limit_indices) == len(strides) == x.ndim:
         raise ShapeError(
             f"slice of an array of shape {x.shape} needs {x.ndim} starts, limits and strides, got {start_indices}, "
@@ -139,7 +139,7 @@ def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
 
 
 @pad_p.abstract_eval
-def _pad_shape(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> ShapedArray:
+def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> ShapedArray:
     dtype = same_dtype("pad", [x, value])
     if value.ndim:
         raise ShapeError(f"pad: the padding value must be a scalar, got shape {value.shape}")
@@ -189,7 +189,7 @@ def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: Paddin
 
 
 @pad_p.lowering
-def _pad_xla(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+def _pad_lowering(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     from pullback.backends.hlo import padding as hlo_padding
 
     return hlo_padding.pad(hlo, x, value, padding_config, hlo.result.shape)
@@ -209,7 +209,7 @@ concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension
 
 
 @concatenate_p.abstract_eval
-def _concatenate_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
+def _concatenate_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     dtype = same_dtype("concatenate", xs)
     first = xs[0].shape
     rest = first[:dimension] + first[dimension + 1 :]
@@ -271,7 +271,7 @@ def _stack_host(*xs: Any, dimension: int) -> Any:
 
 
 @stack_p.abstract_eval
-def _stack_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
+def _stack_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     dtype = same_dtype("stack", xs)
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
@@ -298,9 +298,9 @@ def _stack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> A
 
 
 @stack_p.lowering
-def _stack_xla(hlo: Any, *xs: Any, dimension: int) -> Any:
+def _stack_lowering(hlo: Any, *xs: Any, dimension: int) -> Any:
     shape = (*xs[0].shape[:dimension], 1, *xs[0].shape[dimension:])
-    return hlo.concatenate([hlo.reshape(x, shape) if x.shape else hlo.spread(x, shape) for x in xs], dimension)
+    return hlo.concatenate([hlo.reshape(x, shape) if x.shape else hlo.broadcast(x, shape) for x in xs], dimension)
 
 
 @unstack_p.host
@@ -309,7 +309,7 @@ def _unstack_host(x: Any, *, dimension: int) -> list[Any]:
 
 
 @unstack_p.abstract_eval
-def _unstack_shape(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
+def _unstack_abstract_eval(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
     if not 0 <= dimension < x.ndim:
         raise ShapeError(f"unstack: there is no axis {dimension} in shape {x.shape}")
     shape = x.shape[:dimension] + x.shape[dimension + 1 :]
@@ -340,7 +340,7 @@ def _unstack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) ->
 
 
 @unstack_p.lowering
-def _unstack_xla(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
+def _unstack_lowering(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
     parts = []
     for i in range(x.shape[dimension]):
         start, limit = [0] * x.ndim, list(x.shape)
@@ -374,7 +374,7 @@ def _rev_host(x: Any, *, dimensions: Shape) -> Any:
 
 
 @rev_p.abstract_eval
-def _rev_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+def _rev_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"rev: {dimensions} are not distinct axes of an array of shape {x.shape}")
     return ShapedArray(x.shape, x.dtype)
@@ -404,14 +404,14 @@ def _iota_host(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
 
 
 @iota_p.abstract_eval
-def _iota_shape(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
+def _iota_abstract_eval(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
     if not 0 <= dimension < len(shape):
         raise ShapeError(f"iota: there is no axis {dimension} in shape {shape}")
     return ShapedArray(shape, dtype)
 
 
 @iota_p.lowering
-def _iota_xla(hlo: Any, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
+def _iota_lowering(hlo: Any, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
     if dtype.kind != "b":
         return hlo.iota(shape, dimension, dtype)
     byte = np.dtype(np.uint8)

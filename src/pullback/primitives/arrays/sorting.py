@@ -45,7 +45,7 @@ sort_p.host_rule = host.sort
 
 
 @sort_p.abstract_eval
-def _sort_shape(*operands: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+def _sort_abstract_eval(*operands: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     if not 0 < num_keys <= len(operands):
         raise ShapeError(f"sort: num_keys={num_keys} must be from 1 to the number of operands, {len(operands)}")
     if len({x.shape for x in operands}) > 1:
@@ -69,7 +69,7 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
 
 
 @sort_p.lowering
-def _sort_xla(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+def _sort_lowering(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo_sorting.sort(hlo, operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
@@ -99,7 +99,7 @@ def _top_k_host(x: Any, *, k: int, axis: int) -> Any:
 
 
 @top_k_p.abstract_eval
-def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+def _top_k_abstract_eval(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     check_dtype("top_k", ORDERED, x.dtype)
     if not 0 <= axis < x.ndim:
         raise AxisError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
@@ -118,7 +118,7 @@ def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
 
 
 @top_k_p.lowering
-def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
+def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
     """The compiler's own, which knows the last axis only."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     inverse = sorted(range(x.ndim), key=order.__getitem__)
@@ -126,7 +126,7 @@ def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
     last = hlo.transpose(whole, order) if axis < x.ndim - 1 else whole
     shape = (*last.shape[:-1], k)
     results = [(shape, last.dtype), (shape, np.dtype(np.int32))]
-    outs: list[Any] = hlo.many("chlo.top_k", [last], results, f"k = {k} : i64")
+    outs: list[Any] = hlo.multi_result("chlo.top_k", [last], results, f"k = {k} : i64")
     values, indices = [hlo.transpose(out, inverse) for out in outs] if last is not whole else outs
     return [hlo.convert(values, x.dtype), indices]
 
@@ -149,7 +149,9 @@ searchsorted_p.jvp_rule = jvp_zero(searchsorted_p)
 
 
 @searchsorted_p.abstract_eval
-def _searchsorted_shape(x: ShapedArray, values: ShapedArray, *, side: str, index_dtype: np.dtype[Any]) -> ShapedArray:
+def _searchsorted_abstract_eval(
+    x: ShapedArray, values: ShapedArray, *, side: str, index_dtype: np.dtype[Any]
+) -> ShapedArray:
     same_dtype("searchsorted", [x, values])
     if x.ndim < 1 or values.ndim != x.ndim or x.shape[:-1] != values.shape[:-1]:
         raise ShapeError(f"searchsorted: the rows of shapes {x.shape} and {values.shape} do not correspond")
@@ -169,7 +171,7 @@ def _searchsorted_batch(axis: MappedAxis, args: Any, dims: Any, *, side: str, in
 
 
 @searchsorted_p.lowering
-def _searchsorted_xla(hlo: Any, x: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
+def _searchsorted_lowering(hlo: Any, x: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo.convert(hlo_sorting.searchsorted(hlo, x, values, side), index_dtype)
@@ -217,7 +219,7 @@ def _take_host(x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
 
 
 @take_along_axis_p.abstract_eval
-def _take_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
+def _take_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
     return ShapedArray(_along_axis_shape("take_along_axis", x, indices, axis), x.dtype)
 
 
@@ -234,7 +236,7 @@ def _take_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, unique: b
 
 
 @take_along_axis_p.lowering
-def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
+def _take_lowering(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo_sorting.take_along_axis(hlo, x, indices, axis)
@@ -246,7 +248,7 @@ add_along_axis_p.host_rule = host.add_along_axis
 
 
 @add_along_axis_p.abstract_eval
-def _add_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, size: int, unique: bool) -> ShapedArray:
+def _add_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int, size: int, unique: bool) -> ShapedArray:
     shape = _along_axis_shape("add_along_axis", x, indices, axis)
     if x.shape[axis] != indices.shape[axis]:
         raise ShapeError(f"add_along_axis: {x.shape} and indices of shape {indices.shape} differ along axis {axis}")
@@ -269,7 +271,7 @@ def _add_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, size: int,
 
 
 @add_along_axis_p.lowering
-def _add_xla(hlo: Any, x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
+def _add_lowering(hlo: Any, x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo_sorting.add_along_axis(hlo, x, indices, axis, unique)

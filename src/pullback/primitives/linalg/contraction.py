@@ -138,7 +138,7 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
 
 
 @dot_general_p.abstract_eval
-def _dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
+def _dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
     dtype = same_dtype("dot_general", [x, y])
     return ShapedArray(_result_shape(x.shape, y.shape, dimension_numbers), dtype)
 
@@ -295,7 +295,7 @@ _MANY_PRODUCTS = 1 << 20
 
 
 @dot_general_p.lowering
-def _dot_xla(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+def _dot_lowering(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     (xc, _), _ = dimension_numbers
     products = math.prod(hlo.result.shape) * math.prod(x.shape[i] for i in xc)
     if not dtypes.is_complex(x.dtype) or products < _MANY_PRODUCTS or hlo.module.platform != "cpu":
@@ -303,7 +303,7 @@ def _dot_xla(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     part = np.dtype(f"f{x.dtype.itemsize // 2}")
     (a, b), (c, d) = ([hlo.op(f"stablehlo.{name}", [v], v.shape, part) for name in ("real", "imag")] for v in (x, y))
     ac, bd, ad, bc = (_real_dot(hlo, v, w, dimension_numbers) for v, w in ((a, c), (b, d), (a, d), (b, c)))
-    parts = [hlo.same("stablehlo.subtract", ac, bd), hlo.same("stablehlo.add", ad, bc)]
+    parts = [hlo.elementwise("stablehlo.subtract", ac, bd), hlo.elementwise("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, hlo.result.shape, x.dtype)
 
 

@@ -110,7 +110,7 @@ def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **opti
     safe = hlo.select(hlo.broadcast_in_dim(finite, x.shape, range(len(batch))), x, hlo.splat(0, x.shape, x.dtype))
     *outs, failed = compiled_routine(hlo, name, [safe], [*results, (batch, INT32)], by_columns=True, **options)
     worked = hlo.compare(failed, hlo.splat(0, batch, INT32), "EQ")
-    worked = hlo.same("stablehlo.and", finite, worked)
+    worked = hlo.elementwise("stablehlo.and", finite, worked)
     return [
         hlo.select(
             hlo.broadcast_in_dim(worked, out.shape, range(len(batch))),
@@ -233,7 +233,7 @@ def _undetermined_host(where: Any, values: Any, x: Any) -> list[Any]:
 
 
 @undetermined_p.abstract_eval
-def _undetermined_shape(where: ShapedArray, values: ShapedArray, x: ShapedArray) -> list[ShapedArray]:
+def _undetermined_abstract_eval(where: ShapedArray, values: ShapedArray, x: ShapedArray) -> list[ShapedArray]:
     if where.shape != x.shape:
         raise ShapeError(f"undetermined takes a condition of the shape of x, {x.shape}, got {where.shape}")
     return [ShapedArray(values.shape, values.dtype), ShapedArray(x.shape, x.dtype)]

@@ -84,7 +84,7 @@ det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
 
 @det_p.abstract_eval
-def _det_shape(x: ShapedArray) -> ShapedArray:
+def _det_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_square("det", x)
     check_decomposable("det", x)
     return ShapedArray(x.shape[:-2], x.dtype)
@@ -136,7 +136,7 @@ works_on_last(cofactors_p, 2)
 
 
 @cofactors_p.abstract_eval
-def _cofactors_shape(x: ShapedArray) -> ShapedArray:
+def _cofactors_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_square("cofactors", x)
     check_decomposable("cofactors", x)
     return ShapedArray(x.shape, x.dtype)
@@ -285,7 +285,7 @@ cofactors_along_p.lowering(lambda hlo, *xs: hlo.inline(_cofactors_along, *xs))
 
 
 @cofactors_along_p.abstract_eval
-def _cofactors_along_shape(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
+def _cofactors_along_abstract_eval(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
     check_square("cofactors_along", t)
     check_decomposable("cofactors_along", t)
     fits = len(x.shape) == len(t.shape) and x.shape[-2:] == t.shape[-2:]
@@ -348,7 +348,7 @@ def _slogdet_host(x: Any) -> list[Any]:
 
 
 @slogdet_p.abstract_eval
-def _slogdet_shape(x: ShapedArray) -> list[ShapedArray]:
+def _slogdet_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     check_square("slogdet", x)
     check_decomposable("slogdet", x)
     return [ShapedArray(x.shape[:-2], x.dtype), ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))]

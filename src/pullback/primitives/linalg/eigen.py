@@ -91,7 +91,7 @@ def _eigh_of_finite(x: Any, vectors: bool) -> list[Any]:
 
 
 @eigh_p.abstract_eval
-def _eigh_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
+def _eigh_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
     check_square("eigh", x)
     check_decomposable("eigh", x)
     values = ShapedArray(x.shape[:-1], dtypes.to_real(x.dtype))
@@ -134,7 +134,7 @@ def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
 
 
 @eigh_p.lowering
-def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
+def _eigh_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     shape, real = x.shape, dtypes.to_real(x.dtype)
     if 0 in shape:
         w = hlo.splat(0, shape[:-1], real)
@@ -169,7 +169,7 @@ eigenbasis_p.lowering(lambda hlo, x, w, v, turned: [w, v])
 
 
 @eigenbasis_p.abstract_eval
-def _eigenbasis_shape(x: ShapedArray, w: ShapedArray, v: ShapedArray, *, turned: bool) -> list[ShapedArray]:
+def _eigenbasis_abstract_eval(x: ShapedArray, w: ShapedArray, v: ShapedArray, *, turned: bool) -> list[ShapedArray]:
     check_square("eigenbasis", x)
     if w.shape != x.shape[:-1] or v.shape != x.shape or w.dtype != dtypes.to_real(x.dtype) or v.dtype != x.dtype:
         raise ShapeError(f"eigenbasis takes matrices, their eigenvalues and eigenvectors, got {x}, {w} and {v}")
@@ -279,7 +279,7 @@ def _adapted_host(same: Any, inner: Any) -> Any:
 
 
 @adapted_p.abstract_eval
-def _adapted_shape(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
+def _adapted_abstract_eval(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
     check_square("adapted", inner)
     if same.shape != inner.shape:
         raise ShapeError(f"adapted takes a condition of the shape of the matrices, {inner.shape}, got {same.shape}")
@@ -324,7 +324,7 @@ def _eig_of_one(x: Any, left: bool, right: bool) -> Any:
 
 
 @eig_p.abstract_eval
-def _eig_shape(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
+def _eig_abstract_eval(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
     check_square("eig", x)
     check_decomposable("eig", x)
     dtype = dtypes.to_complex(x.dtype)
@@ -385,7 +385,7 @@ def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any
 
 
 @eig_p.lowering
-def _eig_xla(hlo: Any, x: Any, *, left: bool, right: bool) -> list[Any]:
+def _eig_lowering(hlo: Any, x: Any, *, left: bool, right: bool) -> list[Any]:
     shape, real, dtype = x.shape, dtypes.to_real(x.dtype), dtypes.to_complex(x.dtype)
     if 0 in shape:
         return [hlo.splat(0, shape[:-1], dtype), *[hlo.splat(0, shape, dtype)] * (left + right)]

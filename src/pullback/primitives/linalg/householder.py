@@ -106,7 +106,7 @@ def _householder_host(a: Any, taus: Any) -> Any:
 
 
 @householder_product_p.abstract_eval
-def _householder_shape(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+def _householder_abstract_eval(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     _check("householder_product", a, taus)
     if a.shape[-2] < a.shape[-1]:
         raise ShapeError(f"householder_product takes matrices with no more columns than rows, got shape {a.shape}")
@@ -125,7 +125,7 @@ def _householder_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @householder_product_p.lowering
-def _householder_xla(hlo: Any, a: Any, taus: Any) -> Any:
+def _householder_lowering(hlo: Any, a: Any, taus: Any) -> Any:
     if 0 in a.shape:
         return a
     name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
@@ -157,7 +157,7 @@ def _ormqr_host(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
 
 
 @ormqr_p.abstract_eval
-def _ormqr_shape(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, transpose: bool) -> ShapedArray:
+def _ormqr_abstract_eval(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, transpose: bool) -> ShapedArray:
     _check("ormqr", a, taus)
     same_dtype("ormqr", [a, c])
     if c.shape[:-1] != a.shape[:-1]:
@@ -190,7 +190,7 @@ def _ormqr_transpose(ct: Any, a: Any, taus: Any, c: LinearVar, *, transpose: boo
 
 
 @ormqr_p.lowering
-def _ormqr_xla(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
+def _ormqr_lowering(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
     if 0 in c.shape or taus.shape[-1] == 0:
         return c
     vectors = hlo.inline(lambda a: part(a, a.shape[-2], taus.shape[-1]), a)

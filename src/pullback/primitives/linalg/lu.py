@@ -54,9 +54,9 @@ def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]
     types = [((), _INT32), *((v.shape, v.dtype) for v in values)]
     going_on = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(count, _INT32), "LT")])
     body = hlo.region(
-        types, lambda i, *xs: [hlo.same("stablehlo.add", i, hlo.number(1, _INT32)), *hlo.inline(step, i, *xs)]
+        types, lambda i, *xs: [hlo.elementwise("stablehlo.add", i, hlo.number(1, _INT32)), *hlo.inline(step, i, *xs)]
     )
-    return hlo.many("stablehlo.while", [hlo.number(0, _INT32), *values], types, "", [going_on, body])[1:]
+    return hlo.multi_result("stablehlo.while", [hlo.number(0, _INT32), *values], types, "", [going_on, body])[1:]
 
 
 def element(x: Any, i: Any, axis: int) -> Any:
@@ -118,7 +118,7 @@ def _permutation_of_one(pivots: list[int], size: int) -> list[int]:
 
 
 @lu_pivots_to_permutation_p.abstract_eval
-def _permutation_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
+def _permutation_abstract_eval(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     check_dtype("lu_pivots_to_permutation", INTEGER, pivots.dtype)
     if pivots.ndim < 1 or pivots.shape[-1] > permutation_size:
         raise ShapeError(
@@ -129,7 +129,7 @@ def _permutation_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedA
 
 
 @lu_pivots_to_permutation_p.lowering
-def _permutation_xla(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
+def _permutation_lowering(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
     shape = (*pivots.shape[:-1], permutation_size)
     rows = hlo.iota(shape, len(shape) - 1, _INT32)
     if 0 in shape or 0 in pivots.shape:
@@ -203,7 +203,7 @@ def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
 
 
 @lu_p.abstract_eval
-def _lu_shape(x: ShapedArray) -> list[ShapedArray]:
+def _lu_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     if x.ndim < 2:
         raise ShapeError(f"lu takes matrices in the last two axes of an array, got shape {x.shape}")
     check_decomposable("lu", x)
@@ -265,7 +265,7 @@ def last_diagonal(n: int) -> Any:
 
 
 @lu_p.lowering
-def _lu_xla(hlo: Any, x: Any) -> list[Any]:
+def _lu_lowering(hlo: Any, x: Any) -> list[Any]:
     *batch, m, n = x.shape
     pivots = ((*batch, min(m, n)), _INT32)
     if 0 in x.shape:
@@ -274,7 +274,7 @@ def _lu_xla(hlo: Any, x: Any) -> list[Any]:
         return _lu_by_elimination(hlo, x)
     results = [(x.shape, x.dtype), pivots, (tuple(batch), _INT32)]
     factors, swapped, _ = compiled_routine(hlo, "getrf", [x], results, by_columns=True)
-    swapped = hlo.same("stablehlo.subtract", swapped, hlo.splat(1, *pivots))  # LAPACK counts from one
+    swapped = hlo.elementwise("stablehlo.subtract", swapped, hlo.splat(1, *pivots))  # LAPACK counts from one
     permutation = hlo.inline(partial(pivots_to_permutation, size=m), swapped)
     return [factors, swapped, permutation]
 
@@ -396,7 +396,7 @@ def _linear_solve_host(a: Any, factors: Any, permutation: Any, b: Any, *, transp
 
 
 @linear_solve_p.abstract_eval
-def _linear_solve_shape(
+def _linear_solve_abstract_eval(
     a: ShapedArray, factors: ShapedArray, permutation: ShapedArray, b: ShapedArray, *, transpose: bool
 ) -> ShapedArray:
     check_square("linear_solve", a)
@@ -456,7 +456,7 @@ def _linear_solve_batch(axis: MappedAxis, args: Any, dims: Any, **params: bool) 
 
 
 @linear_solve_p.lowering
-def _linear_solve_xla(hlo: Any, a: Any, factors: Any, permutation: Any, b: Any, *, transpose: bool) -> Any:
+def _linear_solve_lowering(hlo: Any, a: Any, factors: Any, permutation: Any, b: Any, *, transpose: bool) -> Any:
     return hlo.inline(partial(lu_solve, transpose=transpose), factors, permutation, b)
 
 

@@ -123,7 +123,7 @@ def _stein_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
 
 
 @matrix_equation_p.abstract_eval
-def _equation_shape(
+def _equation_abstract_eval(
     a: ShapedArray, b: ShapedArray, u: ShapedArray, r: ShapedArray, v: ShapedArray, s: ShapedArray, c: ShapedArray,
     **params: Any,
 ) -> ShapedArray:  # fmt: skip
@@ -209,7 +209,7 @@ def _equation_transpose(
 
 
 @matrix_equation_p.lowering
-def _equation_xla(
+def _equation_lowering(
     hlo: Any, a: Any, b: Any, u: Any, r: Any, v: Any, s: Any, c: Any,
     *, stein: bool, conjugated: bool, tolerance: float,
 ) -> Any:  # fmt: skip

@@ -122,7 +122,7 @@ def _while(hlo: Any, goes_on: Callable[..., Any], body: Callable[..., Any], valu
     """What becomes of values by ``values = body(*values)``, which writes a step, as long as ``goes_on(*values)``."""
     types = [(v.shape, v.dtype) for v in values]
     test = hlo.region(types, lambda *xs: [hlo.inline(goes_on, *xs)])
-    return hlo.many("stablehlo.while", values, types, "", [test, hlo.region(types, body)])
+    return hlo.multi_result("stablehlo.while", values, types, "", [test, hlo.region(types, body)])
 
 
 # The exponential ---------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ expm_frechet_p = _with_derivative("expm", expm_p)
 
 
 @expm_p.abstract_eval
-def _expm_shape(x: ShapedArray) -> ShapedArray:
+def _expm_abstract_eval(x: ShapedArray) -> ShapedArray:
     _check("expm", x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -279,7 +279,7 @@ def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
     return ops.where(ops.gt_p.bind(count, 0), ops.min_p.bind(count, _MOST_SQUARINGS), 0)
 
 
-def _expm_xla(hlo: Any, *jet: Any) -> Any:
+def _expm_lowering(hlo: Any, *jet: Any) -> Any:
     """The exponential, and its derivative if there is a second matrix."""
     if 0 in jet[0].shape:
         return jet[-1]
@@ -311,7 +311,7 @@ def _expm_xla(hlo: Any, *jet: Any) -> Any:
     branches.append(partial(_last_degree, hlo, *degrees[-1], squarings, values))
     types = [(v.shape, v.dtype) for v in (squarings, *jet, *jet)]
     regions = [hlo.region([], branch) for branch in branches]
-    squarings, *parts = hlo.many("stablehlo.case", [which], types, "", regions)
+    squarings, *parts = hlo.multi_result("stablehlo.case", [which], types, "", regions)
     result = hlo.inline(lambda *parts: _quotient(parts[:count], parts[count:]), *parts)
 
     def square(i: Any, squarings: Any, *jet: Any) -> list[Any]:
@@ -358,8 +358,8 @@ def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequenc
     return hlo.inline(finish, squarings, spare, sums, size, *values, *high)
 
 
-expm_p.lowering(_expm_xla)
-expm_frechet_p.lowering(_expm_xla)
+expm_p.lowering(_expm_lowering)
+expm_frechet_p.lowering(_expm_lowering)
 
 # The square root ---------------------------------------------------------------------------------------------------
 
@@ -375,7 +375,7 @@ def _check_complex(name: str, x: ShapedArray) -> None:
 
 
 @sqrtm_p.abstract_eval
-def _sqrtm_shape(x: ShapedArray) -> ShapedArray:
+def _sqrtm_abstract_eval(x: ShapedArray) -> ShapedArray:
     _check_complex("sqrtm", x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -409,7 +409,7 @@ def _root_of_triangular(t: Any) -> Any:
 
 
 @sqrtm_p.lowering
-def _sqrtm_xla(hlo: Any, x: Any) -> Any:
+def _sqrtm_lowering(hlo: Any, x: Any) -> Any:
     if 0 in x.shape:
         return x
     z, t = hlo.inline(schur_factors, x)
@@ -464,7 +464,7 @@ _MOST_ROOTS = 100
 
 
 @logm_p.abstract_eval
-def _logm_shape(x: ShapedArray) -> ShapedArray:
+def _logm_abstract_eval(x: ShapedArray) -> ShapedArray:
     _check_complex("logm", x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -500,7 +500,7 @@ def _log_of_triangular(t: Any) -> Any:
 
 
 @logm_p.lowering
-def _logm_xla(hlo: Any, x: Any) -> Any:
+def _logm_lowering(hlo: Any, x: Any) -> Any:
     if 0 in x.shape:
         return x
     z, t = hlo.inline(schur_factors, x)

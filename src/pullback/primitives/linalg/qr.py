@@ -89,7 +89,7 @@ def _pivoted(x: Any, full_matrices: bool) -> list[Any]:
 
 
 @qr_p.abstract_eval
-def _qr_shape(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> list[ShapedArray]:
+def _qr_abstract_eval(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> list[ShapedArray]:
     check_matrices("qr", x)
     return [ShapedArray(*result) for result in _results(x.shape, x.dtype, full_matrices, pivoting)]
 
@@ -161,7 +161,7 @@ def _padded(x: Any, rows: int) -> Any:
 
 
 @qr_p.lowering
-def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
+def _qr_lowering(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
     *batch, m, n = x.shape
     results = _results(x.shape, x.dtype, full_matrices, pivoting)
     k, size = results[0][0][-1], min(m, n)
@@ -176,7 +176,7 @@ def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[An
         factors, pivots, taus = compiled_routine(
             hlo, "geqp3", [x, free], [(x.shape, x.dtype), ((*batch, n), INT32), tau], by_columns=True
         )
-        order = [hlo.same("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
+        order = [hlo.elementwise("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
     else:
         factors, taus = compiled_routine(hlo, "geqrf", [x], [(x.shape, x.dtype), tau], by_columns=True)
     reflections = hlo.inline(lambda x: part(x, m, k), factors) if k <= n else _widened(hlo, factors, k - n)
@@ -211,13 +211,13 @@ def _geqrf_host(x: Any) -> list[Any]:
 
 
 @geqrf_p.abstract_eval
-def _geqrf_shape(x: ShapedArray) -> list[ShapedArray]:
+def _geqrf_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     check_matrices("geqrf", x)
     return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
 
 
 @geqrf_p.lowering
-def _geqrf_xla(hlo: Any, x: Any) -> list[Any]:
+def _geqrf_lowering(hlo: Any, x: Any) -> list[Any]:
     results = _reflections(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]

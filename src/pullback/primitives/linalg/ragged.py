@@ -101,14 +101,14 @@ def _check(name: str, x: ShapedArray, y: ShapedArray, sizes: ShapedArray, fits: 
 
 
 @grouped_rows_p.abstract_eval
-def _rows_shape(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
+def _rows_abstract_eval(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
     fits = x.ndim == 3 and y.ndim == 4 and y.shape[0] == x.shape[0] and y.shape[2] == x.shape[2]
     _check("ragged_dot", x, y, sizes, fits and sizes.shape == y.shape[:2])
     return ShapedArray((*x.shape[:2], y.shape[-1]), x.dtype)
 
 
 @grouped_products_p.abstract_eval
-def _products_shape(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
+def _products_abstract_eval(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
     fits = x.ndim == y.ndim == 3 and x.shape[:2] == y.shape[:2]
     _check("ragged_dot", x, y, sizes, fits and sizes.ndim == 2 and sizes.shape[0] == x.shape[0])
     return ShapedArray((*sizes.shape, x.shape[-1], y.shape[-1]), x.dtype)
@@ -190,14 +190,14 @@ def _over_groups(hlo: Any, x: Any, sizes: Any, start: Any, step: Any) -> Any:
             for v in (first, after)
         ]
         part = hlo.inline(_of_group, x, *bounds)
-        return [hlo.same("stablehlo.add", i, one), step(i, out, part, zero)]
+        return [hlo.elementwise("stablehlo.add", i, one), step(i, out, part, zero)]
 
     going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(groups, _int32), "LT")])
-    return hlo.many("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, body)])[1]
+    return hlo.multi_result("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, body)])[1]
 
 
 @grouped_rows_p.lowering
-def _rows_xla(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
+def _rows_lowering(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
     numbers = (((2,), (1,)), ((0,), (0,)))
     sliced = (y.shape[0], 1, *y.shape[2:])
 
@@ -212,7 +212,7 @@ def _rows_xla(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
 
 
 @grouped_products_p.lowering
-def _products_xla(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
+def _products_lowering(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
     numbers = (((1,), (1,)), ((0,), (0,)))
     shape = hlo.result.shape
 

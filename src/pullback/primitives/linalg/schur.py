@@ -47,13 +47,13 @@ def _schur_host(x: Any, *, vectors: bool) -> list[Any]:
 
 
 @schur_p.abstract_eval
-def _schur_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
+def _schur_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
     _check("schur", x)
     return [ShapedArray(x.shape, x.dtype)] * (1 + vectors)
 
 
 @schur_p.lowering
-def _schur_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
+def _schur_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     if 0 in x.shape:
         return [x] * (1 + vectors)
     matrix, values = (x.shape, x.dtype), (x.shape[:-1], x.dtype)
@@ -83,13 +83,13 @@ def _hessenberg_host(x: Any) -> list[Any]:
 
 
 @hessenberg_p.abstract_eval
-def _hessenberg_shape(x: ShapedArray) -> list[ShapedArray]:
+def _hessenberg_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     _check("hessenberg", x)
     return [ShapedArray(*result) for result in _hessenberg_results(x.shape, x.dtype)]
 
 
 @hessenberg_p.lowering
-def _hessenberg_xla(hlo: Any, x: Any) -> list[Any]:
+def _hessenberg_lowering(hlo: Any, x: Any) -> list[Any]:
     results = _hessenberg_results(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]
@@ -120,13 +120,13 @@ def _tridiagonal_host(x: Any, *, lower: bool) -> list[Any]:
 
 
 @tridiagonal_p.abstract_eval
-def _tridiagonal_shape(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
+def _tridiagonal_abstract_eval(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
     _check("tridiagonal", x)
     return [ShapedArray(*result) for result in _tridiagonal_results(x.shape, x.dtype)]
 
 
 @tridiagonal_p.lowering
-def _tridiagonal_xla(hlo: Any, x: Any, *, lower: bool) -> list[Any]:
+def _tridiagonal_lowering(hlo: Any, x: Any, *, lower: bool) -> list[Any]:
     results = _tridiagonal_results(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]

@@ -206,7 +206,7 @@ def _check(name: str, x: ShapedArray, y: ShapedArray, indices: ShapedArray, fits
 
 
 @blocks_times_dense_p.abstract_eval
-def _times_shape(
+def _times_abstract_eval(
     data: ShapedArray, indices: ShapedArray, dense: ShapedArray, *, size: int, transposed: bool
 ) -> ShapedArray:
     fits = data.ndim == dense.ndim == 3 and data.shape[:1] == indices.shape[:1]
@@ -216,7 +216,7 @@ def _times_shape(
 
 
 @blocks_of_product_p.abstract_eval
-def _of_product_shape(x: ShapedArray, y: ShapedArray, indices: ShapedArray) -> ShapedArray:
+def _of_product_abstract_eval(x: ShapedArray, y: ShapedArray, indices: ShapedArray) -> ShapedArray:
     fits = x.ndim == y.ndim == 3 and x.shape[2] == y.shape[2]
     _check("blocks_of_product", x, y, indices, fits)
     return ShapedArray((indices.shape[0], x.shape[1], y.shape[1]), x.dtype)
@@ -405,12 +405,15 @@ def _loop(hlo: Any, elements: int, step: int, start: Any, body: Any) -> Any:
     count = math.ceil(elements / step)
 
     def region(i: Any, out: Any) -> list[Any]:
-        due = hlo.same("stablehlo.multiply", i, hlo.number(step, _int32))
-        first = hlo.same("stablehlo.minimum", due, hlo.number(elements - step, _int32))
-        return [hlo.same("stablehlo.add", i, one), body(out, first, hlo.same("stablehlo.subtract", due, first))]
+        due = hlo.elementwise("stablehlo.multiply", i, hlo.number(step, _int32))
+        first = hlo.elementwise("stablehlo.minimum", due, hlo.number(elements - step, _int32))
+        return [
+            hlo.elementwise("stablehlo.add", i, one),
+            body(out, first, hlo.elementwise("stablehlo.subtract", due, first)),
+        ]
 
     going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(count, _int32), "LT")])
-    return hlo.many("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, region)])[1]
+    return hlo.multi_result("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, region)])[1]
 
 
 def _part(hlo: Any, x: Any, first: Any, step: int) -> Any:
@@ -421,7 +424,7 @@ def _part(hlo: Any, x: Any, first: Any, step: int) -> Any:
 
 
 @blocks_times_dense_p.lowering
-def _times_xla(hlo: Any, data: Any, indices: Any, dense: Any, *, size: int, transposed: bool) -> Any:
+def _times_lowering(hlo: Any, data: Any, indices: Any, dense: Any, *, size: int, transposed: bool) -> Any:
     shape, dtype = hlo.result.shape, data.dtype
     if 0 in (*data.shape, *dense.shape, *shape):
         return hlo.splat(0, shape, dtype)
@@ -447,7 +450,7 @@ def _times_xla(hlo: Any, data: Any, indices: Any, dense: Any, *, size: int, tran
 
 
 @blocks_of_product_p.lowering
-def _of_product_xla(hlo: Any, x: Any, y: Any, indices: Any) -> Any:
+def _of_product_lowering(hlo: Any, x: Any, y: Any, indices: Any) -> Any:
     shape, dtype = hlo.result.shape, x.dtype
     if 0 in (*x.shape, *y.shape, *shape):
         return hlo.splat(0, shape, dtype)

@@ -153,7 +153,7 @@ def _svd_by_qr(x: Any, full_matrices: bool) -> Any:
 
 
 @svd_p.abstract_eval
-def _svd_shape(x: ShapedArray, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[ShapedArray]:
+def _svd_abstract_eval(x: ShapedArray, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[ShapedArray]:
     check_matrices("svd", x)
     return [ShapedArray(*result) for result in _results(x.shape, x.dtype, full_matrices)][: 3 if vectors else 1]
 
@@ -255,7 +255,7 @@ def completed(q: Any, t: Any, rest: Any) -> Any:
 
 
 @svd_p.lowering
-def _svd_xla(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
+def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
     results = _results(x.shape, x.dtype, full_matrices)
     if 0 in x.shape:
         outs = [hlo.splat(0, *results[0])]
@@ -294,7 +294,7 @@ singular_basis_p.lowering(lambda hlo, x, s, u, vh, turned: [s, u, vh])
 
 
 @singular_basis_p.abstract_eval
-def _singular_basis_shape(x: ShapedArray, *known: ShapedArray, turned: bool) -> list[ShapedArray]:
+def _singular_basis_abstract_eval(x: ShapedArray, *known: ShapedArray, turned: bool) -> list[ShapedArray]:
     check_matrices("singular_basis", x)
     shapes_of_results = [ShapedArray(*result) for result in _results(x.shape, x.dtype, False)]
     for given, wanted in zip(known, shapes_of_results, strict=True):
@@ -403,7 +403,7 @@ def _vectors_of_zeros_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 @vectors_of_zeros_p.abstract_eval
-def _vectors_of_zeros_shape(zero: ShapedArray, left: ShapedArray, beyond: ShapedArray) -> list[ShapedArray]:
+def _vectors_of_zeros_abstract_eval(zero: ShapedArray, left: ShapedArray, beyond: ShapedArray) -> list[ShapedArray]:
     *batch, m, n = left.shape
     if beyond.shape != left.shape or zero.shape != (*batch, n) or n > m:
         raise ShapeError(
@@ -471,7 +471,7 @@ def _pinv_of_one(tolerance: Any, x: Any) -> Any:
 
 
 @pinv_p.abstract_eval
-def _pinv_shape(x: ShapedArray, tolerance: ShapedArray, *, hermitian: bool) -> ShapedArray:
+def _pinv_abstract_eval(x: ShapedArray, tolerance: ShapedArray, *, hermitian: bool) -> ShapedArray:
     check_matrices("pinv", x)
     if hermitian:
         check_square("pinv of Hermitian matrices", x)
@@ -529,7 +529,7 @@ polar_p.lowering(lambda hlo, x: hlo.inline(_polar_by_svd, x))
 
 
 @polar_p.abstract_eval
-def _polar_shape(x: ShapedArray) -> ShapedArray:
+def _polar_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_matrices("polar", x)
     if x.shape[-2] < x.shape[-1]:
         raise ShapeError(f"polar takes matrices with no more columns than rows, got shape {x.shape}")
@@ -573,7 +573,7 @@ lyapunov_p.lowering(lambda hlo, h, c: hlo.inline(_lyapunov_by_eigh, h, c))
 
 
 @lyapunov_p.abstract_eval
-def _lyapunov_shape(h: ShapedArray, c: ShapedArray) -> ShapedArray:
+def _lyapunov_abstract_eval(h: ShapedArray, c: ShapedArray) -> ShapedArray:
     check_square("lyapunov", h)
     check_decomposable("lyapunov", h)
     if h.shape != c.shape:
@@ -625,7 +625,7 @@ nuclear_norm_p.lowering(lambda hlo, x: hlo.inline(_nuclear_norm_by_svd, x))
 
 
 @nuclear_norm_p.abstract_eval
-def _nuclear_norm_shape(x: ShapedArray) -> ShapedArray:
+def _nuclear_norm_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_matrices("nuclear_norm", x)
     return ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))
 

@@ -72,7 +72,7 @@ def _tridiagonal_solve_host(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 @tridiagonal_solve_p.abstract_eval
-def _tridiagonal_solve_shape(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray) -> ShapedArray:
+def _tridiagonal_solve_abstract_eval(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray) -> ShapedArray:
     same_dtype("tridiagonal_solve", [dl, d, du, b])
     check_decomposable("tridiagonal_solve", b)
     if not dl.shape == d.shape == du.shape == b.shape[:-1] or b.ndim < 2:
@@ -133,7 +133,7 @@ masked_tridiagonal_solve_p = masked_solution(tridiagonal_solve_p, lambda **param
 
 
 @tridiagonal_solve_p.lowering
-def _tridiagonal_solve_xla(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
+def _tridiagonal_solve_lowering(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
     if 0 in b.shape:
         return b
     diagonal, batch = (d.shape, d.dtype), d.shape[:-1]
@@ -177,7 +177,7 @@ def _cholesky_update_host(r: Any, w: Any) -> Any:
 
 
 @cholesky_update_p.abstract_eval
-def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> ShapedArray:
+def _cholesky_update_abstract_eval(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     check_square("cholesky_update", r)
     check_decomposable("cholesky_update", r)
     same_dtype("cholesky_update", [r, w])
@@ -207,7 +207,7 @@ def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @cholesky_update_p.lowering
-def _cholesky_update_xla(hlo: Any, r: Any, w: Any) -> Any:
+def _cholesky_update_lowering(hlo: Any, r: Any, w: Any) -> Any:
     if 0 in r.shape:
         return r
     *batch, n = w.shape

@@ -161,7 +161,7 @@ def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
 
 
 @threefry2x32_p.abstract_eval
-def _threefry_shape(*operands: ShapedArray) -> list[ShapedArray]:
+def _threefry_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
         raise DtypeError(f"threefry2x32 takes operands of uint32, got {', '.join(map(str, operands))}")
     shape = broadcast_shape("threefry2x32", [x.shape for x in operands])
@@ -178,7 +178,7 @@ def _threefry_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 
 @threefry2x32_p.lowering
-def _threefry_xla(hlo: Any, *operands: Any) -> list[Any]:
+def _threefry_lowering(hlo: Any, *operands: Any) -> list[Any]:
     """A call of a function, so that the hash is written once however often it is used."""
     key = "threefry2x32", tuple(x.shape for x in operands)
     function = hlo.module.shared.get(key)
@@ -196,19 +196,19 @@ def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> l
     def constant(number: int) -> Any:
         return hlo.splat(number, shape, _word)
 
-    k0, k1, x0, x1 = (hlo.spread(x, shape) for x in (k0, k1, x0, x1))
-    k2 = hlo.same("stablehlo.xor", hlo.same("stablehlo.xor", k0, k1), constant(_PARITY))
+    k0, k1, x0, x1 = (hlo.broadcast(x, shape) for x in (k0, k1, x0, x1))
+    k2 = hlo.elementwise("stablehlo.xor", hlo.elementwise("stablehlo.xor", k0, k1), constant(_PARITY))
     schedule = (k0, k1, k2)
-    a, b = hlo.same("stablehlo.add", x0, k0), hlo.same("stablehlo.add", x1, k1)
+    a, b = hlo.elementwise("stablehlo.add", x0, k0), hlo.elementwise("stablehlo.add", x1, k1)
     for i, rotations in enumerate(_SCHEDULE):
         for left, right in rotations:
-            a = hlo.same("stablehlo.add", a, b)
-            up = hlo.same("stablehlo.shift_left", b, constant(left))
-            down = hlo.same("stablehlo.shift_right_logical", b, constant(right))
-            b = hlo.same("stablehlo.xor", hlo.same("stablehlo.or", up, down), a)
-        a = hlo.same("stablehlo.add", a, schedule[(i + 1) % 3])
-        b = hlo.same("stablehlo.add", b, schedule[(i + 2) % 3])
-        b = hlo.same("stablehlo.add", b, constant(i + 1))
+            a = hlo.elementwise("stablehlo.add", a, b)
+            up = hlo.elementwise("stablehlo.shift_left", b, constant(left))
+            down = hlo.elementwise("stablehlo.shift_right_logical", b, constant(right))
+            b = hlo.elementwise("stablehlo.xor", hlo.elementwise("stablehlo.or", up, down), a)
+        a = hlo.elementwise("stablehlo.add", a, schedule[(i + 1) % 3])
+        b = hlo.elementwise("stablehlo.add", b, schedule[(i + 2) % 3])
+        b = hlo.elementwise("stablehlo.add", b, constant(i + 1))
     return [a, b]
 
 
@@ -236,7 +236,7 @@ _PART = np.dtype(np.float64)
 
 
 @random_wrap_p.lowering
-def _wrap_xla(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
+def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
     """Four words are the two parts of a complex number, which the compiler moves as it is."""
     shape = words.shape[:-1]
     if dtypes.key_words(dtype) == 2:
@@ -248,7 +248,7 @@ def _wrap_xla(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
 
 
 @random_unwrap_p.lowering
-def _unwrap_xla(hlo: Any, keys: Any) -> Any:
+def _unwrap_lowering(hlo: Any, keys: Any) -> Any:
     if dtypes.key_words(keys.dtype) == 2:
         return hlo.bitcast(keys, (*keys.shape, 2), _word)
     parts = [hlo.op(f"stablehlo.{part}", [keys], keys.shape, _PART) for part in ("real", "imag")]
@@ -256,7 +256,7 @@ def _unwrap_xla(hlo: Any, keys: Any) -> Any:
 
 
 @random_wrap_p.abstract_eval
-def _wrap_shape(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
+def _wrap_abstract_eval(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
     count = dtypes.key_words(dtype)
     if words.dtype != _word or words.shape[-1:] != (count,):
         raise ShapeError(f"the words of keys must be uint32 of a shape that ends with {count}, got {words}")
@@ -264,7 +264,7 @@ def _wrap_shape(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
 
 
 @random_unwrap_p.abstract_eval
-def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
+def _unwrap_abstract_eval(keys: ShapedArray) -> ShapedArray:
     if not dtypes.is_key(keys.dtype):
         raise DtypeError(f"expected typed random keys, got {keys}")
     return ShapedArray((*keys.shape, dtypes.key_words(keys.dtype)), _word)

@@ -35,7 +35,7 @@ _WIDTHS = {np.dtype(np.uint32): 4, np.dtype(np.uint64): 2}
 
 
 @rng_bit_generator_p.abstract_eval
-def _bits_shape(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
+def _bits_abstract_eval(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
     if key.dtype not in _WIDTHS:
         raise DtypeError(f"rng_bit_generator takes a key of u32[4] or u64[2], got {key}")
     if key.shape != (_WIDTHS[key.dtype],):
@@ -88,11 +88,11 @@ def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
 
 
 @rng_bit_generator_p.lowering
-def _bits_xla(hlo: Any, key: Any, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
+def _bits_lowering(hlo: Any, key: Any, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
     word, drawn = np.dtype(np.uint64), dtype if dtype.itemsize >= 4 else _word
     state = key if key.dtype == word else hlo.bitcast(hlo.reshape(key, (2, 2)), (2,), word)
     attributes = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm.name.removeprefix('RNG_')}>"
-    new, bits = hlo.many("stablehlo.rng_bit_generator", [state], [((2,), word), (shape, drawn)], attributes)
+    new, bits = hlo.multi_result("stablehlo.rng_bit_generator", [state], [((2,), word), (shape, drawn)], attributes)
     if key.dtype != word:
         new = hlo.reshape(hlo.bitcast(new, (2, 2), key.dtype), (4,))
     return [new, hlo.convert(bits, dtype)]

@@ -60,7 +60,7 @@ def _philox_host(*operands: Any) -> list[Any]:
 
 
 @philox4x32_p.abstract_eval
-def _philox_shape(*operands: ShapedArray) -> list[ShapedArray]:
+def _philox_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
         raise DtypeError(f"philox4x32 takes operands of uint32, got {', '.join(map(str, operands))}")
     return [ShapedArray(broadcast_shape("philox4x32", [x.shape for x in operands]), _word)] * 4
@@ -76,7 +76,7 @@ def _philox_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 
 @philox4x32_p.lowering
-def _philox_xla(hlo: Any, *operands: Any) -> list[Any]:
+def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
     """A call of a function, so that the rounds are written once however often they are used."""
     name = "philox4x32", tuple(x.shape for x in operands)
     function = hlo.module.shared.get(name)
@@ -90,7 +90,7 @@ def _philox_xla(hlo: Any, *operands: Any) -> list[Any]:
 
 def _write_rounds(hlo: Any, shape: Shape, *operands: Any) -> list[Any]:
     def both(name: str, x: Any, y: Any) -> Any:
-        return hlo.same(f"stablehlo.{name}", x, y)
+        return hlo.elementwise(f"stablehlo.{name}", x, y)
 
     def halves(x: Any) -> tuple[Any, Any]:
         up = both("shift_right_logical", x, hlo.splat(32, shape, _wide))
@@ -100,7 +100,7 @@ def _write_rounds(hlo: Any, shape: Shape, *operands: Any) -> list[Any]:
         return both("or", hlo.convert(low, _wide), both("shift_left", hlo.convert(high, _wide), shift))
 
     shift = hlo.splat(32, shape, _wide)
-    w0, w1, w2, w3, index = (hlo.spread(x, shape) for x in operands)
+    w0, w1, w2, w3, index = (hlo.broadcast(x, shape) for x in operands)
     step = hlo.convert(index, _wide)
     low = both("add", joined(w2, w3), step)
     high = both("add", joined(w0, w1), hlo.convert(hlo.compare(low, step, "LT"), _wide))

@@ -225,7 +225,7 @@ def _loop_compiled(
 
     body = hlo.region(kinds, lambda *values: hlo.inline(turn, *values, *operands))
     going = hlo.region(kinds, lambda *values: [hlo.inline(lambda x: reduce_or(x, (0,)), values[-1])])
-    out: Arrays = hlo.many("stablehlo.while", carry, kinds, regions=[going, body])[n : n + m]
+    out: Arrays = hlo.multi_result("stablehlo.while", carry, kinds, regions=[going, body])[n : n + m]
     return out
 
 
@@ -246,7 +246,7 @@ random_gamma_p.batch_rule = batch_broadcasting(random_gamma_p)
 
 
 @random_gamma_p.abstract_eval
-def _gamma_shape(*avals: ShapedArray, log_space: bool, generator: Generator) -> ShapedArray:
+def _gamma_abstract_eval(*avals: ShapedArray, log_space: bool, generator: Generator) -> ShapedArray:
     check_dtype("random_gamma", FLOAT, avals[-1].dtype)
     return ShapedArray(broadcast_shape("random_gamma", [x.shape for x in avals]), avals[-1].dtype)
 
@@ -328,9 +328,9 @@ def _flat(x: Any, shape: Any) -> Any:
 
 
 @random_gamma_p.lowering
-def _gamma_xla(hlo: Any, *operands: Any, log_space: bool, generator: Generator) -> Any:
+def _gamma_lowering(hlo: Any, *operands: Any, log_space: bool, generator: Generator) -> Any:
     size = (math.prod(hlo.result.shape),)
-    *words, a = (hlo.reshape(hlo.spread(x, hlo.result.shape), size) for x in operands)
+    *words, a = (hlo.reshape(hlo.broadcast(x, hlo.result.shape), size) for x in operands)
     d, width = hlo.inline(_gamma_constants, a)
     keys = hlo.inline(lambda *words: [word for key in generator.split(words, 2) for word in key], *words)
     first, for_small = keys[: generator.width], keys[generator.width :]
@@ -426,12 +426,12 @@ random_loop_p = Primitive("random_loop", multiple_results=True, keeps_weak_type=
 
 
 @random_loop_p.abstract_eval
-def _loop_shapes(*avals: ShapedArray, step: Step, counts: tuple[int, int, int]) -> list[ShapedArray]:
+def _loop_abstract_eval(*avals: ShapedArray, step: Step, counts: tuple[int, int, int]) -> list[ShapedArray]:
     return list(avals[counts[0] + counts[1] : -1])
 
 
 @random_loop_p.lowering
-def _loop_xla(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, int]) -> Arrays:
+def _loop_lowering(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, int]) -> Arrays:
     first, second = counts[0], counts[0] + counts[1]
     return _loop_compiled(hlo, step, values[:first], values[first:second], values[second:-1], values[-1])
 

@@ -148,7 +148,7 @@ def _keeps(
 
 
 @conv_general_dilated_p.abstract_eval
-def _conv_shape(
+def _conv_abstract_eval(
     lhs: ShapedArray, rhs: ShapedArray, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> ShapedArray:  # fmt: skip
@@ -380,7 +380,7 @@ masked_conv_general_dilated_p = masked_sum_of_products(conv_general_dilated_p)
 
 
 @conv_general_dilated_p.lowering
-def _conv_xla(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+def _conv_lowering(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     dtype, shape = lhs.dtype, hlo.result.shape
     if 0 in shape or 0 in lhs.shape or 0 in rhs.shape:
         return hlo.splat(0, shape, dtype)
@@ -401,7 +401,7 @@ def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dic
         [hlo.op(f"stablehlo.{name}", [v], v.shape, part) for name in ("real", "imag")] for v in (lhs, rhs)
     )
     ac, bd, ad, bc = (_convolution(hlo, v, w, shape, **params) for v, w in ((a, c), (b, d), (a, d), (b, c)))
-    parts = [hlo.same("stablehlo.subtract", ac, bd), hlo.same("stablehlo.add", ad, bc)]
+    parts = [hlo.elementwise("stablehlo.subtract", ac, bd), hlo.elementwise("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, shape, lhs.dtype)
 
 

@@ -48,7 +48,7 @@ def _host(x: Any, *, type: int, sine: bool) -> Any:
 
 
 @cosine_transform_p.abstract_eval
-def _shape(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
+def _abstract_eval(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
     if x.dtype.char not in "fd":
         raise DtypeError(f"cosine_transform takes float32 or float64, got {dtypes.short_name(x.dtype)}")
     least = 2 if type == 1 and not sine else 1
@@ -82,7 +82,7 @@ def _transpose(ct: Any, x: LinearVar, *, type: int, sine: bool) -> Any:
 
 
 @cosine_transform_p.lowering
-def _xla(hlo: Any, x: Any, *, type: int, sine: bool) -> Any:
+def _lowering(hlo: Any, x: Any, *, type: int, sine: bool) -> Any:
     if 0 in x.shape:
         return hlo.splat(0, x.shape, x.dtype)
     return hlo.inline(lambda x: _by_fft(x, type, sine), x)

@@ -79,7 +79,7 @@ compiled_from(fft_p, 100_000)  # 512 x 512: 2596 / 1222
 
 
 @fft_p.abstract_eval
-def _fft_shape(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> ShapedArray:
+def _fft_abstract_eval(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> ShapedArray:
     return ShapedArray(_result_shape(x.shape, fft_type, fft_lengths), _result_dtype(x.dtype, fft_type))
 
 
@@ -155,7 +155,7 @@ _MOST_AXES = 3
 
 
 @fft_p.lowering
-def _fft_xla(hlo: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
+def _fft_lowering(hlo: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
     result = hlo.result
     if 0 in result.shape:
         return hlo.splat(0, result.shape, result.dtype)

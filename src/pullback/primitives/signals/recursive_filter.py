@@ -73,7 +73,7 @@ def _host(a: Any, x: Any, *, reverse: bool) -> Any:
 
 
 @recursive_filter_p.abstract_eval
-def _shape(a: ShapedArray, x: ShapedArray, *, reverse: bool) -> ShapedArray:
+def _abstract_eval(a: ShapedArray, x: ShapedArray, *, reverse: bool) -> ShapedArray:
     dtype = same_dtype("recursive_filter", [a, x])
     if not a.shape or not x.shape or a.shape[-1] < 1:
         raise ShapeError(f"recursive_filter: coefficients {a.shape} and a signal {x.shape} need an axis with elements")
@@ -119,14 +119,14 @@ _APART = 16
 
 
 @recursive_filter_p.lowering
-def _xla(hlo: Any, a: Any, x: Any, *, reverse: bool) -> Any:
+def _lowering(hlo: Any, a: Any, x: Any, *, reverse: bool) -> Any:
     shape, p = hlo.result.shape, a.shape[-1]
     if 0 in shape:
         return hlo.splat(0, shape, x.dtype)
     if p == 1:
         return hlo.inline(partial(_first_order, shape=shape, reverse=reverse), a, x)
     batch, n, last = math.prod(shape[:-1]), shape[-1], len(shape) - 1
-    rows = hlo.reshape(hlo.transpose(hlo.spread(x, shape), (last, *range(last))), (n, batch))
+    rows = hlo.reshape(hlo.transpose(hlo.broadcast(x, shape), (last, *range(last))), (n, batch))
     spread = hlo.reshape(hlo.transpose(_with_batch(hlo, a, (*shape[:-1], p)), (last, *range(last))), (p, batch))
     out = _loop(hlo, spread, rows, reverse)
     return hlo.transpose(hlo.reshape(out, (n, *shape[:-1])), (*range(1, last + 1), 0))
@@ -136,7 +136,7 @@ def _with_batch(hlo: Any, a: Any, shape: Shape) -> Any:
     return (
         hlo.broadcast_in_dim(a, shape, range(len(shape) - 1, len(shape)))
         if len(a.shape) == 1
-        else (hlo.spread(a, shape))
+        else (hlo.broadcast(a, shape))
     )
 
 
@@ -154,23 +154,23 @@ def _loop(hlo: Any, a: Any, x: Any, reverse: bool) -> Any:
     states = [(row, dtype)] * p if apart else [((p, batch), dtype)]
 
     def body(i: Any, out: Any, *before: Any) -> list[Any]:
-        place = hlo.same("stablehlo.subtract", hlo.number(n - 1, index), i) if reverse else i
+        place = hlo.elementwise("stablehlo.subtract", hlo.number(n - 1, index), i) if reverse else i
         starts = [place, hlo.number(0, index)]
         y = hlo.op("stablehlo.dynamic_slice", [x, *starts], row, dtype, f"slice_sizes = array<i64: 1, {batch}>")
         if apart:
             for tap, value in zip(taps, before, strict=True):
-                y = hlo.same("stablehlo.subtract", y, hlo.same("stablehlo.multiply", tap, value))
+                y = hlo.elementwise("stablehlo.subtract", y, hlo.elementwise("stablehlo.multiply", tap, value))
             after = [y, *before[:-1]]
         else:
             y = hlo.inline(_less_sum, y, taps[0], before[0])
             after = [hlo.concatenate([y, hlo.slice(before[0], (0, 0), (p - 1, batch))], 0)]
         out = hlo.op("stablehlo.dynamic_update_slice", [out, y, *starts], out.shape, dtype)
-        return [hlo.same("stablehlo.add", i, hlo.number(1, index)), out, *after]
+        return [hlo.elementwise("stablehlo.add", i, hlo.number(1, index)), out, *after]
 
     types = [((), index), ((n, batch), dtype), *states]
     going = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(n, index), "LT")])
     start = [hlo.number(0, index), hlo.splat(0, (n, batch), dtype), *(hlo.splat(0, *state) for state in states)]
-    return hlo.many("stablehlo.while", start, types, regions=[going, hlo.region(types, body)])[1]
+    return hlo.multi_result("stablehlo.while", start, types, regions=[going, hlo.region(types, body)])[1]
 
 
 def _less_sum(y: Any, a: Any, before: Any) -> Any:

@@ -156,9 +156,11 @@ def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> An
         f"base_dilations = {hlo.integers(base)}, window_dilations = {hlo.integers(step)}, "
         f"padding = {hlo.dense(padding)}"
     )
-    region = hlo.region([scalar, scalar], lambda a, b: [hlo.same(operation, a, b)])
+    region = hlo.region([scalar, scalar], lambda a, b: [hlo.elementwise(operation, a, b)])
     results = [(windows.counts(x.shape), x.dtype)]
-    return hlo.many("stablehlo.reduce_window", [x, hlo.number(start, x.dtype)], results, attributes, [region])[0]
+    return hlo.multi_result("stablehlo.reduce_window", [x, hlo.number(start, x.dtype)], results, attributes, [region])[
+        0
+    ]
 
 
 # Sums --------------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def _sum_transpose(ct: Any, x: LinearVar, *, windows: Windows) -> Any:
 
 
 @reduce_window_sum_p.lowering
-def _sum_xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
+def _sum_lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
     from pullback.backends.hlo.recurrences import carried_dtype
 
     if 0 in hlo.result.shape or 0 in x.shape:
@@ -202,7 +204,7 @@ def _extreme(name: str, largest: bool) -> Primitive:
     p = _declare(name, ORDERED)
 
     @p.lowering
-    def xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
+    def lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
         nothing = extreme(x.dtype, largest=not largest)
         if 0 in hlo.result.shape or 0 in x.shape:
             return hlo.splat(nothing, hlo.result.shape, x.dtype)
@@ -236,14 +238,14 @@ def _position_dtype(windows: Windows) -> np.dtype[Any]:
 
 
 @window_positions_p.abstract_eval
-def _positions_shape(x: ShapedArray, *, windows: Windows, largest: bool) -> ShapedArray:
+def _positions_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool) -> ShapedArray:
     check_dtype("window_positions", ORDERED, x.dtype)
     windows.check("window_positions", x.shape)
     return ShapedArray(windows.counts(x.shape), _position_dtype(windows))
 
 
 @window_positions_p.lowering
-def _positions_xla(hlo: Any, x: Any, *, windows: Windows, largest: bool) -> Any:
+def _positions_lowering(hlo: Any, x: Any, *, windows: Windows, largest: bool) -> Any:
     few = math.prod(windows.sizes) <= UNROLLED and 0 not in (*x.shape, *hlo.result.shape)
     return hlo.inline(partial(_positions_of_few if few else _positions, windows=windows, largest=largest), x)
 
@@ -326,7 +328,7 @@ _in_windows(put_chosen_p)
 
 
 @take_chosen_p.abstract_eval
-def _take_shape(t: ShapedArray, positions: ShapedArray, *, windows: Windows) -> ShapedArray:
+def _take_abstract_eval(t: ShapedArray, positions: ShapedArray, *, windows: Windows) -> ShapedArray:
     return ShapedArray(positions.shape, t.dtype)
 
 
@@ -343,7 +345,7 @@ def _take_transpose(ct: Any, t: LinearVar, positions: Any, *, windows: Windows) 
 
 
 @take_chosen_p.lowering
-def _take_xla(hlo: Any, t: Any, positions: Any, *, windows: Windows) -> Any:
+def _take_lowering(hlo: Any, t: Any, positions: Any, *, windows: Windows) -> Any:
     if 0 in t.shape or 0 in positions.shape:
         return hlo.splat(0, positions.shape, t.dtype)
     return hlo.inline(partial(_take_chosen, windows=windows), t, positions)
@@ -390,7 +392,7 @@ def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
 
 
 @put_chosen_p.abstract_eval
-def _put_shape(ct: ShapedArray, positions: ShapedArray, *, windows: Windows, shape: Shape) -> ShapedArray:
+def _put_abstract_eval(ct: ShapedArray, positions: ShapedArray, *, windows: Windows, shape: Shape) -> ShapedArray:
     return ShapedArray(shape, ct.dtype)
 
 
@@ -413,7 +415,7 @@ def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shap
 
 
 @put_chosen_p.lowering
-def _put_xla(hlo: Any, ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
+def _put_lowering(hlo: Any, ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
     if 0 in shape or 0 in ct.shape:
         return hlo.splat(0, shape, ct.dtype)
     return hlo.inline(partial(_put_chosen, windows=windows, shape=shape), ct, positions)

@@ -32,13 +32,13 @@ chebyshev_sum, integer_pow = lifted(chebyshev.chebyshev_sum), lifted(ops.integer
 # Orders 0 and 1 ------------------------------------------------------------------------------------------------------
 
 
-def _i1e_xla(hlo: Any, x: Any) -> Any:
+def _i1e_lowering(hlo: Any, x: Any) -> Any:
     wide = hlo.convert(x, np.dtype(np.float64))
     out = hlo.op("chlo.bessel_i1e", [wide], x.shape, wide.dtype)
     return hlo.convert(hlo.inline(lambda out, x: ops.where(ops.eq(x, 0), 0, out), out, wide), hlo.result.dtype)
 
 
-def _i0e_xla(hlo: Any, x: Any) -> Any:
+def _i0e_lowering(hlo: Any, x: Any) -> Any:
     if hlo.result.dtype.itemsize == 8:
         return hlo.inline(formula(_i0e_of_doubles), x)
     return in_single(formula(_i0e_of_singles))(hlo, x)
@@ -101,13 +101,13 @@ def _far(t: Any) -> Any:
 
 bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
-    of=FLOAT, host=host.special("i0e"), hlo=_i0e_xla,
+    of=FLOAT, host=host.special("i0e"), hlo=_i0e_lowering,
     jvp=lambda t, x, ans: mul(t, mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 bessel_i1e_p: Primitive = elementwise(
     "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
-    of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
+    of=FLOAT, host=host.special("i1e"), hlo=_i1e_lowering,
     jvp=lambda t, x, ans: mul(t, _i1e_slope(x, ans)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
@@ -278,7 +278,7 @@ def _ie_host(x: Any, *, order: int) -> Any:
 
 
 @bessel_ie_p.abstract_eval
-def _ie_shape(x: ShapedArray, *, order: int) -> ShapedArray:
+def _ie_abstract_eval(x: ShapedArray, *, order: int) -> ShapedArray:
     check_dtype("bessel_ie", FLOAT, x.dtype)
     return ShapedArray(x.shape, x.dtype)
 
@@ -291,7 +291,7 @@ def _ie_jvp(primals: Any, tangents: Any, *, order: int) -> Any:
 
 
 @bessel_ie_p.lowering
-def _ie_xla(hlo: Any, x: Any, *, order: int) -> Any:
+def _ie_lowering(hlo: Any, x: Any, *, order: int) -> Any:
     return in_blocks(lambda x: _poisson(x, order))(hlo, x)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.declare import at_once
+from pullback.primitives.declare import host_fused
 from pullback.primitives.formulas import formula
 
 
@@ -37,4 +37,4 @@ def _clenshaw(t: Any, terms: Sequence[float]) -> Any:
     return t * last - before + terms[0]
 
 
-_sum = at_once("chebyshev_sum", host=_clenshaw, otherwise=formula(_clenshaw))
+_sum = host_fused("chebyshev_sum", host=_clenshaw, otherwise=formula(_clenshaw))

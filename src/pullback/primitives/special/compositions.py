@@ -334,7 +334,7 @@ def _complex_div(x: Any, y: Any) -> Any:
 
 def _complex_sign(hlo: Builder, x: Value) -> Value:
     """Of an operand whose larger part is near 1: the compiler's own takes its modulus, which may overflow."""
-    return hlo.same("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
+    return hlo.elementwise("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
 
 
 def _complex_square(z: Any) -> Any:
@@ -362,16 +362,20 @@ def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> li
     """A loop on arrays of one type, as long as ``going`` holds of any element."""
     kinds = [(x.shape, x.dtype) for x in start]
     condition = hlo.region(kinds, lambda *xs: [_any(hlo, going(*xs))])
-    return hlo.many("stablehlo.while", start, kinds, regions=[condition, hlo.region(kinds, step)])
+    return hlo.multi_result("stablehlo.while", start, kinds, regions=[condition, hlo.region(kinds, step)])
 
 
 def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
     one, zero = hlo.splat(1, x.shape, x.dtype), hlo.splat(0, x.shape, x.dtype)
 
     def step(power: Value, x: Value, y: Value) -> list[Value]:
-        odd = hlo.compare(hlo.same("stablehlo.and", y, one), zero, "NE")
-        power = hlo.select(odd, hlo.same("stablehlo.multiply", power, x), power)
-        return [power, hlo.same("stablehlo.multiply", x, x), hlo.same("stablehlo.shift_right_logical", y, one)]
+        odd = hlo.compare(hlo.elementwise("stablehlo.and", y, one), zero, "NE")
+        power = hlo.select(odd, hlo.elementwise("stablehlo.multiply", power, x), power)
+        return [
+            power,
+            hlo.elementwise("stablehlo.multiply", x, x),
+            hlo.elementwise("stablehlo.shift_right_logical", y, one),
+        ]
 
     return _loop(hlo, [one, x, y], lambda power, x, y: hlo.compare(y, zero, "GT"), step)[0]
 
@@ -380,9 +384,9 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
     """Of integers it wraps; the compiler's own looks only at the six lowest bits of the exponent."""
     dtype = x.dtype
     if not dtypes.is_integer(dtype):
-        return hlo.same("stablehlo.power", x, y)
+        return hlo.elementwise("stablehlo.power", x, y)
 
-    out = hlo.same("stablehlo.power", x, y)
+    out = hlo.elementwise("stablehlo.power", x, y)
     if dtypes.iinfo(dtype).max >= 64:
         large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
         out = hlo.amended(large, out, lambda _: _power_by_squaring(hlo, x, y))
@@ -405,7 +409,7 @@ def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
 
     def step(a: Value, b: Value) -> list[Value]:
         done = hlo.compare(b, zero, "EQ")
-        return [hlo.select(done, a, b), hlo.select(done, b, hlo.same("stablehlo.remainder", a, b))]
+        return [hlo.select(done, a, b), hlo.select(done, b, hlo.elementwise("stablehlo.remainder", a, b))]
 
     return hlo.convert(_loop(hlo, start, lambda a, b: hlo.compare(b, zero, "NE"), step)[0], dtype)
 
@@ -585,7 +589,7 @@ def _once(hlo: Builder, x: Value) -> Value:
 def _sign(hlo: Builder, x: Value) -> Value:
     if dtypes.is_unsigned(x.dtype):
         return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
-    return hlo.same("stablehlo.sign", x)
+    return hlo.elementwise("stablehlo.sign", x)
 
 
 def _floor_rem(x: Any, y: Any) -> Any:
@@ -602,7 +606,7 @@ def _floor_div(x: Any, y: Any) -> Any:
 
 
 def _abs(hlo: Builder, x: Value) -> Value:
-    return x if dtypes.is_unsigned(x.dtype) else hlo.same("stablehlo.abs", x)
+    return x if dtypes.is_unsigned(x.dtype) else hlo.elementwise("stablehlo.abs", x)
 
 
 def _complex(hlo: Builder, x: Value, y: Value) -> Value:

@@ -22,7 +22,7 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.checks import COMPLEX, FLOAT
-from pullback.primitives.declare import at_once, by_formula, elementwise, in_double, in_single
+from pullback.primitives.declare import composite, elementwise, host_fused, in_double, in_single
 from pullback.primitives.elementwise import mul
 from pullback.primitives.power_series import derivative, of_product
 from pullback.primitives.power_series import integral as coefficients_of_integral
@@ -293,7 +293,7 @@ def _hermite_recurrence(z: Any, value: Any, rest: Any, order: int) -> Any:
     return value
 
 
-wofz_derivative_p: Primitive = by_formula(
+wofz_derivative_p: Primitive = composite(
     "wofz_derivative", of=COMPLEX, formula=doubled(_wofz),
     jvp=(lambda t, z, order: mul(t, wofz_derivative_p.bind(z, order=order + 1)),),
 )  # fmt: skip
@@ -433,7 +433,7 @@ def _turn(x: Any, *, quarters: int) -> Any:
     return where(turn >= 2, -value, value)
 
 
-fresnel_turn_p: Primitive = by_formula(
+fresnel_turn_p: Primitive = composite(
     "fresnel_turn", of=FLOAT, formula=doubled(_turn),
     jvp=(formula(lambda t, x, quarters: t * (x * math.pi * _next_turn(x, quarters))),),
 )  # fmt: skip
@@ -508,7 +508,7 @@ def _swings(size: Any) -> tuple[Any, Any]:
     return -f * cosine - g * sine, f * sine - g * cosine
 
 
-fresnel = at_once(
+fresnel = host_fused(
     "fresnel", host=_host_fresnel, otherwise=lambda x: [fresnel_s_p.bind(x), fresnel_c_p.bind(x)], results=2
 )
 

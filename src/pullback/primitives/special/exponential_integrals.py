@@ -22,7 +22,7 @@ from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import at_once, by_formula, elementwise, in_double
+from pullback.primitives.declare import composite, elementwise, host_fused, in_double
 from pullback.primitives.elementwise import div, mul, neg, sub
 from pullback.primitives.special.precision import doubled
 from pullback.primitives.special.quadrature import SERIES_BELOW, in_blocks, in_series
@@ -324,7 +324,7 @@ def _sinc_derivative(x: Any, *, order: int) -> Any:
     return where(x < 0, -out, out) if order % 2 else out
 
 
-sinc_derivative_p: Primitive = by_formula(
+sinc_derivative_p: Primitive = composite(
     "sinc_derivative", of=FLOAT, formula=doubled(formula(_sinc_derivative)),
     jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
@@ -372,7 +372,7 @@ cosine_integral_p: Primitive = elementwise(
     "cosine_integral", of=FLOAT, host=lambda x: _host_sici(x)[1], hlo=in_blocks(partial(_sici, cosine=True)),
     jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
 )  # fmt: skip
-sici = at_once(
+sici = host_fused(
     "sici", host=_host_sici, otherwise=lambda x: [sine_integral_p.bind(x), cosine_integral_p.bind(x)], results=2
 )
 
@@ -416,7 +416,7 @@ def _log_ratio(y: Any, *, order: int) -> Any:
     return where(near, polynomial(small, coefficients), value)
 
 
-log_ratio_p: Primitive = by_formula(
+log_ratio_p: Primitive = composite(
     "log_ratio", of=FLOAT, formula=doubled(formula(_log_ratio)),
     jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
 )  # fmt: skip

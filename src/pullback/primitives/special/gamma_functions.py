@@ -17,7 +17,7 @@ from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.declare import composite, elementwise, in_double
 from pullback.primitives.elementwise import add, mul, neg, sub
 from pullback.primitives.special.precision import doubled
 
@@ -182,7 +182,7 @@ def _trigamma(x: Any) -> Any:
     return polygamma(_number(1, x), x)
 
 
-digamma_gap_p: Primitive = by_formula(
+digamma_gap_p: Primitive = composite(
     "digamma_gap", of=FLOAT, formula=doubled(formula(_digamma_gap)),
     jvp=(
         formula(lambda t, a, b: t * (_trigamma(a + b) - _trigamma(a))),

@@ -27,11 +27,11 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import composite, elementwise
 from pullback.primitives.elementwise import mul, neg
 from pullback.primitives.special.others import xlog1py_p, xlogy_p
 from pullback.primitives.special.precision import doubled, log_of_positive_p
-from pullback.primitives.special.quadrature import by_integrals, cut_off, in_blocks, in_full, in_series
+from pullback.primitives.special.quadrature import by_integrals, cut_off, in_blocks, in_series, is_double
 from pullback.primitives.special.quadrature import formula_integral as integral
 
 from pullback.primitives.formulas import (  # isort: skip
@@ -51,7 +51,7 @@ Formula = Callable[..., Any]
 
 def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
     """log(1 + x) - x, times a factor; near zero 2 artanh(r) - x, where r = x / (2 + x) and x - 2 r is r x."""
-    if not in_full():
+    if not is_double():
         series = factor * x * x * polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2])
         return where(abs(x) < 1e-3, series, factor * (log(x + 1) - x))
     near = abs(x) < 0.5
@@ -64,7 +64,7 @@ def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
 
 def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
     """exp(x) - 1 - x, times a factor, which may be as large as x is small."""
-    if in_full():
+    if is_double():
         near, terms = abs(x) < 0.5, 16
         far = expm1(where(near, 0, x)) - x
     else:
@@ -86,7 +86,7 @@ def _stirling_series(a: Any) -> Any:
 def _stirling_error(a: Any) -> Any:
     """log Γ(a) - (a - 1/2) log a + a - log(2π) / 2: from 10 on by its asymptotic series (DLMF 5.11.1)."""
     large, small = maximum(a, 10), minimum(a, 10)
-    if not in_full():  # by the series of a + 4, and Γ(a + 4) / Γ(a)
+    if not is_double():  # by the series of a + 4, and Γ(a + 4) / Γ(a)
         from_four = small + 4
         product = small * (small + 1) * ((small + 2) * (small + 3))
         powers = (small - 0.5) * log(from_four / small)
@@ -252,7 +252,7 @@ def _gamma_density_in_double(a: Any, x: Any) -> Any:
 
 
 # x**(a - 1) exp(-x) / Γ(a).
-gamma_density_p: Primitive = by_formula(
+gamma_density_p: Primitive = composite(
     "gamma_density", of=FLOAT, formula=doubled(formula(_gamma_density_in_double)),
     jvp=(
         formula(lambda t, a, x: t * (_gamma_density(a, x) * (log(x) - digamma(a)))),
@@ -473,7 +473,7 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     def integrand(y: Any, side: Any, slope: Any, total: Any, swapped: Any, above: Any, *logarithms: Any) -> Any:
         """``side`` is x, or 1 - x above 1/2: h is the same of both, with another sign of y."""
         z = where(above, y, -y)
-        if in_full():
+        if is_double():
             part, fall = side * expm1(z), _expm1_less_x(z, total * side)
         else:
             of_one = _expm1_less_x(z)
@@ -543,7 +543,7 @@ def _beta_density_in_double(a: Any, b: Any, x: Any) -> Any:
 
 
 # x**(a - 1) (1 - x)**(b - 1) / B(a, b).
-beta_density_p: Primitive = by_formula(
+beta_density_p: Primitive = composite(
     "beta_density", of=FLOAT, formula=doubled(formula(_beta_density_in_double)),
     jvp=(
         formula(lambda t, a, b, x: t * (_beta_density(a, b, x) * _beta_exponents(a, b, x)((1, 0)))),

@@ -61,7 +61,7 @@ only."""
 
 
 @newton_loop_p.abstract_eval
-def _loop_shape(u: ShapedArray, *operands: ShapedArray, step: Formula) -> ShapedArray:
+def _loop_abstract_eval(u: ShapedArray, *operands: ShapedArray, step: Formula) -> ShapedArray:
     return ShapedArray(u.shape, u.dtype)
 
 
@@ -83,13 +83,15 @@ def _loop_lowering(hlo: Any, u: Any, *operands: Any, step: Formula) -> Any:
     def body(i: Any, moving: Any, u: Any) -> list[Any]:
         new, moved = hlo.inline(partial(_moved, step), u, *operands)
         any_moved = hlo.reduce("stablehlo.or", moved, False, range(len(u.shape)))
-        return [hlo.same("stablehlo.add", i, hlo.number(1, count)), any_moved, new]
+        return [hlo.elementwise("stablehlo.add", i, hlo.number(1, count)), any_moved, new]
 
     def going(i: Any, moving: Any, u: Any) -> list[Any]:
-        return [hlo.same("stablehlo.and", moving, hlo.compare(i, hlo.number(_MOST, count), "LT"))]
+        return [hlo.elementwise("stablehlo.and", moving, hlo.compare(i, hlo.number(_MOST, count), "LT"))]
 
     start = [hlo.number(0, count), hlo.number(True, boolean), u]
-    return hlo.many("stablehlo.while", start, kinds, regions=[hlo.region(kinds, going), hlo.region(kinds, body)])[2]
+    return hlo.multi_result(
+        "stablehlo.while", start, kinds, regions=[hlo.region(kinds, going), hlo.region(kinds, body)]
+    )[2]
 
 
 def _moved(step: Formula, u: Any, *operands: Any) -> list[Any]:

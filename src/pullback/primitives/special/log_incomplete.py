@@ -22,7 +22,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.declare import composite, elementwise, in_double
 from pullback.primitives.elementwise import add, div, lt, mul, neg, sub
 from pullback.primitives.special.error_functions import erfcx_of_positive, erfcx_p
 from pullback.primitives.special.gamma_functions import digamma_gap_p
@@ -114,7 +114,7 @@ def _log_gamma_density(a: Any, x: Any) -> Any:
 
 
 # The logarithm of x**(a - 1) exp(-x) / Γ(a).
-log_gamma_density_p: Primitive = by_formula(
+log_gamma_density_p: Primitive = composite(
     "log_gamma_density", of=FLOAT, formula=doubled(formula(_log_gamma_density)),
     jvp=(
         formula(lambda t, a, x: t * (log(x) - digamma(a))),
@@ -136,7 +136,7 @@ def _log_beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 # The logarithm of x**(a - 1) (1 - x)**(b - 1) / B(a, b).
-log_beta_density_p: Primitive = by_formula(
+log_beta_density_p: Primitive = composite(
     "log_beta_density", of=FLOAT, formula=doubled(formula(_log_beta_density)),
     jvp=(
         formula(lambda t, a, b, x: t * (log(x) + digamma_gap(a, b))),

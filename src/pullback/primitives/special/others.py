@@ -16,7 +16,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, INEXACT
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import composite, elementwise
 from pullback.primitives.power_series import derivative, is_fixed, of_product, times, total, with_array
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.special.precision import log_of_positive
@@ -40,7 +40,7 @@ def _quotient(x: Any, y: Any, *, power: int) -> Any:
     return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
 
 
-quotient_p: Primitive = by_formula(
+quotient_p: Primitive = composite(
     "quotient", of=INEXACT, formula=_quotient,
     jvp=(
         lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
@@ -169,7 +169,7 @@ def _exprel_derivative(x: Any, *, order: int) -> Any:
     return ops.convert_element_type(ops.where(ops.ne_p.bind(x, x), x, out), dtype)
 
 
-exprel_derivative_p: Primitive = by_formula(
+exprel_derivative_p: Primitive = composite(
     "exprel_derivative", of=FLOAT, formula=_exprel_derivative,
     jvp=(lambda t, x, order: ops.mul(t, exprel_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
@@ -243,12 +243,12 @@ def _zeta_of_order(s: Any, q: Any, order: int) -> Any:
     return zeta_derivative_p.bind(s, q, order=order) if order else zeta_p.bind(s, q)
 
 
-zeta_derivative_p: Primitive = by_formula(
+zeta_derivative_p: Primitive = composite(
     "zeta_derivative", of=FLOAT, formula=_zeta_derivative,
     jvp=(lambda t, s, q, order: ops.mul(t, zeta_derivative_p.bind(s, q, order=order + 1)), _zeta_by_q),
 )  # fmt: skip
 zeta_p = elementwise(
-    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_xla(hlo, s, q),
+    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_lowering(hlo, s, q),
     jvp=(
         lambda t, s, q, ans: ops.mul(t, zeta_derivative_p.bind(s, q, order=1)),
         lambda t, s, q, ans: _zeta_by_q(t, s, q, 0),
@@ -256,22 +256,25 @@ zeta_p = elementwise(
 )  # fmt: skip
 
 
-def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
+def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:
     """One sum for positive q, and three where some are negative."""
     double, index = np.dtype(np.float64), np.dtype(np.int64)
     terms, power = (9, ops.pow) if hlo.result.dtype == double else (5, _power_of_singles)
-    wide = [hlo.convert(hlo.spread(x, hlo.result.shape), double) for x in (s, q)]
+    wide = [hlo.convert(hlo.broadcast(x, hlo.result.shape), double) for x in (s, q)]
     below = hlo.inline(lambda q: reduce_or(ops.lt(q, 0), tuple(range(len(q.shape)))), wide[1])
     count = hlo.op("stablehlo.select", [below, hlo.number(3, index), hlo.number(1, index)], (), index)
     kinds = [((), index), (hlo.result.shape, double)]
 
     def body(i: Any, total: Any) -> list[Any]:
         part = hlo.inline(partial(_zeta_part, terms=terms, power=power), i, *wide)
-        return [hlo.same("stablehlo.add", i, hlo.number(1, index)), hlo.same("stablehlo.add", total, part)]
+        return [
+            hlo.elementwise("stablehlo.add", i, hlo.number(1, index)),
+            hlo.elementwise("stablehlo.add", total, part),
+        ]
 
     going = hlo.region(kinds, lambda i, total: [hlo.compare(i, count, "LT")])
     start = [hlo.number(0, index), hlo.splat(0, hlo.result.shape, double)]
-    total = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+    total = hlo.multi_result("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
     return hlo.convert(hlo.inline(_zeta_at_ends, total, *wide), hlo.result.dtype)
 
 

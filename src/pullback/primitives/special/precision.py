@@ -55,13 +55,13 @@ def _log_of_positive(x: Any) -> Any:
     return exponent * _HIGH + (f - (half - small))
 
 
-def _log_xla(hlo: Any, x: Any) -> Any:
-    return hlo.inline(_log_of_positive, x) if x.dtype == np.float64 else hlo.same("stablehlo.log", x)
+def _log_lowering(hlo: Any, x: Any) -> Any:
+    return hlo.inline(_log_of_positive, x) if x.dtype == np.float64 else hlo.elementwise("stablehlo.log", x)
 
 
 # The logarithm of positive numbers that are neither subnormal nor infinite. In double precision it is compiled to
 # arithmetic, which takes a tenth of the time of the compiler's logarithm.
 log_of_positive_p = elementwise(
-    "log_of_positive", of=FLOAT, host=np.log, hlo=_log_xla, jvp=lambda t, x, ans: ops.div(t, x)
+    "log_of_positive", of=FLOAT, host=np.log, hlo=_log_lowering, jvp=lambda t, x, ans: ops.div(t, x)
 )
 log_of_positive = log_of_positive_p.bind

@@ -29,19 +29,19 @@ from pullback.primitives.sums import add_any
 _wanted: ContextVar[bool] = ContextVar("whether double precision is wanted", default=True)
 
 
-def in_full() -> bool:
+def is_double() -> bool:
     """Whether a formula's results are of double precision; else what it loses of its own may be more."""
     return _wanted.get()
 
 
 def cut_off() -> float:
     """Where an integrand exp(-h) that falls from 1 may be cut off: h there, for an error below one of rounding."""
-    return 38.0 if in_full() else 19.0
+    return 38.0 if is_double() else 19.0
 
 
 def _nodes() -> int:
     """As many as integrate exp(-h) with an error below one of rounding, up to where it is cut off."""
-    return 48 if in_full() else 18
+    return 48 if is_double() else 18
 
 
 def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +63,7 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
     ``narrow`` says that nothing cancels in the integrand: for results of single precision it is computed in that.
     ``split`` is the share of the interval after which it is taken in two, each with as many nodes.
     """
-    dtype = np.dtype(np.float32) if narrow and not in_full() else end.dtype
+    dtype = np.dtype(np.float32) if narrow and not is_double() else end.dtype
     constants = _rule_in_two(_nodes(), split) if split else rule()
     nodes, weights = (shapes.expand_dims(x, tuple(range(1, len(end.shape) + 1))) for x in constants)
     wide = [shapes.expand_dims(x, (0,)) for x in (end, *operands)]
@@ -98,7 +98,7 @@ def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[...
         if size <= _BLOCK:
             return in_double(of_block)(hlo, *operands)
         count = -(-size // _BLOCK)
-        flat = [hlo.reshape(hlo.spread(x, shape), (size,)) for x in operands]
+        flat = [hlo.reshape(hlo.broadcast(x, shape), (size,)) for x in operands]
         padding = hlo.splat(1, (count * _BLOCK - size,), dtype)
         whole = [hlo.concatenate([x, padding], 0) if padding.shape[0] else x for x in flat]
         index = np.dtype(np.int64)
@@ -111,11 +111,11 @@ def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[...
             wide = [hlo.convert(part, np.dtype(np.float64)) for part in parts]
             new = hlo.convert(hlo.inline(of_block, *wide), dtype)
             out = hlo.op("stablehlo.dynamic_update_slice", [out, new, i], out.shape, dtype)
-            return [hlo.same("stablehlo.add", i, width), out]
+            return [hlo.elementwise("stablehlo.add", i, width), out]
 
         going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(count * _BLOCK, index), "LT")])
         start = [zero, hlo.splat(0, (count * _BLOCK,), dtype)]
-        out = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+        out = hlo.multi_result("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
         return hlo.reshape(hlo.slice(out, (0,), (size,)), shape)
 
     return rule

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
-from pullback.backends.host.parts import MANY
+from pullback.backends.host.parallel import MANY
 from pullback.core import dtypes
 from pullback.core.array import shape_of
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT, INEXACT, broadcast_shape
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import composite, elementwise
 from pullback.primitives.elementwise import abs, add, div, eq, gt, lt, mul, neg, sub
 from pullback.primitives.special.others import exprel_derivative_p, exprel_p
 from pullback.primitives.special.precision import doubled
@@ -90,7 +90,7 @@ def _spread(t: Any, p: Any, q: Any) -> Any:
     return t if shape_of(t) == shape else shapes.broadcast_to(t, shape)
 
 
-log_of_ratio_p: Primitive = by_formula(
+log_of_ratio_p: Primitive = composite(
     "log_of_ratio", of=FLOAT, formula=doubled(_log_of_ratio),
     jvp=(
         lambda t, p, q, extra: div(_spread(t, p, q), p),
@@ -201,7 +201,7 @@ def _declare_box_cox(name: str, shifted: bool) -> tuple[Primitive, Primitive]:
         slope = ops.pow(base, sub(power, 1))
         return mul(t, mul(slope, ops.integer_pow(logarithm, order) if order else 1))
 
-    derivative: Primitive = by_formula(
+    derivative: Primitive = composite(
         f"{name}_derivative", of=INEXACT,
         formula=doubled(lambda x, power, order: _box_cox(x, power, order=order, shifted=shifted)),
         jvp=(by_x, lambda t, x, power, order: mul(t, derivative.bind(x, power, order=order + 1))),

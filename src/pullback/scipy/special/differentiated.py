@@ -74,7 +74,7 @@ def by_forward_mode(
         of_orders = derivative(formula, orders)
         if integrals:
             return in_blocks(of_orders)(hlo, *operands)
-        wide = [hlo.spread(x, hlo.result.shape) for x in operands]
+        wide = [hlo.broadcast(x, hlo.result.shape) for x in operands]
         return hlo.inline(doubled(of_orders), *wide)
 
     @p.impl

@@ -140,11 +140,11 @@ def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Cal
     """A transformation with its choice of parts that keep their local Jacobian, checked."""
     if preaccumulate is None:
         return transformation
-    check_parts(transformation.__name__, preaccumulate)
+    check_preaccumulate(transformation.__name__, preaccumulate)
     return partial(transformation, preaccumulate=preaccumulate)
 
 
-def check_parts(transformation: str, preaccumulate: str | None) -> None:
+def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
     """Refuse another choice of the parts that keep their local Jacobian than none or ``"auto"``."""
     if preaccumulate is not None:
         from pullback.transforms.preaccumulation.automatic import check_choice
@@ -158,9 +158,9 @@ def auto_preaccumulated(
     """A flat function of the user's, as a program of which parts keep their local Jacobian."""
     if config.disable_jit:
         return run
-    from pullback.transforms.preaccumulation.automatic import in_parts
+    from pullback.transforms.preaccumulation.automatic import preaccumulated
 
-    return in_parts(fun, run, primals, transformation)
+    return preaccumulated(fun, run, primals, transformation)
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
@@ -232,7 +232,7 @@ def _value_and_grad(
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
     if type(value) is ArrayImpl and not holomorphic:
-        elements = value._held
+        elements = value._host_value
         if elements.shape == () and elements.dtype.kind == "f":
             return scalar_array(elements.dtype.type(1), value.weak_type)
     dtype = value.dtype
@@ -367,7 +367,7 @@ class VJPFunction(LinearFunction):
     def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
         program = self.program
         if any(isinstance(w, DontWant) for w in wants):
-            program = program.towards([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
+            program = program.dce_inputs([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
         outs = transposed(program, cts, self.out_avals, self.reduce_axes)
         return delivered(outs, wants, self.in_avals, self.name)
 
@@ -391,7 +391,7 @@ def _checked(
         )
     return [
         t
-        if (type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype)
+        if (type(t) is ArrayImpl and t._host_value.shape == a.shape and t._host_value.dtype is a.dtype)
         or (isinstance(t, Tracer) and t.shape == a.shape and t.dtype == a.dtype)
         else to_tangent(t, a, what, partial(_place, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
@@ -430,7 +430,7 @@ def _linearize(
 ) -> tuple[Any, ...]:  # fmt: skip
     """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
-    check_parts(transformation, preaccumulate)
+    check_preaccumulate(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
     held = contents(refs)

@@ -16,7 +16,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.elementwise import add, eq, indicator
-from pullback.transforms.autodiff.grad import auto_preaccumulated, check_parts, transposed
+from pullback.transforms.autodiff.grad import auto_preaccumulated, check_preaccumulate, transposed
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
@@ -137,7 +137,7 @@ def _jacrev(
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
-    check_parts(name, preaccumulate)
+    check_preaccumulate(name, preaccumulate)
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)

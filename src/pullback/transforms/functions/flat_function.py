@@ -154,7 +154,7 @@ def differentiable(
         if type(x) is float:
             x = from_scalar(x)
         if type(x) is ArrayImpl or isinstance(x, Array):
-            dtype = x._held.dtype if type(x) is ArrayImpl else x.dtype
+            dtype = x._host_value.dtype if type(x) is ArrayImpl else x.dtype
             if dtype.kind == "f" and not holomorphic:  # the quick way
                 return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
             leaves, in_tree = [x], None

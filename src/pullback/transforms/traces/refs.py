@@ -560,7 +560,7 @@ def free_ref(ref: Ref) -> None:
 def _ended(ref: Ref, what: str, why: str) -> Array:
     check_ref(ref, what)
     place = _place(ref, state.trace)
-    if place is not None or ref.lent:
+    if place is not None or ref.is_argument:
         raise RefError(f"{what}: {ref.described()} belongs to the caller, which cannot be told that it ends here")
     content: Array = ref.content
     ref.ended = why
@@ -600,10 +600,10 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
             )
 
 
-def lent(content: Any) -> Ref:
+def argument_ref(content: Any) -> Ref:
     """A reference under the current trace that stands for one of the caller's, and holds this at first."""
     ref = _made(content)
-    ref.lent = True
+    ref.is_argument = True
     return ref
 
 
@@ -623,7 +623,7 @@ class WithRefs:
         given = list(leaves)
         own = []
         for i in self.where:
-            given[i] = ref = lent(leaves[i])
+            given[i] = ref = argument_ref(leaves[i])
             own.append(ref)
         outs = self.run(*given)
         return [*outs, *(ref.content for ref in own)]

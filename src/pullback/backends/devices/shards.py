@@ -37,10 +37,10 @@ def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
     stored = to_stored(value)
     indices = sharding.indices(stored.shape)
     local = [i for d, i in zip(sharding.assignment.devices, indices, strict=True) if d.is_local]
-    return backend().put_parts([stored[i] for i in local], x.shape, stored.dtype, sharding)
+    return backend().put_shards([stored[i] for i in local], x.shape, stored.dtype, sharding)
 
 
-def moved(x: ArrayImpl, place: Any) -> Buffer:
+def moved(x: ArrayImpl, placement: Any) -> Buffer:
     """The elements of an array in another place, a device or a sharding.
 
     Raises:
@@ -48,58 +48,62 @@ def moved(x: ArrayImpl, place: Any) -> Buffer:
       BackendError: the array has parts in other processes, and the place has not the same devices (a RuntimeError).
     """
     if not isinstance(x, CommittedArray):
-        return put_value(x._value, place, x)
-    kind = x._signature
-    source = kind.place
-    if isinstance(place, NamedSharding):
-        place.shard_shape(kind.aval.shape)
+        return put_value(x._value, placement, x)
+    sig = x._signature
+    source = sig.placement
+    if isinstance(placement, NamedSharding):
+        placement.shard_shape(sig.aval.shape)
     if isinstance(source, NamedSharding):
-        if isinstance(place, NamedSharding) and place.assignment is source.assignment:
-            return x._buffer if source.is_equivalent_to(place, len(kind.aval.shape)) else runtime.reshard(x, place)
-    elif isinstance(place, Device):
-        return backend().move(x._buffer, place)
-    value = gather(x._buffer, kind)
-    return backend().put(value, kind.aval, place) if isinstance(place, Device) else put_value(value, place, x)
+        if isinstance(placement, NamedSharding) and placement.assignment is source.assignment:
+            return (
+                x._buffer if source.is_equivalent_to(placement, len(sig.aval.shape)) else runtime.reshard(x, placement)
+            )
+    elif isinstance(placement, Device):
+        return backend().move(x._buffer, placement)
+    value = gather(x._buffer, sig)
+    return (
+        backend().put(value, sig.aval, placement) if isinstance(placement, Device) else put_value(value, placement, x)
+    )
 
 
 def parts(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
     """The parts of an array on the devices of this process: device, index, number among equal parts, elements."""
-    kind = x._signature
-    if isinstance(kind.place, Device):
-        return [(kind.place, (slice(None),) * len(kind.aval.shape), 0, x._buffer)]
-    every = all_parts(kind)
+    sig = x._signature
+    if isinstance(sig.placement, Device):
+        return [(sig.placement, (slice(None),) * len(sig.aval.shape), 0, x._buffer)]
+    every = all_shards(sig)
     local = [part for part in every if part[0].is_local]
     return [(*part, buffer) for part, buffer in zip(local, backend().parts(x._buffer), strict=True)]
 
 
-def all_parts(kind: Signature) -> list[tuple[Device, Index, int]]:
+def all_shards(sig: Signature) -> list[tuple[Device, Index, int]]:
     """For each device, in any process, its part of an array of a signature over several."""
-    sharding: NamedSharding = kind.place
+    sharding: NamedSharding = sig.placement
     seen: dict[Any, int] = {}
     found = []
-    for device, index in zip(sharding.assignment.devices, sharding.indices(kind.aval.shape), strict=True):
+    for device, index in zip(sharding.assignment.devices, sharding.indices(sig.aval.shape), strict=True):
         key = tuple((i.start, i.stop) for i in index)
         seen[key] = seen.get(key, -1) + 1
         found.append((device, index, seen[key]))
     return found
 
 
-def part_signature(kind: Signature, device: Device) -> Signature:
+def shard_signature(sig: Signature, device: Device) -> Signature:
     """The signature of the part of an array on one device."""
-    place = kind.place
-    shape = kind.aval.shape if isinstance(place, Device) else place.shard_shape(kind.aval.shape)
-    return signature(shape, kind.aval.dtype, kind.aval.weak_type, device)
+    placement = sig.placement
+    shape = sig.aval.shape if isinstance(placement, Device) else placement.shard_shape(sig.aval.shape)
+    return signature(shape, sig.aval.dtype, sig.aval.weak_type, device)
 
 
 @provides
-def gather(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
+def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
     """The elements of an array of any place, on the host.
 
     Raises:
       BackendError: other processes have parts that this one has not (a RuntimeError).
       ShapeError: the array has more axes than NumPy's arrays may have (a TypeError and a ValueError).
     """
-    sharding, aval = kind.place, kind.aval
+    sharding, aval = sig.placement, sig.aval
     if len(aval.shape) > array.MOST_HOST_AXES:
         raise ShapeError(
             f"an array of {len(aval.shape)} axes is only on a device, for NumPy's arrays have at most "
@@ -116,16 +120,16 @@ def gather(buffer: Buffer, kind: Signature) -> np.ndarray[Any, Any]:
             "parts of this process, x.addressable_shards, or gather it with "
             "experimental.multihost_utils.process_allgather."
         )
-    pieces = backend().part_values(buffer)
+    pieces = backend().shard_values(buffer)
     if sharding.is_fully_replicated:
         return from_stored(pieces[0], aval.dtype)
     out = np.empty(aval.shape, stored_dtype(aval.dtype))
-    for (_, index, copy), piece in zip(all_parts(kind), pieces, strict=True):
+    for (_, index, copy), piece in zip(all_shards(sig), pieces, strict=True):
         if copy == 0:
             out[index] = piece
     return from_stored(out, aval.dtype)
 
 
-def from_parts(buffers: Sequence[Buffer], kind: Signature) -> Buffer:
+def from_shards(buffers: Sequence[Buffer], sig: Signature) -> Buffer:
     """An array of the parts that each device of this process has, in the order of the mesh."""
-    return backend().assembled(list(buffers), kind.aval.shape, stored_dtype(kind.aval.dtype), kind.place)
+    return backend().assembled(list(buffers), sig.aval.shape, stored_dtype(sig.aval.dtype), sig.placement)

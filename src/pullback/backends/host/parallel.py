@@ -17,7 +17,7 @@ MANY = 8192
 """From so many elements on a function is computed in parts: half of them take longer than a thread needs to wake up."""
 
 
-def in_parts(
+def in_parallel(
     function: Callable[..., Any], operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
 ) -> list[Any] | None:
     """The results of a function of elements, of which each core computes a part.
