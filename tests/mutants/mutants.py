@@ -207,8 +207,8 @@ MUTANTS = (
     Mutant(
         "the device is not part of the key",
         "backends/compiler/one_operation.py",
-        "tuple(avals), device, places)",
-        "tuple(avals), places)",
+        "tuple(avals), device, placements)",
+        "tuple(avals), placements)",
         ["tests/backends/test_client.py::test_loops_that_are_compiled_by_themselves_run_on_the_default_device"],
     ),
     # A full cache drops what is in use.

@@ -30,6 +30,7 @@ from pullback.core.errors import (
 )
 from pullback.core.faces import face
 from pullback.core.naming import quoted
+from pullback.core.runtime import runtime
 
 DType = np.dtype[Any]
 _T = TypeVar("_T")
@@ -311,14 +312,6 @@ def _parse(dtype: Any) -> DType:
     return parsed
 
 
-_before_small_integers: list[Callable[[], None]] = []
-
-
-def before_small_integers(prepare: Callable[[], None]) -> None:
-    """Have a function called when a dtype of 2 or 4 bits is first asked for: most processes never ask."""
-    _before_small_integers.append(prepare)
-
-
 def _canonicalize(dtype: Any, x64: bool) -> DType:
     parsed = _parse(dtype)
     kind = _kind(parsed)
@@ -326,8 +319,8 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
         name = parsed.name if dtype is parsed else repr(dtype)
         raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}")
     if parsed.name in _SMALL_INTEGERS:
-        while _before_small_integers:
-            _before_small_integers.pop()()
+        runtime.small_integers_requested()
+        runtime.small_integers_requested.clear()  # they prepare once, and most processes never ask
     if kind in "0k" or parsed.name in _EXTENDED:
         return parsed
     # By name, since int64 has two codes, "l" and "q", and the other byte order is the same type to us.

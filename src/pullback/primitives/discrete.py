@@ -14,6 +14,7 @@ from pullback.backends.host import narrow as host_narrow
 from pullback.backends.host import rules as host
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, NotDifferentiableError, ShapeError
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Rule
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -268,4 +269,4 @@ def _rule(p: Primitive) -> Rule:
     return p.host_rule
 
 
-dtypes.before_small_integers(_prepare_small_integers)
+runtime.small_integers_requested.append(_prepare_small_integers)

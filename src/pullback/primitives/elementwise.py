@@ -24,6 +24,7 @@ from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import runtime
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, Rule, state
 from pullback.core.traits import Cost
@@ -1022,7 +1023,7 @@ def _prepare_small_integers() -> None:
         p.host_rule = host_narrow.in_eight_bits(p.host_rule)
 
 
-dtypes.before_small_integers(_prepare_small_integers)
+runtime.small_integers_requested.append(_prepare_small_integers)
 
 
 # Choice ------------------------------------------------------------------------------------------------------------

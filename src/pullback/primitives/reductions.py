@@ -14,6 +14,7 @@ from pullback.backends.host.narrow import in_eight_bits
 from pullback.core import dtypes
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
@@ -428,7 +429,7 @@ def _prepare_small_integers() -> None:
         p.host_rule = in_eight_bits(p.host_rule)  # type: ignore[arg-type]
 
 
-dtypes.before_small_integers(_prepare_small_integers)
+runtime.small_integers_requested.append(_prepare_small_integers)
 
 cumsum_p.jvp_rule = jvp_linear(cumsum_p)
 cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse),))

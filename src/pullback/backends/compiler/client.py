@@ -46,6 +46,7 @@ from pullback.core.errors import (
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
 from pullback.core.registry import Registry
+from pullback.core.runtime import runtime
 from pullback.core.types import Shape, ShapedArray
 
 _lock = lock(globals(), "_lock", reentrant=True)
@@ -255,7 +256,7 @@ def _forget_clients() -> None:
         device.bound = None
 
 
-forks.when_forked.append(_forget_clients)
+runtime.forked.append(_forget_clients)
 
 PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
 """Platforms that come as PJRT plug-ins, and the packages that have them, the preferred first."""

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,7 @@ from pullback.core.config import config
 from pullback.core.errors import CompilationError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.locks import lock, renewed
-from pullback.core.runtime import provides
-
-before_compiling: list[Callable[[str], None]] = []
-"""Functions that are told of each platform that a program is about to be compiled for, and may refuse it."""
-
+from pullback.core.runtime import provides, runtime
 
 # Programs ------------------------------------------------------------------------------------------------------------
 
@@ -410,8 +406,7 @@ def _compile(
     if not whole:
         text = text.replace(f" {{{small_loops.ATTRIBUTES}}}", "")
     try:
-        for check in before_compiling:
-            check(lowered.device.platform)
+        runtime.compiling(lowered.device.platform)
         start = time.perf_counter()
         with compile_progress.shown(_called(lowered.name), lowered.operations):
             made = backend().compile_text(text, lowered.device, overrides, module.callbacks, bool(module.partitions))

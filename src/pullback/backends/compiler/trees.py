@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.backends.compiler.backend import backend
 from pullback.core import tree, tree_nodes
+from pullback.core.runtime import runtime
 
 _registry: Any = None
 
@@ -25,7 +26,7 @@ def registry() -> Any:
         made.register_node(defaultdict, _flatten_defaultdict, _unflatten_defaultdict)
         for cls, node in list(tree_nodes._nodes.items()):
             _register(made, cls, node)
-        tree_nodes.when_registered.append(lambda cls, node: _register(made, cls, node))
+        runtime.node_registered.append(lambda cls, node: _register(made, cls, node))
         _registry = made
     return _registry
 

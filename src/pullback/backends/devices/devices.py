@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from pullback.core.array import Signature
 from pullback.core.config import check_value, config
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
 from pullback.core.locks import lock
+from pullback.core.runtime import runtime
 
 IDS_PER_PROCESS = 2048
 """Processors' devices are numbered from this times the number of their process."""
@@ -223,15 +224,10 @@ def assignment(members: Sequence[Device]) -> DeviceAssignment:
     return found
 
 
-when_several: list[Callable[[], None]] = []
-"""Functions that are called when a second device comes into use."""
-
-
 def note_several() -> None:
-    """What a backend calls when a second device comes into use."""
+    """Report that a second device comes into use; backends call it."""
     here.several_in_use = True
-    for notify in when_several:
-        notify()
+    runtime.several_devices_used()
 
 
 def cpu_count() -> int:

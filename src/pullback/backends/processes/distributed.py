@@ -22,6 +22,7 @@ from pullback.core.errors import (
     ProcessMismatchError,
     UnsupportedArgumentError,
 )
+from pullback.core.runtime import runtime
 
 
 class Membership:
@@ -349,7 +350,7 @@ def _forget() -> None:
             left.coordinator.forget()
 
 
-forks.when_forked.append(_forget)
+runtime.forked.append(_forget)
 
 
 def _leave(why: str) -> list[int]:

@@ -9,17 +9,15 @@ that the parent had computed can be read. A child whose parent had not used the 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from pullback.core import source
 from pullback.core.config import config
 from pullback.core.errors import BackendError, ForkWarning
+from pullback.core.runtime import runtime
 
 used: list[Any] = []
 """The clients of the runtime that this process made or, while one is being made, what stands for it."""
-when_forked: list[Callable[[], None]] = []
-"""Functions that are called in such a child."""
 
 _ADVICE = (
     "Start processes by 'spawn' or 'forkserver' (multiprocessing.get_context('spawn')), or fork before the first "
@@ -67,8 +65,7 @@ def _after_fork() -> None:
         return
     _children.append(os.getpid())
     config.update("disable_jit", True)
-    for function in when_forked:
-        function()
+    runtime.forked()
 
 
 if hasattr(os, "register_at_fork"):

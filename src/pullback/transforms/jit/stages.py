@@ -33,6 +33,7 @@ from pullback.core.array import (
 from pullback.core.errors import ArgumentError, DonationWarning, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.refs import RefCell
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
@@ -515,7 +516,7 @@ def _not_simple() -> None:
                 kept.simple = False
 
 
-devices.when_several.append(_not_simple)
+runtime.several_devices_used.append(_not_simple)
 
 
 def donate(arrays: Iterable[Any]) -> None:
