@@ -66,7 +66,7 @@ def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
     >>> print(laplacian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
     18.0
     """
-    options = "laplacian", check_argnums(argnums, "laplacian"), False, False, False
+    options = DerivativeOptions("laplacian", check_argnums(argnums, "laplacian"))
     return _laplacian(fun, options, weights, laplacian)
 
 
@@ -96,12 +96,12 @@ def forward_laplacian(
     >>> print(-(second + gradient @ gradient) / 2 + x @ x / 2)  # its energy
     1.0
     """
-    options = "forward_laplacian", check_argnums(argnums, "forward_laplacian"), False, False, False
+    options = DerivativeOptions("forward_laplacian", check_argnums(argnums, "forward_laplacian"))
     return _laplacian(fun, options, weights, forward_laplacian)
 
 
 def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any, maker: Any) -> Callable[..., Any]:
-    name = options[0]
+    name = options.transformation
     check_callable(fun, name)
 
     def of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -132,7 +132,7 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
             rows.append(unflatten_arguments(options, flat.in_tree, parts))
         return ForwardLaplacian(flat.result([x.value for x in outs]), flat.result(rows), laplacians)
 
-    return Transformed(fun, of_arguments, maker, options[1], weights)
+    return Transformed(fun, of_arguments, maker, options.argnums, weights)
 
 
 def _identity(x: Any) -> Blocks:

@@ -91,7 +91,7 @@ def grad(
     0.070651
     """
     check_callable(fun, "grad")
-    options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
+    options = DerivativeOptions("grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int)
     names = _axis_names(reduce_axes, "grad")
     call = partial(_value_and_grad, fun, options, False, names, preaccumulate)
     return Transformed(fun, call, _maker(grad, preaccumulate), argnums, has_aux, holomorphic, allow_int, names)
@@ -129,7 +129,9 @@ def value_and_grad(
     9.0 6.0
     """
     check_callable(fun, "value_and_grad")
-    options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+    options = DerivativeOptions(
+        "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+    )
     names = _axis_names(reduce_axes, "value_and_grad")
     call = partial(_value_and_grad, fun, options, True, names, preaccumulate)
     maker = _maker(value_and_grad, preaccumulate)
@@ -211,10 +213,10 @@ def _value_and_grad(
 ) -> Any:  # fmt: skip
     """The gradient of a function, and its value and its auxiliary output as they are asked for."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
-    run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options[0])
+    run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options.transformation)
     outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
-    seed = _seed(value, options[0], fun, options[3])
+    seed = _seed(value, options.transformation, fun, options.holomorphic)
     if flat.has_aux:
         program.outputs = program.outputs[:1]
     cts = transposed(program, (seed,), outs, names, consume=True)

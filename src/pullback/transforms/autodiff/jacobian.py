@@ -127,7 +127,7 @@ def jacrev(
     [[2. 0.]
      [0. 4.]]
     """
-    options = "jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int
+    options = DerivativeOptions("jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int)
     return _jacrev(fun, options, chunk_size, preaccumulate)
 
 
@@ -198,7 +198,7 @@ def hessian(
     [[ 6.  0.]
      [ 0. 12.]]
     """
-    options = "hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic, False
+    options = DerivativeOptions("hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic)
     return _jacfwd(_jacrev(fun, options, None), options, chunk_size)
 
 
