@@ -113,7 +113,7 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
                     "real and imaginary parts as two arrays"
                 )
         count = sum(x.size for x in primals)
-        point = unflatten_arguments(options, flat.in_tree, primals)
+        point = unflatten_arguments(options.argnums, flat.in_tree, primals)
         directions = Directions(count, None if weights is None else _weights(name, weights, point, primals))
         if len(primals) == 1 and primals[0].shape and count:
             operands = [LaplacianTriple(primals[0], _identity(primals[0]))]
@@ -129,7 +129,7 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
             aval = typeof(x.value).update(shape=(count, *x.value.shape))
             columns = moveaxis(dense(x.jacobian, aval), 0, len(x.value.shape))
             parts = split_axis(columns, avals, x.value.shape, last=True)
-            rows.append(unflatten_arguments(options, flat.in_tree, parts))
+            rows.append(unflatten_arguments(options.argnums, flat.in_tree, parts))
         return ForwardLaplacian(flat.result([x.value for x in outs]), flat.result(rows), laplacians)
 
     return Transformed(fun, of_arguments, maker, options.argnums, weights)

@@ -224,7 +224,7 @@ def _value_and_grad(
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
     in_tree = flat.in_tree
-    result = cts[0] if in_tree is None else unflatten_arguments(options, in_tree, cts)
+    result = cts[0] if in_tree is None else unflatten_arguments(options.argnums, in_tree, cts)
     if flat.has_aux:
         aux = flat.aux(outs)
         return ((value, aux), result) if with_value else (result, aux)

@@ -65,7 +65,8 @@ def jacfwd(
     [[2. 0.]
      [0. 4.]]
     """
-    return _jacfwd(fun, ("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic, False), chunk_size)
+    options = DerivativeOptions("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic)
+    return _jacfwd(fun, options, chunk_size)
 
 
 def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
@@ -86,7 +87,8 @@ def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         columns = _along_basis(push, primals, chunk_size, -1, name)
         avals = [typeof(x) for x in primals]
         rows = [
-            unflatten_arguments(options, flat.in_tree, split_axis(c, avals, c.shape[:-1], last=True)) for c in columns
+            unflatten_arguments(options.argnums, flat.in_tree, split_axis(c, avals, c.shape[:-1], last=True))
+            for c in columns
         ]
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
@@ -164,7 +166,7 @@ def _jacrev(
             for x, a in zip(primals, active, strict=True)
         ]
         leaves = [[block[i] for block in by_input] for i in range(len(values))]
-        rows = [unflatten_arguments(options, flat.in_tree, leaf) for leaf in leaves]
+        rows = [unflatten_arguments(options.argnums, flat.in_tree, leaf) for leaf in leaves]
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 

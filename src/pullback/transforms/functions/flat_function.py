@@ -177,7 +177,7 @@ def differentiable(
     return kind(fun, in_tree, args, where, kwargs, has_aux=has_aux), primals
 
 
-def unflatten_arguments(options: DerivativeOptions, in_tree: Any, leaves: Sequence[Any]) -> Any:
+def unflatten_arguments(argnums: int | tuple[int, ...], in_tree: Any, leaves: Sequence[Any]) -> Any:
     """A tree like the arguments to differentiate by: one, or a tuple of them."""
     found = leaves if in_tree is None else tree.unflatten(in_tree, leaves)
-    return found[0] if type(options.argnums) is int else found
+    return found[0] if type(argnums) is int else found
