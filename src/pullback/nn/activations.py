@@ -286,9 +286,12 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = strong(inexact_operand("gelu", x))
     if not approximate:
-        return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5))))
+        half = ops.mul(0.5, x)
+        twice_probability = ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5)))
+        return ops.mul(half, twice_probability)
     cubic = ops.add(x, ops.mul(0.044715, ops.integer_pow(x, 3)))
-    return ops.mul(x, ops.mul(0.5, ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))))
+    twice_probability = ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))
+    return ops.mul(x, ops.mul(0.5, twice_probability))
 
 
 @named

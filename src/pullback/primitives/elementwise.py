@@ -208,7 +208,8 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
-    by_y = mul(ty, div(neg(ans), y))
+    slope = div(neg(ans), y)
+    by_y = mul(ty, slope)
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 
@@ -263,18 +264,31 @@ sqrt_p = elementwise(
     "sqrt", doc=("The square root.", "9.0", "3.0"),
     of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans)),
 )  # fmt: skip
+
+
+def _rsqrt_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = mul(-0.5, div(ans, x))
+    return mul(t, slope)
+
+
 rsqrt_p = elementwise(
     "rsqrt", doc=("One divided by the square root.", "4.0", "0.5"),
-    of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x))),
+    of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=_rsqrt_jvp,
 )  # fmt: skip
 cbrt_p = elementwise(
     "cbrt", doc=("The real cube root.", "-8.0", "-2.0"),
     of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
 )  # fmt: skip
+
+
+def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = mul(ans, logistic(neg(x)))  # ans (1 - ans), without cancellation
+    return mul(t, slope)
+
+
 logistic_p = elementwise(
     "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
-    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
+    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
@@ -391,9 +405,12 @@ def _product(x: Series, y: Series) -> Series:
 
 
 def _pow_by_x(t: Any, x: Any, y: Any, ans: Any) -> Any:
-    if type(y) in SCALARS:
-        return ZERO if y == 0 else mul(t, mul(y, pow(x, y - 1)))
-    return mul(t, pow_derivative_p.bind(x, y, by_x=1, by_y=0))
+    if type(y) not in SCALARS:
+        return mul(t, pow_derivative_p.bind(x, y, by_x=1, by_y=0))
+    if y == 0:
+        return ZERO
+    slope = mul(y, pow(x, y - 1))
+    return mul(t, slope)
 
 
 def _pow_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
@@ -492,7 +509,9 @@ def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient
     base = shapes.full((), x[0], ans[0].dtype) if type(x[0]) in SCALARS else x[0]
     at_zero = None if is_on_host(base) and host_value(base).all() else eq(base, 0)
     divisor = base if at_zero is None else where(at_zero, 1, base)
-    powers, slope = Series([pow(divisor, rest)]), Series([mul(rest, pow(divisor, sub(rest, 1)))])
+    powers = Series([pow(divisor, rest)])
+    power_below = pow(divisor, sub(rest, 1))
+    slope = Series([mul(rest, power_below)])
     usual = integral(slope, derivative(x))
     there = None if at_zero is None else _power_at_zero(base, x, exponent, and_p.bind(at_zero, not_p.bind(whole)))
 
@@ -533,9 +552,11 @@ def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Call
 
     def replaced(k: int, c: Any) -> Any:
         if k > 1:
-            sizes.append(mul(sizes[-1], div(sub(exponent, k - 1), k)))
+            ratio = div(sub(exponent, k - 1), k)
+            sizes.append(mul(sizes[-1], ratio))
+        power = pow(base, sub(exponent, k))
         # Of the series of the base only the first power counts.
-        along = mul(mul(sizes[-1], pow(base, sub(exponent, k))), 0 if x[1] is ZERO else integer_pow(x[1], k))
+        along = mul(mul(sizes[-1], power), 0 if x[1] is ZERO else integer_pow(x[1], k))
         return where(where_zero, where(lt(k, part), 0, along), c)
 
     return replaced
@@ -708,10 +729,17 @@ asinh_p = elementwise(
     of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_root(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, hypot_p.bind(x, 1)),
 )  # fmt: skip
+
+
+def _acosh_jvp(t: Any, x: Any, ans: Any) -> Any:
+    """``t / sqrt(x**2 - 1)``, by its factors as in ``_over_root``."""
+    quotient = div(t, sqrt(sub(x, 1)))
+    return div(quotient, sqrt(sub(x, -1)))
+
+
 acosh_p = elementwise(
     "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
-    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(div(t, sqrt(sub(x, 1))), sqrt(sub(x, -1))),
+    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED, jvp=_acosh_jvp,
 )  # fmt: skip
 compiled_from(acosh_p, 500_000)  # 1,000,000: 2833 / 1000
 atanh_p = elementwise(
@@ -740,7 +768,8 @@ def _inverse_by_x(t: Any, x: Any, y: Any) -> Any:
 
 
 def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
-    return mul(t, mul(-2, mul(inverse_p.bind(x, y), inverse_p.bind(y, x))))
+    slope = mul(-2, mul(inverse_p.bind(x, y), inverse_p.bind(y, x)))
+    return mul(t, slope)
 
 
 # The real part of 1 / (x + iy).
@@ -754,15 +783,20 @@ inverse_p: Primitive = composite("inverse", of=FLOAT, formula=_inverse, jvp=(_in
 def _over_root(t: Any, x: Any) -> Any:
     """``t / sqrt(1 - x**2)``."""
     if dtypes.is_complex(x.dtype):
-        return div(div(t, sqrt(neg(sub(x, 1)))), sqrt(sub(x, -1)))
-    return div(t, sqrt(mul(sub(1, x), add(x, 1))))
+        one_minus_x = neg(sub(x, 1))
+        quotient = div(t, sqrt(one_minus_x))
+        return div(quotient, sqrt(sub(x, -1)))
+    one_minus_square = mul(sub(1, x), add(x, 1))
+    return div(t, sqrt(one_minus_square))
 
 
 def _over_factors(t: Any, x: Any) -> Any:
     """``t / (1 - x**2)``."""
     if dtypes.is_complex(x.dtype):
-        return div(div(t, sub(1, x)), add(x, 1))
-    return div(t, mul(sub(1, x), add(x, 1)))
+        quotient = div(t, sub(1, x))
+        return div(quotient, add(x, 1))
+    one_minus_square = mul(sub(1, x), add(x, 1))
+    return div(t, one_minus_square)
 
 
 def _turned(z: Any) -> Any:
@@ -823,15 +857,18 @@ def _gaussian(x: Any, *, factor: float) -> Any:
     x = convert_element_type(x, np.dtype(np.float32)) if dtype.itemsize < 4 else x
     size = min_p.bind(abs(x), 60)
     high = high_part(size)
-    rest = mul(mul(sub(size, high), add(size, high)), factor)
+    excess = mul(sub(size, high), add(size, high))  # size² - high²
+    rest = mul(excess, factor)
     series = polynomial(rest, [(-1) ** k / math.factorial(k) for k in range(6 if x.dtype.itemsize == 4 else 3, -1, -1)])
     return convert_element_type(mul(exp(mul(square(high), -factor)), series), dtype)
 
 
-gaussian_p: Primitive = composite(
-    "gaussian", of=FLOAT, formula=_gaussian,
-    jvp=(lambda t, x, factor: mul(t, mul(mul(-2 * factor, x), gaussian(x, factor))),),
-)  # fmt: skip
+def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:
+    slope = mul(mul(-2 * factor, x), gaussian(x, factor))
+    return mul(t, slope)
+
+
+gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=_gaussian, jvp=(_gaussian_jvp,))
 gaussian_p.host_rule = host.gaussian
 erf_p = elementwise(
     "erf", doc=("The error function.", "0.0", "0.0"),
@@ -970,13 +1007,15 @@ abs_p.keeps_weak_type = True
 # Remainders, extrema, comparisons, bits ----------------------------------------------------------------------------
 
 
+def _rem_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
+    slope = neg(_truncate(div(x, y)))
+    return mul(t, slope)
+
+
 rem_p = elementwise(
     "rem", doc=("The remainder of division towards zero, with the sign of ``x``.", "-7.0, 3.0", "-1.0"),
     of=REAL_NUMBER, arity=2, host=host.rem, hlo=lambda hlo, x, y: hlo.remainder(x, y, hlo.result.shape),
-    jvp=(
-        lambda t, x, y, ans: spread(t, x, ans),
-        lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
-    ),
+    jvp=(lambda t, x, y, ans: spread(t, x, ans), _rem_by_y),
 )  # fmt: skip
 max_p = elementwise(
     "max", doc=("The larger of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "2.5"),
@@ -1003,7 +1042,9 @@ def _extreme_tangent(share_p: Primitive) -> Rule:
         if tx is ZERO:
             return mul(ty, share_p.bind(y, x))
         share = once(share_p.bind(x, y))
-        return add_any(mul(tx, share), mul(ty, sub(1, share)))
+        by_x = mul(tx, share)
+        by_y = mul(ty, sub(1, share))
+        return add_any(by_x, by_y)
 
     return rule
 

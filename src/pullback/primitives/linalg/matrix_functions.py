@@ -535,7 +535,8 @@ def _log_near_one(t: Any, root: Any, count: Any) -> Any:
     x = ops.where(on, ops.expm1_p.bind(ops.div(logs, whole)), root)
     out: Any = None
     for node, weight in _nodes():
-        term = ops.mul(triangular_solve(ops.add(eye, ops.mul(x, node)), x, left_side=True, lower=False), weight)
+        denominator = ops.add(eye, ops.mul(x, node))
+        term = ops.mul(triangular_solve(denominator, x, left_side=True, lower=False), weight)
         out = term if out is None else ops.add(out, term)
     above = ops.gt_p.bind(0, rows_minus_columns(n, n))
     out = ops.where(on, logs, ops.where(above, ops.mul(out, whole), 0))

@@ -99,10 +99,14 @@ def _far(t: Any) -> Any:
     return host.special("i0e")(_SPLIT / t) / np.sqrt(t)
 
 
+def _i0e_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))
+    return mul(t, slope)
+
+
 bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
-    of=FLOAT, host=host.special("i0e"), hlo=_i0e_lowering,
-    jvp=lambda t, x, ans: mul(t, mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))),
+    of=FLOAT, host=host.special("i0e"), hlo=_i0e_lowering, jvp=_i0e_jvp,
     cost=Cost.SPECIAL,
 )  # fmt: skip
 bessel_i1e_p: Primitive = elementwise(

@@ -92,10 +92,16 @@ def _host_expn(n: Any, x: Any) -> Any:
     return np.asarray(out).astype((x if hasattr(x, "dtype") else n).dtype)[()]
 
 
+def _expn_by_x(t: Any, n: Any, x: Any, ans: Any) -> Any:
+    """``-t`` times the integral of order n - 1 (8.19.13)."""
+    of_order_below = expn_p.bind(sub(n, 1), x)
+    return neg(mul(t, of_order_below))
+
+
 _scipy_expn, _scipy_gammaincc, _scipy_gamma = host.special("expn"), host.special("gammaincc"), host.special("gamma")
 expn_p: Primitive = elementwise(
     "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(formula(_expn)),
-    jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
+    jvp=(None, _expn_by_x),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
@@ -148,10 +154,14 @@ def _host_exp1(x: Any) -> Any:
     return out[()]
 
 
+def _exp1_jvp(t: Any, x: Any, ans: Any) -> Any:
+    integrand = div(ops.exp(neg(x)), x)
+    return neg(mul(t, integrand))
+
+
 _scipy_exp1 = host.special("exp1")
 exp1_p: Primitive = elementwise(
-    "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)),
-    jvp=lambda t, x, ans: neg(mul(t, div(ops.exp(neg(x)), x))),
+    "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)), jvp=_exp1_jvp,
     cost=Cost.SPECIAL,
 )  # fmt: skip
 

@@ -251,12 +251,19 @@ def _binomial(n: Any, k: Any) -> Any:
     return where(whole & (abs(value) < 2.0**52), round(value), value)
 
 
+def _binomial_by_n(t: Any, n: Any, k: Any, ans: Any) -> Any:
+    gap = digamma_gap_p.bind(add(sub(n, k), 1), k)
+    return mul(t, mul(ans, gap))
+
+
+def _binomial_by_k(t: Any, n: Any, k: Any, ans: Any) -> Any:
+    gap = digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k))
+    return mul(t, mul(ans, gap))
+
+
 binomial_p: Primitive = elementwise(
     "binomial", of=FLOAT, arity=2, host=host.special("binom"), hlo=in_double(formula(_binomial)),
-    jvp=(
-        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(sub(n, k), 1), k))),
-        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k)))),
-    ),
+    jvp=(_binomial_by_n, _binomial_by_k),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
@@ -327,11 +334,13 @@ def _host_poch(z: Any, m: Any) -> Any:
     return out[()]
 
 
+def _poch_by_m(t: Any, z: Any, m: Any, ans: Any) -> Any:
+    slope = mul(ans, ops.digamma(add(z, m)))
+    return mul(t, slope)
+
+
 poch_p: Primitive = elementwise(
     "poch", of=FLOAT, arity=2, host=_host_poch, hlo=in_double(formula(_poch)),
-    jvp=(
-        lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))),
-        lambda t, z, m, ans: mul(t, mul(ans, ops.digamma(add(z, m)))),
-    ),
+    jvp=(lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))), _poch_by_m),
     cost=Cost.SPECIAL,
 )  # fmt: skip

@@ -210,7 +210,8 @@ def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
     total: Any = None
     for k in range(_TERMS):
         base = ops.add(q, k)
-        term = ops.mul(ops.pow(base, ops.neg(s)), _power_of_logarithm(base, order))
+        power = ops.pow(base, ops.neg(s))
+        term = ops.mul(power, _power_of_logarithm(base, order))
         total = term if total is None else ops.add(total, term)
     base = ops.add(q, _TERMS)
     last = ops.pow(base, ops.neg(s))
@@ -223,7 +224,8 @@ def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
             rising = np.poly1d(-np.arange(2 * j - 1), r=True).deriv(i).coeffs * (bernoulli / math.factorial(2 * j))
             slope = ops.polynomial(s, [float(c) for c in rising])
             tail = ops.add(tail, ops.mul(ops.integer_pow(base, 1 - 2 * j), slope))
-        total = ops.add(total, ops.mul(ops.mul(last, logarithms), ops.mul(tail, math.comb(order, i))))
+        term = ops.mul(ops.mul(last, logarithms), ops.mul(tail, math.comb(order, i)))
+        total = ops.add(total, term)
     return ops.convert_element_type(total, dtype)
 
 
