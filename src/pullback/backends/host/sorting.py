@@ -55,17 +55,57 @@ def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
     if axis != x.ndim - 1:
         values, indices = top_k(np.moveaxis(x, axis, -1), k=k, axis=x.ndim - 1)
         return [np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)]
-    n = x.shape[-1]
-    keys = _descending_keys(x)
-    if keys.dtype.itemsize <= 4 and n < 2**31:
-        # With its position in the low half, each key is unique: there is nothing left for stability to do.
-        wide = (keys.astype(np.int64) << 32) | np.arange(n)
-        if k < n:
-            wide = np.partition(wide, k, axis=-1)[..., :k]
-        indices = np.sort(wide, axis=-1) & (2**32 - 1)
-    else:
-        indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    indices = _top_k_of_few(x, k)
+    if indices is None:
+        indices = _smallest(_descending_keys(x), np.arange(x.shape[-1]), k)
     return [np.take_along_axis(x, indices, -1), indices.astype(np.int32)]
+
+
+def _top_k_of_few(x: Any, k: int) -> Any:
+    """The positions of the largest elements, if few elements can be among them; None if that is not so.
+
+    The largest of every ``s``-th element are ``c`` different elements. The k-th largest of these bounds that
+    of all elements from below. So one pass finds the maxima, and another one the few elements that are not below the bound.
+    """
+    n = x.shape[-1]
+    c = max(64, 8 * k)
+    s = n // c
+    if k == 0 or s < 4 or x.dtype.kind not in "fiu" or x.size < _FEW:
+        return None
+    rows = x.reshape(-1, n)
+    maxima = rows[:, : s * c].reshape(-1, s, c).max(1)
+    if x.dtype.kind == "f" and (np.isnan(maxima).any() or np.isnan(rows[:, s * c :]).any()):
+        return None  # NaN is above all numbers, and not >= any
+    at = np.flatnonzero(rows >= np.partition(maxima, c - k, -1)[:, c - k, None])
+    row = at // n
+    counts = np.bincount(row, minlength=len(rows))
+    width = int(counts.max())
+    if width > c:  # many equal elements
+        return None
+    column = np.arange(at.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = _descending_keys(rows[row, at - row * n])
+    keys, positions = (
+        np.full((len(rows), width), np.iinfo(found.dtype).max, found.dtype),
+        np.full((len(rows), width), n),
+    )
+    keys[row, column], positions[row, column] = found, at - row * n
+    return _smallest(keys, positions, k).reshape(*x.shape[:-1], k)
+
+
+_FEW = 2048
+"""In smaller arrays the ways differ by less than the fixed time of either."""
+
+
+def _smallest(keys: Any, positions: Any, k: int) -> Any:
+    """The positions of the ``k`` smallest keys of each row in order; of equal ones the first, as positions ascend."""
+    if keys.dtype.itemsize <= 4 and keys.shape[-1] < 2**31:
+        # With its position in the low half, each key is unique: there is nothing left for stability to do.
+        wide = (keys.astype(np.int64) << 32) | positions
+        if k < keys.shape[-1]:
+            wide = np.partition(wide, k, axis=-1)[..., :k]
+        return np.sort(wide, axis=-1) & (2**32 - 1)
+    order = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    return order if positions.ndim == 1 else np.take_along_axis(positions, order, -1)
 
 
 def _descending_keys(x: Any) -> Any:
