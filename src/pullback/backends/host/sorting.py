@@ -64,8 +64,8 @@ def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
 def _top_k_of_few(x: Any, k: int) -> Any:
     """The positions of the largest elements, if few elements can be among them; None if that is not so.
 
-    The largest of every ``s``-th element are ``c`` different elements. The k-th largest of these bounds that
-    of all elements from below. So one pass finds the maxima, and another one the few elements that are not below the bound.
+    The maxima of ``c`` disjoint sets of elements are ``c`` elements of the row, so the k-th largest of them is a lower
+    bound of its k-th largest element. One pass finds the maxima, and another one the few elements that reach the bound.
     """
     n = x.shape[-1]
     c = max(64, 8 * k)
