@@ -221,7 +221,7 @@ class Array:
         def transpose(self, *axes: int | Sequence[int] | None) -> Array: ...
         def view(self, dtype: DTypeLike = None) -> Array: ...
 
-        # What looks at the elements
+        # Methods that need the values of the elements
         def item(self, *index: Any) -> Any: ...
         def tolist(self) -> Any: ...
         def tobytes(self, order: str | None = "C") -> bytes: ...
@@ -268,13 +268,13 @@ class Array:
 
 
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-"""What stands for an array: an array, one of NumPy's, or a number."""
+"""A value that functions accept as an array: an array, a NumPy array, or a number."""
 ArraySource = ArrayLike | Sequence[Any] | SupportsArray
-"""What an array is made of: also nested sequences, and objects that NumPy makes an array of."""
+"""A value that can be converted to an array: also nested sequences, and objects that NumPy converts."""
 Index = SupportsIndex | slice | EllipsisType | None | ArrayLike | Sequence[Any]
-"""What an array is indexed with: one such, or a tuple with one for each axis."""
+"""An index of an array: one entry, or a tuple with an entry for each axis."""
 KeyArray = Array | np.ndarray
-"""What stands for random keys: an array of keys, or of their words."""
+"""Random keys: an array of keys, or an array of their words."""
 
 if TYPE_CHECKING:  # what Array.at is, which pullback.numpy.index_updates defines
 
@@ -327,13 +327,13 @@ MOST_HOST_AXES = 64
 
 
 class Signature:
-    """What a compiled program must know of an argument. There is one object for each type and place in use.
+    """The type and the placement of an argument of a compiled program; equal signatures are one object.
 
     Attributes:
       aval: the type.
       placement: the device that the array was put on by request, or the sharding over several; None if nobody asked.
       array_class: the class of arrays on a device of this signature.
-      absent: what stands for the elements of arrays of this signature while they are only on a device.
+      absent: the stand-in for the elements of an array of this signature while they are only on a device.
     """
 
     __slots__ = ("__weakref__", "absent", "array_class", "aval", "placement")
@@ -378,7 +378,7 @@ _signatures_lock = lock(globals(), "_signatures_lock")
 
 
 def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, placement: Any = None) -> Signature:
-    """The one signature for a type and a place: equal ones are the same object."""
+    """Return the signature of a type and a placement; equal signatures are the same object."""
     key = (shape, dtype, weak_type, placement)
     reference = _known_signatures.get(key)
     found = None if reference is None else reference()
@@ -391,14 +391,14 @@ def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, pla
 
 
 class ArrayImpl(Array):
-    """An array with its elements: an ``np.ndarray`` that nobody writes to, or a NumPy scalar.
+    """A concrete array; its elements are an ``np.ndarray`` that is never written to, or a NumPy scalar.
 
     Attributes:
       _host_value: the elements on the host, or an ``OnDevice``.
       _value: the elements on the host, which are fetched if they must be.
       _buffer: the elements on a device, once a compiled program was given or has made the array.
       _signature: its signature, once a compiled program asked for it.
-      _literal: is there if programs have its number as a literal; see :func:`scalar_array`.
+      _literal: set if programs write its number as a literal; see :func:`scalar_array`.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_host_value", "_literal", "_signature", "weak_type")
@@ -494,8 +494,8 @@ class CommittedArray(ArrayImpl):
     """An array that was put on another device than the host's, is spread over several, or has more axes than NumPy
     allows.
 
-    Operations on it run there. Its elements come to the host when Python looks at them, and are kept then, but the
-    array stays what it is.
+    Operations on it run there. Its elements are copied to the host when Python reads them, and kept there; the array
+    stays committed.
     """
 
     __slots__ = ()
@@ -605,7 +605,7 @@ _new = object.__new__
 
 
 def fresh(x: ArrayImpl) -> ArrayImpl:
-    """Another array of the same elements, which are shared: donating or deleting one array leaves the other alone.
+    """Return another array that shares the elements: donating or deleting one array does not affect the other.
 
     Elements on the host stay as long as an array refers to them. A buffer on a device that two arrays share is
     marked as such: a donated array takes a copy of it first (see ``transforms/jit/stages``).
@@ -636,15 +636,15 @@ def shared(buffer: Any) -> Any:
 
 
 def host_value(x: Any) -> np.ndarray[Any, Any]:
-    """The elements of a concrete array as an ``np.ndarray`` that nobody may write to, without a copy.
+    """Return the elements of a concrete array as an ``np.ndarray`` that must not be written to, without a copy.
 
-    It is for Pullback's own use: what users are given comes from :func:`read_only`.
+    It is for Pullback's own use; users get arrays from :func:`read_only`.
     """
     return np.asarray(x._value) if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
 def read_only(value: Any) -> np.ndarray[Any, Any]:
-    """The elements of an array as an ``np.ndarray`` for users, without a copy.
+    """Return the elements of an array as a read-only ``np.ndarray`` for users, without a copy.
 
     It cannot be made writable, and neither can its ``base``. That is a read-only ``memoryview``, since an array that
     owns its memory lets anybody make it writable again.
@@ -664,7 +664,7 @@ def read_only(value: Any) -> np.ndarray[Any, Any]:
 _WRITABLE, _STRIDES, _CONTIGUOUS = 0x1, 0x10, 0xE0
 """Of inspect.BufferFlags, which Python has from 3.12 on: the last says any of three orders without gaps."""
 recorders: list[Any] = []
-"""The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
+"""The active traces of all threads that are not ``quick``; if there are none, the fast paths need not ask."""
 
 
 def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
@@ -698,7 +698,7 @@ def from_scalar(x: Any) -> ArrayImpl:
 
 
 def from_numpy(x: Any) -> ArrayImpl:
-    """A snapshot of a NumPy array or scalar, narrowed to the widths in use.
+    """Copy a NumPy array or scalar to an array, in 32 bits unless 64 are enabled.
 
     Always a copy: read-only memory can be made writable again, and may be that of a writable base, a file or a library.
 
@@ -759,7 +759,7 @@ def as_array(x: Any) -> Array:
 
 
 def is_masked(x: Any) -> bool:
-    """Whether an object is one of NumPy's masked arrays, whose module is imported only where they are used."""
+    """Whether an object is a masked array of NumPy's; ``numpy.ma`` is not imported to find out."""
     module = sys.modules.get("numpy.ma.core")
     return module is not None and isinstance(x, module.MaskedArray)
 
@@ -778,7 +778,7 @@ def refuse_masked(x: Any) -> None:
 
 
 def is_of_jax(x: Any) -> bool:
-    """Whether an object is an array, or a traced value, of the package jax, which may be there beside this one."""
+    """Whether an object is an array, or a traced value, of the ``jax`` package, if that is imported too."""
     return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
@@ -805,9 +805,9 @@ def typeof(x: ArrayLike) -> ShapedArray:
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype of the Python numbers among some operands: that of the last array, or the common one of the numbers.
+    """Return the dtype of the Python numbers among operands: that of the last array, or the numbers' common dtype.
 
-    The last array, since the first may be the condition of a choice.
+    It is the last array since the first may be the condition of ``select``.
     """
     for x in reversed(args):
         if type(x) not in SCALARS:

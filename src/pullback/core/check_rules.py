@@ -1,4 +1,4 @@
-"""What operations tell ``checkify``: how an operation can fail, and how a program within it is checked."""
+"""Rules for ``checkify``: the ways in which an operation can fail, and how a program within it is checked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pullback.core.trace import RuleKind
 
 
 class Failure(NamedTuple):
-    """One way in which an operation can fail.
+    """A way in which an operation can fail.
 
     Attributes:
       category: the kind of the failure.
       failed: booleans of any shape: where it failed.
       message: a template for ``str.format``, which takes ``payload``.
       payload: values that say more, each of the shape of ``failed`` or of no axes.
-      meant: whether the user said what is to become of it, by the mode of an index.
+      meant: whether the user chose the behaviour in this case, by the mode of an index.
     """
 
     category: type[CheckError]
