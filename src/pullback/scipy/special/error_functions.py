@@ -71,13 +71,13 @@ def ndtr(x: ArrayLike) -> Array:
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """The logarithm of :func:`ndtr`, also where that underflows.
+    """The logarithm of :func:`ndtr`, also where :func:`ndtr` underflows.
 
     Compiled it is -x²/2 plus the logarithm of half the scaled function erfcx below zero (DLMF 7.2.7).
 
     Args:
       x: an array of real numbers.
-      series_order: from how many terms of an asymptotic series JAX computes it; here it makes no difference.
+      series_order: without effect; in JAX the number of terms of an asymptotic series.
 
     Raises:
       ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
@@ -125,7 +125,7 @@ def erfcx(x: ArrayLike) -> Array:
     Raises:
       OperandError: no array of numbers (a TypeError).
 
-    Compiled it is an integral (DLMF 7.7.1); of complex numbers it is :func:`wofz` of ``i x``.
+    Compiled it is an integral (DLMF 7.7.1); for complex numbers it is :func:`wofz` of ``i x``.
 
     >>> print(f"{erfcx(0.0):.1f} {erfcx(30.0):.5f}")
     1.0 0.01880
@@ -181,7 +181,7 @@ def wofz(z: ArrayLike) -> Array:
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """Fresnel's integrals: those of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
+    """Fresnel's integrals, of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
 
     Args:
       x: an array of real numbers; integers are converted.

@@ -18,7 +18,7 @@ exprel = declare.inexact_unary("exprel", exprel_p, __name__, fast=declare.REAL)
 
 
 def exp1(x: ArrayLike) -> Array:
-    """The exponential integral E1: that of ``exp(-t) / t`` from ``x`` to infinity.
+    """The exponential integral E1: the integral of ``exp(-t) / t`` from ``x`` to infinity.
 
     Args:
       x: an array of real numbers; integers are converted.
@@ -39,7 +39,7 @@ def exp1(x: ArrayLike) -> Array:
 
 
 def expi(x: ArrayLike) -> Array:
-    """The exponential integral Ei: the principal value of that of ``exp(t) / t`` from minus infinity to ``x``.
+    """The exponential integral Ei: the principal value of the integral of ``exp(t) / t`` up to ``x``.
 
     Args:
       x: an array of real numbers; integers are converted.
@@ -51,7 +51,7 @@ def expi(x: ArrayLike) -> Array:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled it is the sum DLMF 6.2.7, whose integral is that of a positive function.
+    Compiled it is the sum DLMF 6.2.7, which integrates a positive function.
 
     >>> print(f"{expi(1.0):.4f}")
     1.8951
@@ -60,7 +60,7 @@ def expi(x: ArrayLike) -> Array:
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """The generalised exponential integral: that of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
+    """The generalised exponential integral: the integral of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
 
     Eager, errors are up to 14 units in the last place, of the derivative 200 (``docs/accuracy.md``).
 
@@ -96,8 +96,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       x: an array of real numbers; integers are converted.
 
     Returns:
-      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, of negative ``x`` its real part, that of ``-x``, and NaN
-      of minus infinity, as in SciPy.
+      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, for negative ``x`` its real part, which is ``Ci(-x)``,
+      and NaN for minus infinity, as in SciPy.
 
     Raises:
       OperandError: no array of numbers (a TypeError).

@@ -198,7 +198,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised lower incomplete gamma function: of ``t**(a - 1) exp(-t) / gamma(a)`` the integral to ``x``.
+    """The regularised lower incomplete gamma function: the integral of ``t**(a - 1) exp(-t) / gamma(a)`` to ``x``.
 
     Args:
       a: an array of positive numbers; integers are converted.
@@ -244,7 +244,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function: of ``t**(a - 1) (1 - t)**(b - 1) / beta(a, b)`` the integral to ``x``.
+    """The regularised incomplete beta function: the integral of ``t**(a - 1) (1 - t)**(b - 1) / beta(a, b)`` to ``x``.
 
     Args:
       a, b: arrays of positive numbers; integers are converted.
@@ -269,8 +269,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
-    Errors are up to 260 units in the last place (``docs/accuracy.md``); of large numbers about as many as ``m``, or
-    its negative, is.
+    Errors are up to 260 units in the last place (``docs/accuracy.md``); for large numbers about
+    ``abs(m)``.
 
     Args:
       z: an array of real numbers; integers are converted.
@@ -293,7 +293,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """The factorial, ``gamma(n + 1)``; 0 of negative numbers.
+    """The factorial, ``gamma(n + 1)``; 0 for negative numbers.
 
     Errors are up to 45 units in the last place in float32, where ``x + 1`` is rounded, and 37 in float64
     (``docs/accuracy.md``).
@@ -361,7 +361,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
       d: the dimension, an integer that is known.
 
     Returns:
-      An array of floats: that of ``gammaln(a - (k - 1) / 2)`` summed over k from 1 to ``d``, and
+      An array of floats: ``gammaln(a - (k - 1) / 2)`` summed over k from 1 to ``d``, plus
       ``d (d - 1) / 4 * log(pi)``.
 
     Raises:
@@ -409,8 +409,10 @@ def bernoulli(n: ArrayLike) -> Array:
 
 @lru_cache(maxsize=8)
 def _bernoulli_numbers(n: int) -> list[float]:
-    """By the recurrence of the tangent numbers, in integers (Brent and Harvey, *Fast computation of Bernoulli, tangent
-    and secant numbers*, 2011)."""
+    """Return the Bernoulli numbers up to ``n``, by the integer recurrence of the tangent numbers.
+
+    Source: Brent and Harvey, *Fast computation of Bernoulli, tangent and secant numbers*, 2011.
+    """
     count = min(n, 258) // 2
     tangents = [math.factorial(k) for k in range(count)]
     for k in range(1, count):
@@ -434,7 +436,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
         defined for ``x`` below 1 too.
 
     Returns:
-      An array of floats, of the common dtype. Of two operands it is NaN where ``x`` is below 1.
+      An array of floats, of the common dtype. With two operands it is NaN where ``x`` is below 1.
 
     Raises:
       OperandError: no array of numbers (a TypeError).

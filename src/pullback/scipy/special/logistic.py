@@ -201,10 +201,10 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
-    """The logarithm of :func:`softmax`, where that would underflow too.
+    """The logarithm of :func:`softmax`, also where :func:`softmax` underflows.
 
     Args:
-      x, axis: as of :func:`softmax`.
+      x, axis: as for :func:`softmax`.
 
     >>> import pullback.numpy as pnp
     >>> print(log_softmax(pnp.array([0.0, 1000.0])))
