@@ -19,7 +19,7 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 
 
 def _matrices(name: str, *xs: Any) -> list[Any]:
-    """Operands of one dtype for which there are routines, the first ones square, whose leading axes are broadcast."""
+    """Convert operands, all square except the last, to one dtype that LAPACK supports; broadcast their leading axes."""
     matrices = inexact_operands(name, *xs)
     for x in matrices[:-1]:
         numpy_linalg.require_square(name, x)
@@ -86,7 +86,7 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
       q: an array (..., n, n). The leading axes of both broadcast.
 
     Returns:
-      An array (..., n, n); NaN where the sum of an eigenvalue of A and the conjugate of one is zero.
+      An array (..., n, n); NaN where the sum of an eigenvalue of A and a conjugate eigenvalue is zero.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -109,10 +109,10 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
       q: an array (..., n, n). The leading axes of both broadcast.
-      method: without effect; SciPy's "direct" and "bilinear" are accepted. Schur's decomposition serves in both places.
+      method: without effect; SciPy's "direct" and "bilinear" are accepted. Schur's decomposition is used for both.
 
     Returns:
-      An array (..., n, n); NaN where the product of an eigenvalue of A and the conjugate of one is one.
+      An array (..., n, n); NaN where the product of an eigenvalue of A and a conjugate eigenvalue is one.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
