@@ -86,7 +86,7 @@ def optimizer(opt_maker: Callable[P, Rules]) -> Callable[P, Optimizer]:
 
     Returns:
       A function of the same arguments that returns an :class:`Optimizer`. Its ``update_fn`` raises an ArgumentError
-      (a TypeError) if the tree of the gradients, or of their states, is not that of the parameters.
+      (a TypeError) if the gradients, or their states, have another tree than the parameters.
 
     >>> @optimizer
     ... def plain(step_size):
@@ -467,7 +467,7 @@ def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
     """A function from the number of a step to its size.
 
     Args:
-      scalar_or_schedule: such a function, or a number.
+      scalar_or_schedule: a function of this kind, or a number.
 
     Raises:
       ArgumentError: the argument is something else (a TypeError).

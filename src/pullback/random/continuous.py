@@ -253,8 +253,8 @@ def gumbel(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not a single key, ``dtype`` is not a floating-point dtype, or there is
-        no such mode.
+      OperandError, ArgumentError: ``key`` is not a single key, ``dtype`` is not a floating-point dtype, or the mode
+        is unknown.
 
     >>> from pullback import random
     >>> print(random.gumbel(random.key(0), (2,)).round(3))

@@ -155,7 +155,7 @@ def bernoulli(
     Args:
       key: a key.
       p: the probability of True, floats that broadcast to ``shape``.
-      shape: the shape of the result; that of ``p`` by default.
+      shape: the shape of the result; by default the shape of ``p``.
       mode: ``"high"`` draws twice the bits, for more precise small probabilities; ``"low"`` is the default.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -163,7 +163,7 @@ def bernoulli(
       A boolean array of ``shape``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not a single key, or there is no such mode.
+      OperandError, ArgumentError: ``key`` is not a single key, or the mode is unknown.
       DtypeError: ``p`` is not of a floating-point dtype.
       ShapeError: ``p`` does not fit the shape.
 
@@ -240,7 +240,7 @@ def permutation(
     Raises:
       OperandError, ArgumentError: ``key`` is not a single key.
       DtypeError: ``x`` is a number but no integer.
-      ShapeError: there is no such axis.
+      ShapeError: the axis is out of range.
 
     >>> from pullback import random
     >>> random.permutation(random.key(0), 5)
@@ -316,7 +316,7 @@ def choice(
 
     Raises:
       OperandError, ArgumentError: ``key`` is not a single key, or the sample is larger than the population.
-      ShapeError: there is no such axis, or ``p`` does not fit.
+      ShapeError: the axis is out of range, or ``p`` does not fit.
 
     >>> from pullback import random
     >>> random.choice(random.key(0), 10, (3,), replace=False)

@@ -279,7 +279,7 @@ def dirichlet(
       key: a key.
       alpha: the concentrations along the last axis; the others broadcast to ``shape``. The result is nan where one is
         negative.
-      shape: the shape of the result without its last axis, that of the concentrations; by default
+      shape: the shape of the result without its last axis, the concentrations; by default
         ``alpha.shape[:-1]``.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.

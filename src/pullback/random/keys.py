@@ -62,7 +62,7 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) ->
 
     Raises:
       OperandError: the seed is not an integer (a TypeError).
-      ArgumentError: the seed has axes, or there is no such generator (a ValueError).
+      ArgumentError: the seed has axes, or the generator is unknown (a ValueError).
       OverflowError: the seed has more than 64 bits.
 
     >>> key(0).shape, dtypes.issubdtype(key(0).dtype, dtypes.prng_key)
@@ -79,7 +79,7 @@ def key_dtype(impl_spec: str | None = None) -> np.dtype[Any]:
       impl_spec: the name of the generator, as for :func:`key`.
 
     Raises:
-      ArgumentError: there is no such generator (a ValueError).
+      ArgumentError: the generator is unknown (a ValueError).
 
     >>> key_dtype() == key(0).dtype
     True
@@ -141,7 +141,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: 
 
     Raises:
       OperandError: the argument holds no words of keys (a TypeError).
-      ArgumentError: there is no such generator (a ValueError).
+      ArgumentError: the generator is unknown (a ValueError).
 
     >>> key_data(wrap_key_data(PRNGKey(7)))
     Array([0, 7], dtype=uint32)
@@ -279,7 +279,7 @@ def _is_typed(key: Any) -> bool:
 
 
 def _checked(name: str, keys: Any, kind: Any = None) -> Any:
-    """Convert to an array of typed keys, or of the words of keys of dtype ``kind``; raise if ``keys`` holds neither."""
+    """Return ``keys`` as an array: of typed keys, or of the words of keys of dtype ``kind``; raise for other arrays."""
     width = dtypes.key_words(kind or dtypes.KEY_DTYPES[config.default_prng_impl])
     expected = (
         f"expected a random key, such as random.key(0), or its words as a uint32 array of shape ({width},), "
@@ -308,7 +308,7 @@ def _name_of(keys: Any) -> str:
 
 
 def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
-    """Return the key dtype of a generator, given its name or that dtype; of the default generator, given None."""
+    """Return the key dtype of a generator that is named by ``impl`` or ``dtype``, or of the default generator."""
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
     if not isinstance(impl, str) and impl in dtypes.KEY_DTYPES.values():

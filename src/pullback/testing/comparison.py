@@ -23,7 +23,7 @@ def beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
 
 
 def finite_and_beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
-    """Whether expected elements are finite, and differ from those of ``got`` by more than ``allowed``."""
+    """Whether elements of ``expected`` are finite and differ from ``got`` by more than ``allowed``."""
     return np.isfinite(expected) & beyond(got, expected, allowed)
 
 
@@ -153,7 +153,7 @@ class Comparison:
         return int(rows[i]), int(columns[k])
 
     def _component(self, row: int, column: int) -> tuple[str, float, float]:
-        """Return the name, the expected value and the value of a component that makes an entry wrong."""
+        """Return the name, the expected and the actual value of a component that makes an entry of the matrix wrong."""
         reference, rule = self.reference, self.rule
         inputs, outputs = reference.inputs, reference.outputs
         source, target = (row, column) if rule.forward else (column, row)
@@ -208,7 +208,7 @@ def _eighths(size: int, seed: int) -> Vector:
 
 
 def nonlinearity(rule: Rule, scales: tuple[float, ...]) -> str:
-    """Return how a rule is not linear, or an empty string; tested on random vectors with exact sums and multiples."""
+    """Describe how a rule is not linear, or return ""; tested on random vectors whose sums and multiples are exact."""
     space = rule.from_space
     kind = "tangent" if rule.forward else "cotangent"
     name = f"the {'tangent of' if rule.forward else 'cotangent of'}"

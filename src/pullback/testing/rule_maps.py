@@ -59,7 +59,7 @@ class Rule:
     Args:
       subject: the function.
       point: the point.
-      leaves: the arguments, to keep weak types; those of the point are never weakly typed.
+      leaves: the arguments with their weak types; by default the arguments of ``point``, which have none.
     """
 
     forward: bool

@@ -64,9 +64,9 @@ def check_rule(
     Each rule that the function has is tested for structure (its results are of the trees, shapes and dtypes that they
     must be), value (it returns the function's own result with the derivative), linearity (in the tangents, or in the
     cotangent), and the derivative: against differentiation of the function without its rules, where that is finite, and
-    against differences, where these are. Where neither is finite, at a singularity, any derivative is right. Two rules
-    of one function are tested against each other. All is done in float64 as far as the function allows it, and then in
-    the dtype of the arguments.
+    against differences, where these are. Where both are not finite, at a singularity, any derivative is right. Two
+    rules of one function are tested against each other. All is done in float64 as far as the function allows it, and
+    then in the dtype of the arguments.
 
     Args:
       f: the function; a method, or a ``functools.partial`` of it, too.
@@ -268,7 +268,7 @@ class _Check:
             self._found("transposition", kind, f"cannot be transposed, as reverse mode needs it:\n{text}")
 
     def _symbolic_zeros(self, kind: type[Rule]) -> None:
-        """Check that a rule that asks for symbolic zeros returns the same for them as for zero arrays."""
+        """Check that a rule that asks for symbolic zeros treats them as it treats zero arrays."""
         owner = self.subject.owner
         if not (owner.symbolic_zeros if kind.forward else owner.symbolic_cotangents):
             return
@@ -366,7 +366,7 @@ _UNKNOWN = _Unknown()
 
 
 def _known(x: Any) -> Any:
-    """Return the value of an argument, for a mapped one of its first example; ``_UNKNOWN`` if there is none."""
+    """Return the value of an argument (if it is mapped, of its first example), or ``_UNKNOWN`` if it has no value."""
     if isinstance(x, JVPTracer):
         return _known(x.primal)
     if isinstance(x, BatchTracer):
@@ -395,7 +395,7 @@ _checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyD
 
 @contextmanager
 def _at_the_bottom() -> Iterator[None]:
-    """Evaluate eagerly, and do not check the functions that are called, in a ``with`` block."""
+    """Return a context manager for eager evaluation, in which called functions are not checked."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
     state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None
