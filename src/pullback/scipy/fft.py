@@ -134,7 +134,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     ``2 Σ x[j] cos(π (2k+1) (2j+1) / 4n)``.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
@@ -145,7 +145,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
       Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -162,7 +162,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     """The inverse of :func:`dct` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: the type of the transform to be inverted, 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
@@ -172,7 +172,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
       Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -191,7 +191,7 @@ def dst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     ``2 Σ x[j] sin(π (2k+1) (2j+1) / 4n)``.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
@@ -202,7 +202,7 @@ def dst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
       Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -219,7 +219,7 @@ def idst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     """The inverse of :func:`dst` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: the type of the transform to be inverted, 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
@@ -229,7 +229,7 @@ def idst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
       Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -253,7 +253,7 @@ def dctn(
     """The discrete cosine transform over any number of axes, one after the other; see :func:`dct`.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
@@ -263,7 +263,7 @@ def dctn(
       Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along an axis, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
@@ -286,7 +286,7 @@ def idctn(
     """The inverse of :func:`dctn` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
@@ -296,7 +296,7 @@ def idctn(
       Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along an axis, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
@@ -319,7 +319,7 @@ def dstn(
     """The discrete sine transform over any number of axes, one after the other; see :func:`dst`.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
@@ -329,7 +329,7 @@ def dstn(
       Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along an axis, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
@@ -352,7 +352,7 @@ def idstn(
     """The inverse of :func:`dstn` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
@@ -362,7 +362,7 @@ def idstn(
       Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along an axis, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).

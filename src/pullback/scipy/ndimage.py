@@ -55,7 +55,7 @@ def map_coordinates(
 
     Raises:
       ShapeError: not n coordinates, or an image without elements (a TypeError and a ValueError).
-      UnsupportedArgumentError: no such order or mode (a NotImplementedError).
+      UnsupportedArgumentError: an unknown order or mode (a NotImplementedError).
 
     Source: Unser, Aldroubi and Eden 1993, *B-spline signal processing*.
 
@@ -145,7 +145,7 @@ def _stacked(xs: list[Any], axis: int, count: int) -> Any:
 
 
 def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
-    """Return the first element whose spline is not zero at ``p``, and the values of its and the next splines there."""
+    """Return the index of the first B-spline that is nonzero at ``p``, and the values of it and the next ones there."""
     if order == 0:
         nearest = ops.mul(ops.sign(p), pnp.floor(ops.add(ops.abs(p), 0.5)))
         return nearest, [ops.where(ops.eq(p, p), shapes.full(p.shape, 1, p.dtype), math.nan)]
@@ -170,7 +170,7 @@ def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
 
 
 def _folded(index: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """Map an index beyond the image to an element, as a float; return also whether it was inside (mode "constant")."""
+    """Map an index to an element by the boundary mode, as a float; return also whether it was inside ("constant")."""
     last = float(n - 1)
     within = ops.and_p.bind(ops.ge_p.bind(index, 0.0), ops.le_p.bind(index, last)) if mode == "constant" else None
     if mode == "mirror" and n > 1:

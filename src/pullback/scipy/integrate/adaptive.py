@@ -61,7 +61,7 @@ class _Options(NamedTuple):
     """The accuracy and the cost of an integral.
 
     Attributes:
-      absolute, relative: bounds of the error, of which the larger applies.
+      absolute, relative: bounds of the error; the larger applies.
       limit: the largest number of intervals.
     """
 
@@ -96,10 +96,10 @@ def _rounding(*types: np.dtype[Any]) -> float:
 
 
 def _substitution(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """Return a function from ``s`` in [0, 1] to the point between ``a < b``, either infinite, and its derivative.
+    """Return a change of variables from [0, 1] to [a, b]: a function of ``s`` to the point and its derivative.
 
-    The derivative of ``t = s² (3 - 2 s)`` is zero at both ends. This makes an integrand smooth that grows like an
-    inverse root there, or has an infinite derivative.
+    Limits may be infinite. The derivative of ``t = s² (3 - 2 s)`` is zero at both ends. This makes an integrand smooth
+    that grows like an inverse root there, or has an infinite derivative.
     """
     infinite_a, infinite_b = ops.eq(ops.abs(a), math.inf), ops.eq(ops.abs(b), math.inf)
     start, stop = ops.where(infinite_a, 0.0, a), ops.where(infinite_b, 0.0, b)
@@ -141,7 +141,7 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
         bound = ops.max_p.bind(options.absolute, ops.mul(options.relative, least))
         total = pnp.sum(errors)
         finite = ops.lt(total, math.inf)
-        # Halving cannot reduce the error below that of rounding.
+        # Halving cannot reduce the error below the rounding error.
         exact = ops.mul(2.0 * _rounding(dtype, values.dtype), pnp.sum(ops.abs(values)))
         worth = ops.gt(total, ops.max_p.bind(bound, exact))
         return ops.and_p.bind(ops.and_p.bind(finite, worth), ops.lt(n, limit))
@@ -309,7 +309,7 @@ def quad(
       a, b: the limits, real numbers; ``inf`` and ``-inf`` may be among them, and ``a`` may be the larger one.
       args: further arguments of ``func``, in a tuple.
       full_output: whether to return the third result.
-      epsabs, epsrel: bounds of the absolute and the relative error, of which the larger applies, as far as the dtype of
+      epsabs, epsrel: bounds of the absolute and the relative error; the larger applies, as far as the dtype of
         the limits allows; it is the default float dtype for Python numbers.
       limit: the largest number of intervals.
       points: numbers between ``a`` and ``b`` at which the integrand is not smooth.

@@ -59,7 +59,7 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
       the last interval.
 
     Raises:
-      ShapeError: no such axis, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
+      ShapeError: an axis out of range, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
 
     Source: Cartwright 2017, *Simpson's rule cumulative integration with MS Excel and irregularly-spaced data*.
 
@@ -114,7 +114,7 @@ def cumulative_trapezoid(
       An array of the shape of ``y``, with one element less along the axis without ``initial``.
 
     Raises:
-      ShapeError: no such axis, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
+      ShapeError: an axis out of range, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
       ArgumentError: ``initial`` is not None or 0 (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp

@@ -43,7 +43,7 @@ class RegularGridInterpolator:
 
     Raises:
       ShapeError: coordinates that are no vectors, or values that do not fit them (a TypeError and a ValueError).
-      ArgumentError: coordinates that are not monotone, or no such method (a TypeError and a ValueError).
+      ArgumentError: coordinates that are not monotone, or an unknown method (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> f = RegularGridInterpolator((pnp.arange(2.0), pnp.arange(3.0)), pnp.arange(6.0).reshape(2, 3))
@@ -97,7 +97,7 @@ class RegularGridInterpolator:
 
         Raises:
           ShapeError: points with other than n coordinates (a TypeError and a ValueError).
-          ArgumentError: no such method, or points out of bounds (a TypeError and a ValueError).
+          ArgumentError: an unknown method, or points out of bounds (a TypeError and a ValueError).
           UnsupportedArgumentError: ``bounds_error`` with traced points (a NotImplementedError).
         """
         method = self.method if method is None else method

@@ -1,4 +1,4 @@
-"""Piecewise polynomials, and the cubic splines through given values."""
+"""Piecewise polynomials, and cubic splines through values at points."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _unflatten(kind: Any, data: Any, children: Any) -> Any:
 
 
 class CubicSpline(PPoly):
-    """The cubic spline through given values: a piecewise polynomial with two continuous derivatives.
+    """The cubic spline through values at points: a piecewise polynomial with two continuous derivatives.
 
     Args:
       x: the points, a vector of n at least 2 that increases strictly.
@@ -255,7 +255,7 @@ _NAMED: dict[str, Any] = {"not-a-knot": None, "clamped": (1, 0.0), "natural": (2
 
 
 def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
-    """Return for each end None for "not-a-knot", or the order of a prescribed derivative and its values, a row."""
+    """Parse ``bc_type``: return for each end None ("not-a-knot"), or the order and the values of a derivative."""
     pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ArgumentError(f"CubicSpline: bc_type must be a word or a pair of conditions, got {quote(bc_type)}")
@@ -276,7 +276,7 @@ def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
         value = floats("CubicSpline", condition[1])
         if value.shape not in ((), rest):
             raise ShapeError(
-                f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; "
+                f"CubicSpline: the value of a derivative at an end must have shape {rest}, as y without the axis; "
                 "got "
                 f"{value.shape}"
             )
@@ -311,7 +311,7 @@ def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
 
 
 def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]:
-    """Return the equation at an end, two coefficients and the right side; ``h`` and ``slope`` begin at that end."""
+    """Return the end condition as two coefficients and a right side; ``h`` and ``slope`` begin at that end."""
     if condition is None:
         both = ops.add(h[0], h[1])
         right = ops.add(

@@ -41,7 +41,7 @@ class interp1d:
 
     Raises:
       ShapeError: values that do not fit the points, or too few of them (a TypeError and a ValueError).
-      ArgumentError: points that are equal, no such kind, or ``bounds_error`` with extrapolation (a TypeError and a
+      ArgumentError: points that are equal, an unknown kind, or ``bounds_error`` with extrapolation (a TypeError and a
         ValueError).
       UnsupportedArgumentError: another order (a NotImplementedError).
 

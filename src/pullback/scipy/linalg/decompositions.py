@@ -88,8 +88,8 @@ def eigh(
     """The eigenvalues and eigenvectors of Hermitian matrices, also of the generalised problem.
 
     Args:
-      a: an array (..., n, n) of numbers, of which a triangle is read; integers become floats.
-      b: positive definite Hermitian matrices like ``a``, of which the same triangle is read, or None for the identity.
+      a: an array (..., n, n) of numbers, whose triangle is read; integers become floats.
+      b: positive definite Hermitian matrices like ``a``, whose same triangle is read, or None for the identity.
       lower: whether to read the lower triangles, not the upper ones.
       eigvals_only: whether to return the eigenvalues alone.
       overwrite_a, overwrite_b, turbo, check_finite: without effect.
@@ -104,7 +104,7 @@ def eigh(
     Raises:
       ShapeError: the matrices are not square, or not of one shape (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``type``, or ``eigvals`` that are no range (a TypeError and a ValueError).
+      ArgumentError: an unknown ``type``, or ``eigvals`` that are no range (a TypeError and a ValueError).
 
     Source: G. H. Golub and C. F. Van Loan, Matrix Computations, section 8.7: by the Cholesky factor of ``b``.
 
@@ -212,7 +212,7 @@ def eigh_tridiagonal(
     Raises:
       ShapeError: the lengths do not fit (a TypeError and a ValueError).
       DtypeError: complex numbers, floats of 16 bits, or two dtypes (a TypeError).
-      ArgumentError: no such ``select``, or no range (a TypeError and a ValueError).
+      ArgumentError: an unknown ``select``, or no range (a TypeError and a ValueError).
       UnsupportedArgumentError: ``select="v"``, whose result would have a size that depends on values (a
         NotImplementedError).
 
@@ -319,7 +319,7 @@ def svd(
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``lapack_driver`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``lapack_driver`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
@@ -386,7 +386,7 @@ def qr(
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``mode`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``mode`` (a TypeError and a ValueError).
       UnsupportedArgumentError: "raw" with ``pivoting`` (a NotImplementedError).
 
     >>> import pullback.numpy as pnp
@@ -432,7 +432,7 @@ def qr_multiply(
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``mode`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``mode`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> a = pnp.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
@@ -484,7 +484,7 @@ def polar(
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``side`` or ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``side`` or ``method`` (a TypeError and a ValueError).
 
     Source: N. J. Higham 2008, "Functions of Matrices", chapter 8.
 
@@ -523,7 +523,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``output`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``output`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> t, z = schur(pnp.array([[1.0, 2.0], [0.0, 3.0]]))

@@ -48,12 +48,12 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         or more than one, solution.
 
     Returns:
-      An array (..., m, n). The derivative is that of the equation: A dX + dX B = dC - dA X - X dB.
+      An array (..., m, n). Its derivative solves A dX + dX B = dC - dA X - X dB.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``method`` (a TypeError and a ValueError).
 
     Source: R. H. Bartels and G. W. Stewart 1972, "Solution of the matrix equation AX + XB = C".
 
@@ -117,7 +117,7 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``method`` (a TypeError and a ValueError).
 
     Source: G. Kitagawa 1977, "An algorithm for solving the matrix equation X = F X F' + S".
 

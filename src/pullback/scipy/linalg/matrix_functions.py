@@ -103,7 +103,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     Raises:
       ShapeError: the matrices are not square, or not of one shape (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``method`` (a TypeError and a ValueError).
 
     Source: A. H. Al-Mohy and N. J. Higham 2009, "Computing the Fréchet derivative of the matrix exponential".
 
@@ -122,7 +122,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square root of square matrices: that whose eigenvalues have no negative real part.
+    """The principal square root of square matrices, whose eigenvalues have no negative real part.
 
     Args:
       A: an array (..., n, n) of numbers.
@@ -152,7 +152,7 @@ def _complex(a: Any) -> Any:
 
 
 def logm(A: ArrayLike) -> Array:
-    """The principal logarithm of square matrices: that whose eigenvalues have imaginary parts within -pi and pi.
+    """The principal logarithm of square matrices, whose eigenvalues have imaginary parts within -pi and pi.
 
     Args:
       A: an array (..., n, n) of numbers.
@@ -305,7 +305,7 @@ def _values(by_elements: Any, x: Any, captured: Any) -> Any:
 
 
 def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
-    """Return a function of a triangular matrix, given its ``values`` on the diagonal, and the smallest divisor."""
+    """Compute a function of a triangular matrix from its diagonal ``values``; return also the smallest divisor."""
     n = t.shape[0]
     row, column_number = np.arange(n)[:, None], np.arange(n)[None, :]
 

@@ -42,7 +42,7 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given matrices along its diagonal, and zeros off it.
+    """A matrix with the operands along its diagonal, and zeros off it.
 
     Args:
       *arrs: matrices, vectors, which become rows, or numbers; promoted to one dtype.
@@ -168,7 +168,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
       An array (..., k, n), where k is m + n - 1, max(m, n) or max(m, n) - min(m, n) + 1.
 
     Raises:
-      ArgumentError: no such ``mode``, or ``n`` below one (a TypeError and a ValueError).
+      ArgumentError: an unknown ``mode``, or ``n`` below one (a TypeError and a ValueError).
       ShapeError: ``a`` has no elements (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -342,7 +342,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
       An array (n, n), with ``exp(-2 pi i j k / n)`` in row j and column k.
 
     Raises:
-      ArgumentError: no such ``scale``, or a negative ``n`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``scale``, or a negative ``n`` (a TypeError and a ValueError).
       DtypeError: ``dtype`` is not complex (a TypeError).
 
     >>> print(dft(2).real)
@@ -462,7 +462,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
       An array (n, n) of floats.
 
     Raises:
-      ArgumentError: no such ``kind``, or a negative ``n`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``kind``, or a negative ``n`` (a TypeError and a ValueError).
 
     >>> print(pascal(3))
     [[1. 1. 1.]
@@ -484,7 +484,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
       An array (n, n) of floats.
 
     Raises:
-      ArgumentError: no such ``kind``, or a negative ``n`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``kind``, or a negative ``n`` (a TypeError and a ValueError).
 
     >>> print(invpascal(2))
     [[ 2. -1.]

@@ -33,7 +33,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     """The Cholesky factors of Hermitian positive-definite matrices.
 
     Args:
-      a: an array (..., n, n) of numbers, of which the triangle of the factors is read; integers become floats.
+      a: an array (..., n, n) of numbers, whose triangle of the factors is read; integers become floats.
       lower: whether to return lower triangular factors L, with L times its adjoint the matrix, rather than upper
         triangular U, with the adjoint of U times U the matrix.
       overwrite_a: without effect.
@@ -139,7 +139,7 @@ def solve_triangular(
     """The solutions x of op(A) x = b, for triangular matrices A.
 
     Args:
-      a: the matrices A, an array (..., n, n) of numbers, of which one triangle is read; integers become floats.
+      a: the matrices A, an array (..., n, n) of numbers, with one triangle that is read; integers become floats.
       b: a vector (n), or matrices (..., n, k).
       trans: 0 or "N" for A itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
       lower: whether to read the lower triangle of ``a``, not the upper one.
@@ -152,7 +152,7 @@ def solve_triangular(
       x, of the shape of ``b`` with the leading axes broadcast; it is infinite or NaN where A is singular.
 
     Raises:
-      ArgumentError: there is no such ``trans`` (a TypeError and a ValueError).
+      ArgumentError: ``trans`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -260,7 +260,7 @@ def lu_solve(
       x, of the shape of ``b`` with the leading axes broadcast; it is infinite or NaN where A is singular.
 
     Raises:
-      ArgumentError: there is no such ``trans`` (a TypeError and a ValueError).
+      ArgumentError: ``trans`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -312,7 +312,7 @@ def solve(
       is assumed to be positive definite and is not.
 
     Raises:
-      ArgumentError: there is no such ``assume_a`` (a TypeError and a ValueError).
+      ArgumentError: ``assume_a`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 

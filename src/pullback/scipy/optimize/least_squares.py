@@ -99,7 +99,7 @@ def least_squares(
       includes second derivatives of the residuals; it is infinite or NaN where that is singular.
 
     Raises:
-      ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
+      ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return an array of real numbers (a TypeError and a ValueError).
       DtypeError: ``x0`` is complex (a TypeError).
 
@@ -211,7 +211,7 @@ def _columns(jac: Any) -> Any:
 
 
 def _step(jac: Any, values: Any, damping: Any, scale: Any) -> Any:
-    """Return the step p of least squares of ``jac @ p + values`` and of ``sqrt(damping) * scale * p``, by QR."""
+    """Return the step p that minimises the squares of ``jac @ p + values`` and ``sqrt(damping) * scale * p``, by QR."""
     n = jac.shape[1]
     matrix = concatenate([jac, ops.sqrt(damping) * scale * identity(n, jac.dtype)])
     q, r = qr(matrix)

@@ -86,7 +86,7 @@ def minimize(
       matrix for BFGS, and by conjugate gradients for the others; it is infinite or NaN where the Hessian is singular.
 
     Raises:
-      ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
+      ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return one real number (a TypeError and a ValueError).
       DtypeError: ``x0`` is no array of numbers (a TypeError).
 

@@ -94,7 +94,7 @@ def flat(fun: Function, x0: Any, args: Any) -> tuple[Any, Function]:
 
 
 def options_of(name: str, options: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the defaults, replaced by the options of the user; raise if one is unknown."""
+    """Return the defaults, updated by the options of the user; raise if an option is unknown."""
     if options is None:
         options = {}
     if not isinstance(options, Mapping):

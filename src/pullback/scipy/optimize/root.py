@@ -68,7 +68,7 @@ def root(
       the function is not finite at ``x0``. The derivative solves an equation with the Jacobian.
 
     Raises:
-      ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
+      ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return an array like ``x0`` (a TypeError and a ValueError).
       DtypeError: ``x0`` is complex (a TypeError).
 

@@ -162,7 +162,7 @@ def convolve(
     Raises:
       ShapeError: operands of different numbers of axes, empty ones, or with ``"valid"`` no operand that is
         larger along every axis (a TypeError and a ValueError).
-      ArgumentError: no such mode or method (a TypeError and a ValueError).
+      ArgumentError: an unknown mode or method (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
@@ -213,8 +213,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
       An array as for :func:`convolve`. Errors are relative to the largest element of the result.
 
     Raises:
-      ShapeError: operands that do not fit, or no such axis (a TypeError and a ValueError).
-      ArgumentError: no such mode (a TypeError and a ValueError).
+      ShapeError: operands that do not fit, or an axis out of range (a TypeError and a ValueError).
+      ArgumentError: an unknown mode (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(fftconvolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])).round(3))
@@ -291,7 +291,7 @@ def convolve2d(
       A matrix of the shape that :func:`convolve` returns.
 
     Raises:
-      ShapeError, ArgumentError: as for :func:`convolve`, and for no such boundary.
+      ShapeError, ArgumentError: as for :func:`convolve`, and for an unknown boundary.
 
     >>> import pullback.numpy as pnp
     >>> print(convolve2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.ones((2, 2)), boundary="wrap", mode="same"))
@@ -322,7 +322,7 @@ def correlate2d(
       A matrix of the shape that :func:`convolve` returns.
 
     Raises:
-      ShapeError, ArgumentError: as for :func:`convolve`, and for no such boundary.
+      ShapeError, ArgumentError: as for :func:`convolve`, and for an unknown boundary.
 
     >>> import pullback.numpy as pnp
     >>> print(correlate2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([[1.0, 10.0]])))

@@ -70,8 +70,8 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
       The filtered signal, of the shape of ``x``; with ``zi`` also the final state.
 
     Raises:
-      ShapeError: coefficients that are no vectors or are empty, no such axis, or a state of another shape (a TypeError
-        and a ValueError).
+      ShapeError: coefficients that are no vectors or are empty, an axis out of range, or a state of another shape (a
+        TypeError and a ValueError).
       ArgumentError: the first element of ``a`` is zero (a TypeError and a ValueError).
 
     Source: Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 6.3.
@@ -195,7 +195,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
       The filtered signal, of the shape of ``x``; with ``zi`` also the final states.
 
     Raises:
-      ShapeError: sections or states of another shape, or no such axis (a TypeError and a ValueError).
+      ShapeError: sections or states of another shape, or an axis out of range (a TypeError and a ValueError).
       ArgumentError: a denominator begins with zero (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -210,7 +210,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     count = sos.shape[0]
     if rest and (len(rest[0].shape) != last + 2 or rest[0].shape[0] != count):
         raise ShapeError(
-            f"sosfilt: the initial states zi must have {last + 2} axes, of which the first has size {count}, got shape "
+            f"sosfilt: the initial states zi must have {last + 2} axes, the first of size {count}, got shape "
             f"{rest[0].shape}"
         )
     y, states = shapes.moveaxis(x, where, last), []
@@ -266,8 +266,9 @@ def savgol_filter(
       An array of the shape of ``x``.
 
     Raises:
-      ShapeError: no such axis, or with ``"interp"`` a window longer than the axis (a TypeError and a ValueError).
-      ArgumentError: a degree, a derivative or a window that make no sense, or no such mode (a TypeError and a
+      ShapeError: an axis out of range, or with ``"interp"`` a window longer than the axis (a TypeError and a
+        ValueError).
+      ArgumentError: a degree, a derivative or a window that make no sense, or an unknown mode (a TypeError and a
         ValueError).
 
     Source: Savitzky and Golay 1964.

@@ -39,7 +39,7 @@ def _signal(name: str, x: Any) -> Array:
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
 
 
-class _Layout(NamedTuple):
+class _Segments(NamedTuple):
     """How a signal is cut into segments.
 
     Attributes:
@@ -77,8 +77,10 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
     return ops.convert_element_type(vector, real), vector.shape[0]
 
 
-def _layout(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None) -> _Layout:
-    """Check the arguments of a transform; a named window is cut to ``longest``, the size of the signal."""
+def _segments(
+    name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None
+) -> _Segments:
+    """Check the arguments on segments; a named window is cut to ``longest``, the size of the signal."""
     size = None if nperseg is None else known_int(name, "nperseg", nperseg)
     if longest is not None and isinstance(window, (str, tuple)):
         size = 256 if size is None else size
@@ -98,14 +100,14 @@ def _layout(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like
         raise ArgumentError(f"{name}: nfft must be at least nperseg, got {length} and {size}")
     if not 0 <= overlap < size:
         raise ArgumentError(f"{name}: noverlap must be from 0 to less than nperseg, got {overlap} and {size}")
-    return _Layout(vector, size, size - overlap, length)
+    return _Segments(vector, size, size - overlap, length)
 
 
 # Segments ------------------------------------------------------------------------------------------------------------
 
 
 def _cut(x: Any, size: int, step: int) -> Any:
-    """Cut the last axis into segments, (..., segments, size), which begin ``step`` elements after each other."""
+    """Cut the last axis into segments, (..., segments, size), whose starts are multiples of ``step``."""
     last, n = len(x.shape) - 1, x.shape[-1]
     count, pieces = (n - size) // step + 1, -(-size // step)
     length = (count + pieces - 1) * step
@@ -180,15 +182,15 @@ def _frequency(name: str, fs: Any) -> Any:
 _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
 
-def _transforms(x: Any, layout: _Layout, trend: Any, onesided: bool) -> Any:
+def _transforms(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
     """Return the Fourier transforms of the segments of ``x``, (..., segments, frequencies)."""
-    cut = _cut(x, layout.size, layout.step)
+    cut = _cut(x, segments.size, segments.step)
     if callable(trend):
         cut = trend(cut)
     elif trend:
-        cut = _without_trend(cut, trend, (0, layout.size))
+        cut = _without_trend(cut, trend, (0, segments.size))
     transform = pnp.fft.rfft if onesided else pnp.fft.fft
-    return transform(_along_last(ops.mul, cut, layout.window), layout.nfft)
+    return transform(_along_last(ops.mul, cut, segments.window), segments.nfft)
 
 
 def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> Any:
@@ -248,7 +250,7 @@ def stft(
 
     Raises:
       ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
-      ShapeError: a window that does not fit, or no such axis (a TypeError and a ValueError).
+      ShapeError: a window that does not fit, or an axis out of range (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> frequencies, times, transforms = stft(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)
@@ -265,19 +267,19 @@ def stft(
         empty = shapes.full(x.shape, 0, dtypes.to_real(x.dtype))
         return empty, empty, empty
     x = shapes.moveaxis(x, where, last)
-    layout = _layout("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
+    segments = _segments("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
     if boundary is not None:
-        x = _extended(x, layout.size // 2, boundary)
+        x = _extended(x, segments.size // 2, boundary)
     if padded:
-        more = -(x.shape[last] - layout.size) % layout.step % layout.size
+        more = -(x.shape[last] - segments.size) % segments.step % segments.size
         x = pnp.pad(x, [(0, 0)] * last + [(0, more)])
-    out = _transforms(x, layout, trend, onesided)
-    out = ops.div(out, ops.convert_element_type(pnp.sum(layout.window), out.dtype))
-    points = layout.size / 2 + np.arange(0.0, float(x.shape[last] - layout.size + 1), float(layout.step))
+    out = _transforms(x, segments, trend, onesided)
+    out = ops.div(out, ops.convert_element_type(pnp.sum(segments.window), out.dtype))
+    points = segments.size / 2 + np.arange(0.0, float(x.shape[last] - segments.size + 1), float(segments.step))
     if boundary is not None:
-        points = points - layout.size / 2
+        points = points - segments.size / 2
     out = shapes.moveaxis(out, last + 1, where)
-    return _frequencies(layout.nfft, fs, onesided), _times(points, fs), out
+    return _frequencies(segments.nfft, fs, onesided), _times(points, fs), out
 
 
 def csd(
@@ -300,7 +302,7 @@ def csd(
 
     Raises:
       ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
-      ShapeError: signals or a window that do not fit, or no such axis (a TypeError and a ValueError).
+      ShapeError: signals or a window that do not fit, or an axis out of range (a TypeError and a ValueError).
 
     Source: Welch 1967.
 
@@ -335,9 +337,9 @@ def _density_of(
         for v in xs
     ]
     onesided = return_onesided and not dtypes.is_complex(xs[0].dtype)
-    layout = _layout(name, window, nperseg, noverlap, nfft, xs[0], longest)
-    scale = _density(name, scaling, fs, layout.window)
-    transforms = [_transforms(v, layout, trend, onesided) for v in xs]
+    segments = _segments(name, window, nperseg, noverlap, nfft, xs[0], longest)
+    scale = _density(name, scaling, fs, segments.window)
+    transforms = [_transforms(v, segments, trend, onesided) for v in xs]
     if alone:
         (only,) = transforms
         power = ops.add(ops.square(ops.real(only)), ops.square(ops.imag(only)))
@@ -346,11 +348,11 @@ def _density_of(
     if onesided:
         twice = np.full(power.shape[-1], 2.0)
         twice[0] = 1
-        if layout.nfft % 2 == 0:
+        if segments.nfft % 2 == 0:
             twice[-1] = 1
         power = ops.mul(power, ArrayImpl(twice.astype(power.dtype)))
     power = ops.mul(_averaged(power, average), ops.convert_element_type(scale, power.dtype))
-    return _frequencies(layout.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
+    return _frequencies(segments.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
 
 
 def _averaged(power: Any, average: str) -> Any:
@@ -446,14 +448,14 @@ def istft(
     if not isinstance(window, (str, tuple)) and nperseg is None:
         size = None  # type: ignore[assignment]
     length = size if nfft is None and input_onesided and size == full + 1 else full if nfft is None else nfft
-    layout = _layout("istft", window, size, noverlap, length, z, None)
+    segments = _segments("istft", window, size, noverlap, length, z, None)
     z = pnp.moveaxis(z, (when, which), (-2, -1))
-    xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, layout.nfft)
-    xs = slicing.slice_in_dim(xs, 0, layout.size, rank - 1)
-    weighted = _along_last(ops.mul, xs, ops.mul(layout.window, pnp.sum(layout.window)))
-    squares = shapes.broadcast_to(ops.square(layout.window), (z.shape[-2], layout.size))
-    x, norm = _overlap_add(weighted, layout.step), _overlap_add(squares, layout.step)
-    cut = layout.size // 2 if boundary else 0
+    xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, segments.nfft)
+    xs = slicing.slice_in_dim(xs, 0, segments.size, rank - 1)
+    weighted = _along_last(ops.mul, xs, ops.mul(segments.window, pnp.sum(segments.window)))
+    squares = shapes.broadcast_to(ops.square(segments.window), (z.shape[-2], segments.size))
+    x, norm = _overlap_add(weighted, segments.step), _overlap_add(squares, segments.step)
+    cut = segments.size // 2 if boundary else 0
     x = slicing.slice_in_dim(x, cut, max(x.shape[-1] - cut, cut), rank - 2)
     norm = slicing.slice_in_dim(norm, cut, max(norm.shape[-1] - cut, cut), 0)
     known = norm.concrete() if isinstance(norm, Tracer) else norm
@@ -490,8 +492,8 @@ def detrend(
       Floats or complex numbers, of the shape of ``data``.
 
     Raises:
-      ShapeError: no such axis (a TypeError and a ValueError).
-      ArgumentError: no such type, or an index that is not in the signal (a TypeError and a ValueError).
+      ShapeError: an axis out of range (a TypeError and a ValueError).
+      ArgumentError: an unknown type, or an index that is not in the signal (a TypeError and a ValueError).
       UnsupportedArgumentError: ``overwrite_data`` (a NotImplementedError).
 
     >>> import pullback.numpy as pnp

@@ -378,7 +378,7 @@ class Rotation(NamedTuple):
         """The vectors rotated.
 
         Args:
-          vectors: (..., 3), whose axes in front broadcast against those of the rotations.
+          vectors: (..., 3), whose leading axes broadcast against the rotations.
           inverse: whether to rotate back.
 
         Raises:

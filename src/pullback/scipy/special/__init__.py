@@ -1,4 +1,4 @@
-"""Special functions. Formulas are those of the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov).
+"""Special functions. Formulas are from the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov).
 
 The functions are those in ``__all__`` of the modules of this package.
 """

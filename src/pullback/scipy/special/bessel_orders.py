@@ -1,10 +1,10 @@
 """Bessel functions of real order, with derivatives of any order by the order and by the variable.
 
-Compiled they are integrals along paths of steepest descent, on which the integrand is positive and nothing cancels
-(G. N. Watson, *A Treatise on the Theory of Bessel Functions*, 1922, chapter 8; Gil, Segura and Temme, *Numerical
-Methods for Special Functions*, 2007, chapter 5); near zero those of the first kind are power series. Derivatives by the
-order are taken under the integral: the path is the same for all of them. Derivatives by the variable are differences
-of neighbouring orders (DLMF 10.6.1, 10.29.1).
+Compiled they are integrals along paths of steepest descent, on which the integrand is positive and nothing cancels (G.
+N. Watson, *A Treatise on the Theory of Bessel Functions*, 1922, chapter 8; Gil, Segura and Temme, *Numerical Methods
+for Special Functions*, 2007, chapter 5); near zero functions of the first kind are power series. Derivatives by the
+order are taken under the integral: the path is the same for all of them. Derivatives by the variable are differences of
+neighbouring orders (DLMF 10.6.1, 10.29.1).
 
 Each formula takes an order and a variable that are not negative; negative orders follow by reflection.
 """
@@ -193,7 +193,7 @@ def _power_series(nu: Any, x: Any, sign: int) -> Any:
 
 
 def gamma_of_larger(nu: Any) -> Any:
-    """Γ(nu + 1), whose derivatives are those of exp(lgamma(nu + 1))."""
+    """Γ(nu + 1), differentiated as exp(lgamma(nu + 1))."""
     fixed = stop_gradient(nu)
     value = gamma(fixed + 1)
     rest = lgamma(nu + 1) - lgamma(fixed + 1)
@@ -323,7 +323,7 @@ def _oscillating(nu: Any, x: Any) -> Pair:
     """J and Y for x > 12 and smaller orders: along cosh(u) sin(v) = sin(β) + (v - β) cos(β), where cos(β) = nu / x.
 
     Where the real axis cuts off the half of the path below the saddle point, the path follows that axis to zero, and
-    then goes upwards.
+    then goes up to iβ.
     """
     fixed = stop_gradient(nu)
     excess = x - fixed

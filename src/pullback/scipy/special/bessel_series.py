@@ -66,7 +66,7 @@ def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: i
 
 
 def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -> Coefficient:
-    """Return the coefficients where only the order varies: those of the formula, composed with those of the order.
+    """Return Taylor coefficients where only the order varies: coefficients of the formula, composed with the order.
 
     The paths of its integrals are the same for all coefficients. Many elements are computed in blocks.
     """
@@ -93,7 +93,7 @@ def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -
 
 
 def _rounded(rule: Any, p: Primitive, order: Any, x: Series, dtype: Any) -> Coefficient:
-    """Compute the coefficients in double precision, and round them: the power series would lose digits in ``dtype``."""
+    """Compute Taylor coefficients in double precision, and round them: the series would lose digits in ``dtype``."""
     wide = Series([convert_element_type(x[0], _double)], lambda k: _converted(x[k], _double))
     y = Series([p.bind(order, wide[0], orders=(0, 0))])
     following = rule(y, Series([order]), wide, orders=(0, 0))
@@ -130,7 +130,7 @@ def _by_recurrence(ans: Series, following: Any, order: Any, x: Series, upper: in
 
 
 def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
-    """Return where the power series is used, its order, and its sign: J of order -n is that of n, up to the sign."""
+    """Return where to use the power series, and its order and sign there, since J of order -n is ± J of order n."""
     is_integer = ops.eq(ops.floor_p.bind(order), order)
     size = ops.abs(order)
     odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
@@ -141,7 +141,7 @@ def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
 
 
 def _near_zero(order: Any, x: Series, upper: int) -> Coefficient:
-    """Return the coefficients of (x / 2)**nu times the sum of (upper x² / 4)**k / (k! Γ(nu + k + 1))."""
+    """Return Taylor coefficients of (x / 2)**nu times the sum of (upper x² / 4)**k / (k! Γ(nu + k + 1))."""
     factor = ops.exp(neg(ops.lgamma_p.bind(add(order, 1))))
     factors = [factor]
     for k in range(1, _TERMS):

@@ -1,6 +1,6 @@
 """Elementwise primitives whose derivatives, of any order, come from a formula in forward mode.
 
-The parameter ``orders`` of such a primitive says how often it is differentiated by each operand. SciPy computes the
+The parameter ``orders`` of a primitive is the order of its derivative by each operand. SciPy computes the
 value if all orders are zero; otherwise the formula is differentiated so often in forward mode, and compiled. The only
 residuals of reverse mode are the operands, although the formula may have loops.
 """
@@ -49,7 +49,7 @@ def by_forward_mode(
     name: str, formula: Formula, *, arity: int, host: Callable[..., Any] | None = None, of: Of = FLOAT,
     integrals: bool = False, slopes: Sequence[Callable[..., Any] | None] | None = None,
 ) -> Primitive:  # fmt: skip
-    """Declare a primitive whose derivatives are those of its formula.
+    """Declare a primitive that is differentiated by differentiating its formula.
 
     Args:
       name: the name in jaxprs and errors.
@@ -58,7 +58,7 @@ def by_forward_mode(
       host: SciPy's function.
       of: the dtypes of operands.
       integrals: whether the formula has integrals, so that many elements are computed in blocks.
-      slopes: for each operand a rule ``rule(t, *operands, orders) -> tangent``, or None for that of the formula.
+      slopes: for each operand a rule ``rule(t, *operands, orders) -> tangent``, or None to use the formula.
     """
     p = Primitive(name, keeps_weak_type=False, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)

@@ -112,7 +112,7 @@ def ndtri(p: ArrayLike) -> Array:
 
 
 def erfcx(x: ArrayLike) -> Array:
-    """``exp(x**2) * erfc(x)``, which neither overflows nor underflows for positive ``x``.
+    """``exp(x**2) * erfc(x)``, which does not overflow or underflow for positive ``x``.
 
     Errors are up to 5 units in the last place, of complex numbers 21 and of their derivative 80 (``docs/accuracy.md``).
 
@@ -156,7 +156,7 @@ def dawsn(x: ArrayLike) -> Array:
 
 
 def wofz(z: ArrayLike) -> Array:
-    """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, whose parts are Voigt's profile and its dispersion.
+    """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, with Voigt's profile and its dispersion as components.
 
     Errors are up to 16 units in the last place, of the derivative 40 (``docs/accuracy.md``).
 
@@ -193,7 +193,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled they are integrals, far from zero those of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
+    Compiled they are integrals, far from zero of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
     is known to the last place.
 
     >>> s, c = fresnel(1.0)
@@ -211,7 +211,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
 
     Args:
       h: an array of real numbers; integers are converted.
-      a: the same, of a shape that broadcasts against that of ``h``.
+      a: an array of real numbers, which broadcasts against ``h``.
 
     Returns:
       An array of floats, of the common dtype.

@@ -30,7 +30,7 @@ def exp1(x: ArrayLike) -> Array:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled it is a series near zero (DLMF 6.6.2), and an integral elsewhere (8.19.3).
+    Compiled it is a series near zero (DLMF 6.6.2), and an integral beyond (8.19.3).
 
     >>> print(f"{exp1(1.0):.4f}")
     0.2194
@@ -66,7 +66,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       n: an array of integers that are not negative.
-      x: an array of real numbers, of a shape that broadcasts against that of ``n``.
+      x: an array of real numbers, which broadcasts against ``n``.
 
     Returns:
       An array of floats; NaN where ``x`` is negative, or ``n`` negative or no integer.
@@ -77,7 +77,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
     Its derivative by ``x`` is ``-expn(n - 1, x)``. Compiled it is a series near zero (DLMF 8.19.8), and an integral
-    elsewhere (8.19.3).
+    beyond (8.19.3).
 
     >>> print(f"{expn(2, 1.0):.4f}")
     0.1485
@@ -103,7 +103,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled they are series near zero, and the auxiliary functions elsewhere (DLMF 6.2.19, 6.7.13).
+    Compiled they are series near zero, and the auxiliary functions beyond (DLMF 6.2.19, 6.7.13).
 
     >>> si, ci = sici(1.0)
     >>> print(f"{si:.4f} {ci:.4f}")

@@ -153,7 +153,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
     Args:
       a: an array of real numbers; integers are converted.
-      b: the same, of a shape that broadcasts against that of ``a``.
+      b: an array of real numbers, which broadcasts against ``a``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -172,13 +172,13 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """The logarithm of the size of :func:`beta`, which neither overflows nor cancels.
+    """The logarithm of the size of :func:`beta`, without overflow or cancellation.
 
     Errors are up to 29 units in the last place compiled and 4,000 eager (``docs/accuracy.md``).
 
     Args:
       a: an array of real numbers; integers are converted.
-      b: the same, of a shape that broadcasts against that of ``a``.
+      b: an array of real numbers, which broadcasts against ``a``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -202,7 +202,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a: an array of positive numbers; integers are converted.
-      x: an array of numbers that are not negative, of a shape that broadcasts against that of ``a``.
+      x: an array of numbers that are not negative, which broadcasts against ``a``.
 
     Returns:
       Numbers from 0 to 1; NaN outside the domain.
@@ -225,7 +225,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a: an array of positive numbers; integers are converted.
-      x: an array of numbers that are not negative, of a shape that broadcasts against that of ``a``.
+      x: an array of numbers that are not negative, which broadcasts against ``a``.
 
     Returns:
       Numbers from 0 to 1; NaN outside the domain.
@@ -274,7 +274,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
     Args:
       z: an array of real numbers; integers are converted.
-      m: the same, of a shape that broadcasts against that of ``z``.
+      m: an array of real numbers, which broadcasts against ``z``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -329,7 +329,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
     Args:
       N: an array of real numbers; integers are converted.
-      k: the same, of a shape that broadcasts against that of ``N``.
+      k: an array of real numbers, which broadcasts against ``N``.
       repetition: whether a thing may be chosen more than once.
 
     Returns:
@@ -432,7 +432,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
     Args:
       x: an array of real numbers; integers are converted.
-      q: the same, of a shape that broadcasts against that of ``x``; or None for Riemann's zeta function, which is
+      q: an array of real numbers, which broadcasts against ``x``; or None for Riemann's zeta function, which is
         defined for ``x`` below 1 too.
 
     Returns:

@@ -129,7 +129,7 @@ def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
 
 
 def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
-    """Jvp rule by the last operand: the function of parameters larger by one (DLMF 13.3.15, 15.5.1)."""
+    """Jvp rule by the last operand, with the function of all parameters plus one (DLMF 13.3.15, 15.5.1)."""
     p = hyp1f1_p if len(operands) == 3 else hyp2f1_p
     if any(orders):
         return mul(t, p.bind(*operands, orders=(*orders[:-1], orders[-1] + 1)))
@@ -281,7 +281,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       DtypeError: complex numbers (a TypeError).
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
-    It has derivatives of any order by all operands: those of its series, of Kummer's transformation (DLMF 13.2.39) and
+    It has derivatives of any order by all operands: of its series, of Kummer's transformation (DLMF 13.2.39) and
     of the asymptotic series 13.7.2.
 
     >>> print(f"{hyp1f1(1.0, 2.0, 3.0):.4f}")

@@ -4,7 +4,7 @@ The derivatives by the variable are the functions whose parameters are larger by
 and 15.5.2). All orders are computed in one call, along an axis, and composed with the variable's coefficients. The
 differential equation would be an unstable recurrence: next to zero another solution grows faster with the order.
 M(2.62, 8.08, x) would lose eight digits of the tenth coefficient at x = 1.52, five at -10.
-Where only the parameters vary, the coefficients are those of the formula.
+Where only the parameters vary, the coefficients are computed from the formula.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def by_next_functions(p: Primitive, formula: Callable[..., Any], above: int, end
 
 
 def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Series]) -> Coefficient:
-    """Return the coefficients of the formula, computed up to the last one needed."""
+    """Return the Taylor coefficients of the formula by its parameters, up to the last one that is needed."""
     shape, dtype = ans[0].shape, ans[0].dtype
     wide = lambda c: c if c is ZERO else shapes.broadcast_to(convert_element_type(c, _double), shape)
     values = [wide(operand[0]) for operand in operands]
@@ -63,7 +63,7 @@ def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Seri
 
 
 def _about_the_value(p: Primitive, values: list[Any], above: int, end: float, ans: Series) -> Coefficient:
-    """Return the coefficients about the variable's value: (a)_k / (b)_k / k! times the function of a + k and b + k."""
+    """Return Taylor coefficients by the variable: (a)_k / (b)_k / k! times the function of a + k and b + k."""
     *parameters, x = values
     shape, dtype = ans[0].shape, ans[0].dtype
     last = shapes.full(shape, 1, _double)

@@ -88,7 +88,7 @@ def _integers(name: str, which: str, x: Any) -> Array:
 
 @formula
 def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
-    """Legendre's function of degree n and order m >= 0, normalised as in spherical harmonics, at the cosine x.
+    """Associated Legendre function of degree n, order m >= 0, normalised for spherical harmonics, at x = cos(θ).
 
     One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), for the function of degree and
     order k; beyond, it applies the recurrence, which stops at n.
@@ -136,7 +136,7 @@ def lpmn_values(m: ArrayLike, n: ArrayLike, z: ArrayLike, is_normalized: bool) -
       ShapeError: ``m`` or ``n`` is no integer (a TypeError and a ValueError).
       DtypeError: ``z`` is complex (a TypeError).
 
-    The recurrence in the degree is that of :func:`sph_harm_y`.
+    The recurrence in the degree is the same as in :func:`sph_harm_y`.
 
     >>> import pullback.numpy as pnp
     >>> print(lpmn_values(1, 1, pnp.array([0.5]), False)[0, :, 0].round(4))

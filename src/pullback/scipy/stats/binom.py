@@ -25,7 +25,7 @@ def _log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 def _beta(primitive: Any) -> Any:
-    """Return a formula by the beta distribution: P(X > k) is its distribution function for k + 1 and n - k at p."""
+    """Turn a beta distribution function into a formula of k, n and p, since P(X > k) is betainc(k + 1, n - k, p)."""
     return lambda k, n, p: primitive.bind(ops.add(k, 1), ops.sub(n, k), p)
 
 

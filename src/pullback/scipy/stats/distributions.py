@@ -118,7 +118,7 @@ class Distribution:
       low, high: the ends of the support.
       cdf, sf, logcdf, logsf, ppf, isf: formulas, inside the support; None if others imply them.
       symmetric: whether the density is even.
-      entropy: a formula of the parameters; None if there is no such function.
+      entropy: a formula of the parameters; None if the module has no entropy.
     """
 
     name: str
@@ -271,7 +271,7 @@ class Continuous(Distribution):
         return ["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
 
     def functions(self, module: str) -> list[Function]:
-        """The functions of the distribution's module, in the order of ``kinds``."""
+        """Return the functions of the distribution's module, in the order of ``kinds``."""
         computed = {
             "pdf": lambda *args: self._density(*args, logarithm=False),
             "logpdf": lambda *args: self._density(*args, logarithm=True),
@@ -317,8 +317,8 @@ class Continuous(Distribution):
 
     def _cumulative(self, kind: str) -> Formula:
         formula = self.cumulative(kind)
-        nothing, everything = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
-        below, above = (everything, nothing) if kind.endswith("sf") else (nothing, everything)
+        least, most = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
+        below, above = (most, least) if kind.endswith("sf") else (least, most)
 
         def compute(*args: Any) -> Any:
             y, parameters, _, valid = self._standard(args)
@@ -385,7 +385,7 @@ class Discrete(Distribution):
         return ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", *entropy]
 
     def functions(self, module: str) -> list[Function]:
-        """The functions of the distribution's module, in the order of ``kinds``."""
+        """Return the functions of the distribution's module, in the order of ``kinds``."""
         computed: dict[str, Formula] = {
             "pmf": lambda *args: self._mass(*args, logarithm=False),
             "logpmf": lambda *args: self._mass(*args, logarithm=True),
@@ -408,8 +408,8 @@ class Discrete(Distribution):
 
     def _cumulative(self, kind: str) -> Formula:
         formula = self.cumulative(kind)
-        nothing, everything = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
-        below, above = (everything, nothing) if kind.endswith("sf") else (nothing, everything)
+        least, most = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
+        below, above = (most, least) if kind.endswith("sf") else (least, most)
 
         def compute(*args: Any) -> Any:
             k, *parameters, loc = args

@@ -122,7 +122,7 @@ class gaussian_kde:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: PyTree) -> gaussian_kde:
-        """The estimate that has the given arrays.
+        """Rebuild an estimate from its arrays.
 
         >>> import pullback.numpy as pnp
         >>> arrays, aux = gaussian_kde(pnp.array([1.0, 2.0])).tree_flatten()
@@ -162,7 +162,7 @@ class gaussian_kde:
             if x.shape[0] != 1 or x.shape[1] != self.d:
                 raise ShapeError(
                     f"gaussian_kde: points have {x.shape[0]} variables and the samples {self.d}; the first axis is "
-                    "that of variables"
+                    "the variables"
                 )
             x = x.reshape(self.d, 1)  # one point
         return x
@@ -220,7 +220,7 @@ class gaussian_kde:
         return self.evaluate(x)
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the density times that of a normal distribution.
+        """The integral of the density times the density of a normal distribution.
 
         Args:
           mean: its mean, an array (d,), or a number where d is 1.
@@ -303,7 +303,7 @@ class gaussian_kde:
 
         Args:
           key: a random key.
-          shape: that of the samples.
+          shape: the shape of the samples.
 
         Returns:
           An array (d, \\*shape).
@@ -321,7 +321,7 @@ class gaussian_kde:
         return self.dataset[:, indices] + pnp.moveaxis(noise, -1, 0)
 
     def integrate_box(self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: int | None = None) -> Array:
-        """The probability of an interval, for one variable; there is no such function for several.
+        """The probability of an interval, for one variable; not supported for several.
 
         Args:
           low_bounds: the lower ends.

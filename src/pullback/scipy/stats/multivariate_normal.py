@@ -21,7 +21,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
       mean: an array (..., n) of real numbers, or a number for vectors of length one.
       cov: the covariance matrices, an array (..., n, n); or a number, by which the identity is multiplied.
       allow_singular: whether the matrices may be singular. The density is then within the space that they span, and
-        -inf outside; its derivatives are those of the nonzero eigenvalues.
+        -inf outside; derivatives use the nonzero eigenvalues only.
 
     Returns:
       An array of floats, of the broadcast shape of the leading axes of vectors and matrices.
@@ -46,7 +46,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
         if cov.ndim:
             raise ShapeError(
                 f"multivariate_normal: cov must be a number where mean is one, got the shape {cov.shape}; "
-                f"give mean the shape ({cov.shape[-1]},)"
+                f"pass a mean of shape ({cov.shape[-1]},)"
             )
         return -0.5 * ((x - mean) ** 2 / cov + math.log(2 * math.pi) + pnp.log(cov))
     n = mean.shape[-1]

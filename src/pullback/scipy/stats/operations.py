@@ -1,4 +1,4 @@
-"""Distribution functions whose derivative by the variable is the density, also where that of the formula differs."""
+"""Distribution functions whose derivative by the variable is the density, also where the formula has another."""
 
 from __future__ import annotations
 

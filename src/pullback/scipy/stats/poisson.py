@@ -28,7 +28,7 @@ def _log_mass(k: Any, mu: Any) -> Any:
 
 
 def _gamma(primitive: Any) -> Any:
-    """Return a formula by the gamma distribution: P(X > k) is its distribution function for k + 1 at mu."""
+    """Turn a gamma distribution function into a formula of k and mu, since P(X > k) is gammainc(k + 1, mu)."""
     return lambda k, mu: primitive.bind(ops.add(k, 1), mu)
 
 

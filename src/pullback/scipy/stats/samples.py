@@ -70,11 +70,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 
     Raises:
       ArgumentError: an unknown policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
-      AxisError: no such axis (a ValueError and an IndexError).
+      AxisError: an axis out of range (a ValueError and an IndexError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
       OperandError: no array of numbers (a TypeError).
 
-    The derivative of the value is that of the element; the count has none. As :func:`scipy.stats.mode`.
+    The value is differentiated as the element is; the count has no derivative. As :func:`scipy.stats.mode`.
 
     >>> import pullback.numpy as pnp
     >>> print(*mode(pnp.array([3, 1, 1, 2])))
@@ -130,7 +130,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
     Raises:
       ArgumentError: an unknown method or policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
-      AxisError: no such axis (a ValueError and an IndexError).
+      AxisError: an axis out of range (a ValueError and an IndexError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
       OperandError: no array of numbers (a TypeError).
 
@@ -176,7 +176,7 @@ def sem(
     Args:
       a: an array of real numbers; integers are converted.
       axis: the axis, or None for all elements.
-      ddof: what is subtracted from the number of elements, for the variance.
+      ddof: the number to subtract from the number of elements, for the variance.
       nan_policy: ``"propagate"``: a sample with NaN has the error NaN; ``"omit"``: NaN is left out; ``"raise"``: it is
         refused.
       keepdims: whether the result keeps the axis, with size one.
@@ -186,7 +186,7 @@ def sem(
 
     Raises:
       ArgumentError: an unknown policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
-      AxisError: no such axis (a ValueError and an IndexError).
+      AxisError: an axis out of range (a ValueError and an IndexError).
       ShapeError: ``ddof`` is no integer (a TypeError and a ValueError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
       OperandError: no array of numbers (a TypeError).

@@ -46,13 +46,13 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 def _by_the_smaller(value: Any, rest: Any) -> Any:
-    """Return the log probability ``value``, near 0 computed from ``rest``, the log probability of the complement."""
+    """Return the log probability ``value``, computed from the complement's, ``rest``, where it is near 0."""
     near = ops.gt(value, -0.1)
     return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
 
 
 def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The logarithms of the distribution function and its tail, whose three masses are computed as one array."""
+    """The logs of the distribution function and its tail at ``y``: two log masses less the total, in one array."""
     shape = broadcast_shape("truncnorm", [x.shape for x in (y, a, b)])
     y, a, b = [shapes.expand_dims(shapes.broadcast_to(x, shape), (0,)) for x in (y, a, b)]
     masses = _log_mass(concatenate([a, y, a], 0), concatenate([y, b, b], 0))

@@ -31,7 +31,7 @@ def _log_density(y: Any, kappa: Any) -> Any:
 
 
 def _log_tail(kappa: Any, size: Any) -> Any:
-    """The log probability below ``-size``: the log density there, plus that of the integral of the ratio to it.
+    """The log probability below ``-size``: the log density there, plus the log integral of the density relative to it.
 
     The ratio at distance s is below exp(-38) where s² is 19 π² / κ, since 1 - cos(s) is at least 2 s² / π².
     """

@@ -29,7 +29,7 @@ def _cdf(y: Any, c: Any) -> Any:
 
 
 def _sf(y: Any, c: Any) -> Any:
-    """The tail, _cdf(2 pi - y) with sin(pi - y / 2) as sin(y / 2), since 2 pi is rounded."""
+    """The survival function _cdf(2 pi - y, c), with sin(pi - y / 2) as sin(y / 2), since 2 pi is rounded."""
     half = ops.mul(y, 0.5)
     return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), ops.neg(_cos(half))), 1 / math.pi)
 
@@ -41,7 +41,7 @@ def _log(x: Any, rest: Any) -> Any:
 
 
 def _quantile(q: Any, c: Any, upper: bool) -> Any:
-    """The quantile, or that of the tail if ``upper``, from the nearer end, where angles are at most half a turn."""
+    """The quantile, of the tail if ``upper``, from the nearer end, where angles are at most half a turn."""
     near = at_most(q, 0.5)
     angle = ops.mul(where(near, q, ops.sub(1, q)), math.pi)
     point = ops.mul(_atan2(_sin(angle), ops.mul(_ratio(c), _cos(angle))), 2)

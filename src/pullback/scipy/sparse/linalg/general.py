@@ -141,7 +141,7 @@ def gmres(
     Raises:
       ShapeError: ``A`` is not square, or the operands do not fit (a TypeError and a ValueError).
       OperandError: something that is no matrix, function or array (a TypeError).
-      ArgumentError: no such ``solve_method``, or ``restart`` below one (a TypeError and a ValueError).
+      ArgumentError: an unknown ``solve_method``, or ``restart`` below one (a TypeError and a ValueError).
 
     Source: Y. Saad and M. H. Schultz 1986, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
     linear systems"; vectors are made orthogonal twice (L. Giraud, J. Langou and M. Rozloznik 2005).
