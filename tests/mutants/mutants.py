@@ -327,8 +327,8 @@ MUTANTS = (
     Mutant(
         "sums that end are multiplied by infinity",
         "scipy/special/hypergeometric_series.py",
-        "place = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))",
-        "place = shapes.broadcast_to(x, factor.shape)",
+        "point = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))",
+        "point = shapes.broadcast_to(x, factor.shape)",
         [
             "tests/derivatives/test_jet.py::"
             "test_polynomials_have_coefficients_where_other_hypergeometric_functions_are_infinite"
