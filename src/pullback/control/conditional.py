@@ -298,7 +298,8 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
 
 
 def _feed(branches: Branches) -> Feed:
-    return Feed(branches, lambda f: cond_p.bind(*f.groups[0], *f.groups[1], branches=f.programs), (1,), (1,))
+    again = lambda fed: cond_p.bind(*fed.groups[0], *fed.groups[1], branches=fed.programs)
+    return Feed(branches, again, (1,), (1,), choice=0)
 
 
 holds_programs(cond_p, _feed)

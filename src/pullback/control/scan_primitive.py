@@ -148,7 +148,10 @@ def _feed(*, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -
         counts = {"num_consts": len(consts), "num_carry": len(init)}
         return scan_p.bind(*consts, *init, *xs, jaxpr=fed.programs[0], **counts, **loop)
 
-    return Feed((jaxpr,), again, (num_consts, num_carry), (0, 1, 2), carried=1, rows=2)
+    return Feed(
+        (jaxpr,), again, (num_consts, num_carry), (0, 1, 2), carried=1, rows=2,
+        length=loop["length"], reverse=loop["reverse"],
+    )  # fmt: skip
 
 
 holds_programs(scan_p, _feed)

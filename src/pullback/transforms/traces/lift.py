@@ -66,8 +66,12 @@ class Feed(NamedTuple):
       carried: the group that the first results of a program are the next values of; None if it runs once.
       rows: the group of arrays of which each step takes an element. Further results are stacked likewise.
       test: the program that says whether a loop goes on, and the groups that are its inputs; None without.
-      scope: makes the context that programs are transformed in; None if that is the one at hand.
+      scope: makes the context that programs are transformed in, which take parts of the operands; None if that is the
+        one at hand, and they take the operands.
       keeps_shapes: whether what is beside a value must have its shape.
+      choice: the group of one operand that is the number of the program that runs; None if there is one program.
+      length: the number of steps of a loop; None if a test says whether there is another.
+      reverse: whether the steps go from the last element of each row to the first.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -79,6 +83,9 @@ class Feed(NamedTuple):
     test: tuple[ClosedJaxpr, tuple[int, ...]] | None = None
     scope: Callable[[], AbstractContextManager[None]] | None = None
     keeps_shapes: bool = False
+    choice: int | None = None
+    length: int | None = None
+    reverse: bool = False
 
 
 class Forward:
@@ -254,7 +261,7 @@ def lifted(
       shared: what all programs take first, in any dtype.
     """
     rule = feed.needed(primitive, "a transformation of programs")
-    programs, bind, sizes, takes, carried, rows, test, scope, _ = rule(**params)
+    programs, bind, sizes, takes, carried, rows, test, scope, *_ = rule(**params)
     groups = split_list(operands, *sizes)
     marks = forward.marks(operands)
     if rows is not None and forward.moves_rows:
