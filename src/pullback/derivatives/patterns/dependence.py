@@ -24,7 +24,9 @@ from pullback.transforms.traces.interpretation import Interpretation
 from pullback.transforms.traces.stage import stage_flat
 
 sparsity = RuleKind(
-    "sparsity", "by the traits and the kept axes, or every element of the results depends on every one of the operands"
+    "sparsity",
+    "by the programs that it holds, the traits and the kept axes, or every element of the results depends on every one "
+    "of the operands",
 )
 """``rule(walk, eqn, operands) -> results``: what is known of the results of an operation, from what is known of its
 operands, of which at least one is a tangent. Each is one of three things: the dependence of a tangent (a ``csr_array``
