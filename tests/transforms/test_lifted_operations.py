@@ -22,6 +22,8 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ShapedArray
 from pullback.derivatives import jacobian_pattern, jet, laplacian
 from pullback.errors import KeyReuseError
+from pullback.experimental import checkify
+from pullback.experimental.checkify import check
 from pullback.random import key_reuse
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.stage import stage_flat
@@ -310,3 +312,64 @@ def test_keys_that_are_used_twice(name: str) -> None:
     key_reuse.ReuseRun({}).run(make_jaxpr(good)(key), known)
     with pytest.raises(KeyReuseError):
         key_reuse.ReuseRun({}).run(make_jaxpr(bad)(key), known)
+
+
+# Checks --------------------------------------------------------------------------------------------------------------
+
+
+def checked(x: Any, limit: float, what: str) -> Any:
+    check(x < limit, what + " {}", x)
+    return x
+
+
+def stepping(x: Any, row: Any, k: Any) -> Any:
+    return checked(x * k, 3, "step"), checked(row, 3, "row")
+
+
+def counted(x: Any) -> Any:
+    return until(lambda n, x: (checked(x, 5, "test") < n,), lambda x, k: (checked(x, 3, "step") + k,), (x,), 4.0, 3.0)
+
+
+CHECKS: dict[str, tuple[Callable[[Any], Any], dict[float, str | None]]] = {
+    # with what fails at some points
+    "call": (lambda x: call(lambda x: (checked(x, 2, "x"),), x), {1.0: None, 3.0: "x 3.0"}),
+    "choice": (
+        lambda x: pick(
+            (x > 5).astype(int), [lambda x: (checked(x, 2, "first"),), lambda x: (checked(x, 7, "second"),)], x
+        ),
+        {1.0: None, 3.0: "first 3.0", 6.0: None, 8.0: "second 8.0"},
+    ),
+    "loop": (
+        lambda x: fold(stepping, jnp.arange(3.0), x, 2.0),
+        {0.25: None, 0.5: "step 4.0", 4.0: "step 8.0"},
+    ),
+    "rows of a loop": (lambda x: fold(stepping, jnp.arange(3.0) * x, 0.0, 1.0), {1.0: None, 2.0: "row 4.0"}),
+    "loop with a test": (counted, {1.0: None, 2.5: "test 5.5", 3.5: "step 3.5", 4.5: None, 7.0: "test 7.0"}),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks(name: str) -> None:
+    f, expected = CHECKS[name]
+    run = checkify.checkify(f)
+    staged = jaxpr_as_fun(make_jaxpr(lambda x: pullback.tree.leaves(run(x)))(1.0))
+    program = jaxpr_as_fun(make_jaxpr(f)(1.0))
+    for x, message in expected.items():
+        error, results = run(jnp.float32(x))
+        wanted = None if message is None else f"{message} (`check` failed)"
+        assert error.get() == wanted
+        assert checkify.checkify(program)(jnp.float32(x))[0].get() == wanted
+        code, *_ = staged(jnp.float32(x))
+        assert bool(code) == (message is not None)
+        if message is None:
+            for a, b in zip(results, f(jnp.float32(x)), strict=True):
+                assert np.allclose(a, b)
+
+
+def test_a_test_that_cannot_fail_stays_where_it_is() -> None:
+    f = lambda x: until(lambda n, x: (x < n,), lambda x, k: (checked(x, 3, "step") + k,), (x,), 4.0, 3.0)
+    assert checkify.checkify(f)(jnp.float32(3.5))[0].get() == "step 3.5 (`check` failed)"
+    assert checkify.checkify(f)(jnp.float32(2.5))[0].get() is None
+    closed = make_jaxpr(lambda x: checkify.checkify(f)(x)[1])(2.5)
+    (eqn,) = [e for e in closed.eqns if e.primitive is until_p]
+    assert [e.primitive.name for e in eqn.params["test"].eqns] == ["lt"]

@@ -7,7 +7,6 @@ these an operation is, and what goes where, it knows from the :class:`Feed` of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from pullback.core.jaxpr import ClosedJaxpr
@@ -67,7 +66,7 @@ class Interpretation:
     def enter(self, held: Feed, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results of an operation that holds programs."""
         groups = split_list(operands, *held.sizes)
-        with nullcontext() if held.scope is None else held.scope():
+        with held.within():
             if held.carried is not None:
                 return self.loop(_loop(held, held.carried, groups))
             inputs = [x for g in held.takes for x in groups[g]]
