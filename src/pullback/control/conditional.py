@@ -31,7 +31,6 @@ from pullback.control.guard import guard
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, as_array, host_value, typeof
-from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
@@ -44,8 +43,7 @@ from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
-from pullback.transforms.checks.report import joined
-from pullback.transforms.checks.trace import CheckTrace, batch_checked, embedded, has_checks
+from pullback.transforms.checks.trace import batch_checked, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, out_leaf
@@ -298,7 +296,8 @@ def _abstract_eval(index: ShapedArray, *avals: ShapedArray, branches: Branches) 
 
 
 def _feed(branches: Branches) -> Feed:
-    return Feed(branches, lambda f: cond_p.bind(*f.groups[0], *f.groups[1], branches=f.programs), (1,), (1,))
+    again = lambda fed: cond_p.bind(*fed.groups[0], *fed.groups[1], branches=fed.programs)
+    return Feed(branches, again, (1,), (1,), choice=0)
 
 
 holds_programs(cond_p, _feed)
@@ -456,15 +455,3 @@ def _handed_through(branches: Branches) -> list[int | None]:
         inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}
         positions.append([inputs.get(v) if type(v) is Var else None for v in closed.jaxpr.outvars])
     return [column[0] if len(set(column)) == 1 else None for column in zip(*positions, strict=True)]
-
-
-# Checks
-
-
-@checked_program(cond_p)
-def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Each branch returns its failures as one of all branches'; a branch that is not taken has none."""
-    found = [trace.checked(b) for b in params["branches"]]
-    layouts = tuple([program.layout for program in found])
-    branches = [embedded(program.jaxpr, program.layout, layouts, i) for i, program in enumerate(found)]
-    return trace.taken(joined(layouts).layout, cond_p.bind(*args, branches=tuple(branches)))

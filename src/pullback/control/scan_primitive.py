@@ -24,7 +24,6 @@ from pullback.control.common import (
 from pullback.control.invariants import hoisted
 from pullback.control.scan_split import split
 from pullback.core.array import ArrayImpl, host_value, is_on_default_device
-from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
@@ -32,8 +31,6 @@ from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_w
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import add_any
-from pullback.transforms.checks.report import ErrorLayout
-from pullback.transforms.checks.trace import CheckTrace, Errors, checked_jaxpr, merged, no_failure, width
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
@@ -148,7 +145,10 @@ def _feed(*, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -
         counts = {"num_consts": len(consts), "num_carry": len(init)}
         return scan_p.bind(*consts, *init, *xs, jaxpr=fed.programs[0], **counts, **loop)
 
-    return Feed((jaxpr,), again, (num_consts, num_carry), (0, 1, 2), carried=1, rows=2)
+    return Feed(
+        (jaxpr,), again, (num_consts, num_carry), (0, 1, 2), carried=1, rows=2,
+        length=loop["length"], reverse=loop["reverse"],
+    )  # fmt: skip
 
 
 holds_programs(scan_p, _feed)
@@ -302,35 +302,3 @@ def _transpose(
 
 
 scan_p.lowering(emission.write_scan)
-
-
-# Checks --------------------------------------------------------------------------------------------------------------
-
-
-@cached_by_jaxpr
-def _checked_step(
-    closed: ClosedJaxpr, errors: Errors, enclosed: bool, num_consts: int, num_carry: int
-) -> tuple[ClosedJaxpr, ErrorLayout]:
-    """A step that carries the first failure before the rest."""
-    program = checked_jaxpr(closed, errors, enclosed)
-    layout, count = program.layout, width(program.layout)
-    const_avals, others = split_list(closed.in_avals, num_consts)
-
-    def run(*values: Any) -> list[Any]:
-        consts, carried, rest = split_list(values, num_consts, count)
-        outs = jaxpr_as_fun(program.jaxpr)(*consts, *rest)
-        return [*merged(layout, carried, outs[:count]), *outs[count:]]
-
-    if not count:
-        return program.jaxpr, layout
-    return stage_flat(closed, run, [*const_avals, *program.jaxpr.out_avals[:count], *others]), layout
-
-
-@checked_program(scan_p)
-def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    counts = params["num_consts"], params["num_carry"]
-    step, layout = _checked_step(params["jaxpr"], trace.errors, trace.enclosed, *counts)
-    consts, rest = split_list(args, counts[0])
-    failure = no_failure(layout, step.in_avals[counts[0] :])
-    changed = {**params, "jaxpr": step, "num_carry": counts[1] + len(failure)}
-    return trace.taken(layout, scan_p.bind(*consts, *failure, *rest, **changed))

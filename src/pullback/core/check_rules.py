@@ -30,6 +30,7 @@ class Failure(NamedTuple):
 checks = RuleKind("checks", "it fails by NaN alone")
 """``rule(result, *operands, **params) -> failures``: the ways in which an operation can fail, as :class:`Failure`."""
 
-checked_program = RuleKind("checked_program", "an error, if there is a check within")
-"""``rule(trace, operands, params) -> results``, for an operation that holds programs: it checks these, and hands their
-failures to the trace. It runs with the parent of the trace current."""
+checked_program = RuleKind("checked_program", "by the programs that it holds, or an error, if there is a check within")
+"""``rule(trace, operands, params) -> results``, for an operation that holds functions, or a program that fails on
+each device by itself: it checks these, and hands their failures to the trace. It runs with the parent of the trace
+current."""

@@ -264,7 +264,7 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 @checked_program(shard_map_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Each device returns its failures with a new first axis, along which the first is looked for."""
+    """Each device has failures of its own, so it returns them with a new first axis, along which the first is found."""
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
         program = trace.checked(params["jaxpr"])
