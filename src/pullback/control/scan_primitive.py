@@ -23,7 +23,7 @@ from pullback.control.common import (
 )
 from pullback.control.invariants import hoisted
 from pullback.control.scan_split import split
-from pullback.core.array import ArrayImpl, host_value, is_on_default_device
+from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
@@ -131,9 +131,9 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outs = run_interpreted(jaxpr, [*consts, *carry, *[ArrayImpl(x[i], False) for x in rows]])
         carry = outs[:num_carry]
         for column, y in zip(columns, outs[num_carry:], strict=True):
-            column[i] = host_value(y)
+            column[i] = y._value
     ys = [ArrayImpl(column, a.weak_type) for column, a in zip(columns, y_avals, strict=True)]
-    return [*typed(carry, jaxpr), *ys]
+    return [*(carry if length else typed(carry, jaxpr)), *ys]
 
 
 # Forward transformations, and vmap -----------------------------------------------------------------------------------

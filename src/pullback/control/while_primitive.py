@@ -21,7 +21,7 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
-from pullback.core.array import host_value, is_on_default_device
+from pullback.core.array import is_on_default_device
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
@@ -103,7 +103,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
     done = 0 if all(map(is_on_default_device, [*cond_consts, *body_consts, *carry])) else INTERPRETED + 1
     while to_the_end or done <= INTERPRETED:
-        if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
+        if not run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]._value:
             return typed(carry, body_jaxpr)
         carry = run_interpreted(body_jaxpr, [*body_consts, *carry])
         done += step

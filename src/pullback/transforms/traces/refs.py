@@ -293,20 +293,24 @@ class Scope(Outside):
     @property
     def written(self) -> list[Ref]:
         """The references whose content at the end is a result: those carried, and then all others that were written."""
+        if len(self.touched) <= len(self.carried):  # most programs use no reference
+            return self.carried
         return [*self.carried, *(r for r, t in self.touched.items() if t.written and r not in self.carried)]
 
     @property
     def read(self) -> list[Ref]:
         """The other references, whose content does not change."""
+        if len(self.touched) <= len(self.carried):
+            return []
         written = self.written
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
         """The inputs: of those that are read, and then of those that are written."""
-        return [self.touched[r].var for r in [*self.read, *self.written]]
+        return [self.touched[r].var for r in [*self.read, *self.written]] if self.touched else []
 
     def results(self) -> list[Any]:
-        return [self.touched[r].content for r in self.written]
+        return [self.touched[r].content for r in self.written] if self.touched else []
 
 
 def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
