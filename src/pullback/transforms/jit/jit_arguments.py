@@ -93,7 +93,7 @@ class Call:
         self.refs: dict[int, RefCell] = {}
         if options.static_nums or options.static_names:
             self._split(options)
-        self.leaves, self.in_tree = tree.flatten((self.args, self.kwargs))
+        self.leaves, self.in_tree = tree.flatten_call(self.args, self.kwargs)
         self.nested = len(self.leaves) != len(args) or not all(map(is_, self.leaves, args))
         self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
         if self.static:
