@@ -40,16 +40,16 @@ __all__ = [
 ]  # fmt: skip
 face(globals())
 
-# What all transforms do ----------------------------------------------------------------------------------------------
+# Shared by transforms ----------------------------------------------------------------------------------------------
 
-_TAKEN = {FftType.FFT: "fdFD", FftType.IFFT: "fdFD", FftType.RFFT: "fd", FftType.IRFFT: "FD"}
+_DTYPES = {FftType.FFT: "fdFD", FftType.IFFT: "fdFD", FftType.RFFT: "fd", FftType.IRFFT: "FD"}
 _REALS = (FftType.RFFT, FftType.IRFFT)
 _INVERSE = (FftType.IFFT, FftType.IRFFT)
 _OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, axes: Sequence[int], norm: Any) -> Any:
-    """The transform over some axes, of these lengths; the operand is cut off or padded with zeros to fit them."""
+    """Transform ``x`` over some axes; cut it off or pad it with zeros to ``lengths`` first."""
     if norm not in _OPPOSITE:
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     if not axes:
@@ -59,7 +59,7 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
         if kind is FftType.IRFFT:
             lengths[-1] = 2 * (lengths[-1] - 1)
         if kind is not FftType.RFFT and 0 in [x.shape[a] for a in axes]:
-            return _of_nothing(kind, x, lengths, axes)
+            return _empty_transform(kind, x, lengths, axes)
     if min(lengths) < 1:
         raise ShapeError(
             f"{name}: a transform needs at least one point along each axis, got {tuple(lengths)} for an array of shape "
@@ -81,8 +81,8 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
     return out if factor == 1 else ops.mul(out, factor)
 
 
-def _of_nothing(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
-    """The transform of no points, as JAX has it; in NumPy it is an error."""
+def _empty_transform(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
+    """The transform of zero points: zeros, as in JAX; NumPy raises an error."""
     dtype = dtypes.to_real(x.dtype) if kind is FftType.IRFFT else dtypes.to_complex(dtypes.to_real(x.dtype))
     sizes = list(x.shape)
     for a, n in zip(axes, lengths, strict=True):
@@ -91,7 +91,7 @@ def _of_nothing(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[in
 
 
 def _factor(norm: str | None, count: int, inverse: bool) -> float:
-    """By what a transform is multiplied beyond what the primitive does: it divides the inverse by ``count``."""
+    """The factor of a transform for ``norm``, after the primitive, which divides an inverse by ``count``."""
     if norm == "ortho":
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
     if norm == "forward":
@@ -100,7 +100,7 @@ def _factor(norm: str | None, count: int, inverse: bool) -> float:
 
 
 def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
-    """``x`` cut off, or padded with zeros, at the end of each axis, to the sizes."""
+    """Cut off ``x``, or pad it with zeros, at the end of each axis to the sizes."""
     have = list(x.shape)
     limit, padding = list(have), [(0, 0, 0)] * len(have)
     for a, n in zip(axes, sizes, strict=True):
@@ -111,10 +111,10 @@ def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
 
 
 def _prepared(name: str, kind: FftType, a: Any) -> Any:
-    """An operand in single or double precision: real for ``RFFT``, complex for ``IRFFT``, any for the others."""
+    """Convert an operand to single or double precision (complex for ``IRFFT``); for ``RFFT`` raise if it is complex."""
     x = inexact_operand(name, a)
     dtype = x.dtype
-    if dtype.char in _TAKEN[kind]:
+    if dtype.char in _DTYPES[kind]:
         return x
     if kind is FftType.RFFT and dtypes.is_complex(dtype):
         raise DtypeError(
@@ -246,7 +246,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     """The inverse of :func:`rfft`.
 
     Args:
-      a: an array; the imaginary parts of what a real transform has no use for are left out.
+      a: an array; imaginary parts that the transform of a real signal lacks are ignored.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
       norm: "backward" (the default): the result is divided by the length;
@@ -266,7 +266,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform, which is real, of a Hermitian signal of which the first half is given.
+    """The Fourier transform, which is real, of a Hermitian signal, from its first half.
 
     Args:
       a: an array.
@@ -313,7 +313,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def _opposite(name: str, norm: Any) -> str:
-    """The norm of the transform in the other direction that is the same."""
+    """The norm with which the transform in the other direction has the same factor."""
     if norm not in _OPPOSITE:
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     return _OPPOSITE[norm]
@@ -544,7 +544,7 @@ def irfft2(
     return _over_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
-# Frequencies, and where they are --------------------------------------------------------------------------------------
+# Frequencies and their positions --------------------------------------------------------------------------------------
 
 
 def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Array:
@@ -554,7 +554,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Devi
       n: the length of the transform, an int.
       d: the distance of neighbouring samples, a scalar, in seconds for frequencies in hertz.
       dtype: the dtype of the result; by default the common one of ``d`` and the default float.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Returns:
       An array (n,).
@@ -579,7 +579,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Dev
       n: the length of the transform, an int.
       d: the distance of neighbouring samples, a scalar, in seconds for frequencies in hertz.
       dtype: the dtype of the result; by default the common one of ``d`` and the default float.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Returns:
       An array (n // 2 + 1,).
@@ -621,7 +621,7 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
       axes: an axis or several; all by default.
 
     Raises:
-      ShapeError: there is no such axis (a TypeError and a ValueError).
+      ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.fftshift(pnp.fft.fftfreq(4, 0.25)))
@@ -638,7 +638,7 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
       axes: an axis or several; all by default.
 
     Raises:
-      ShapeError: there is no such axis (a TypeError and a ValueError).
+      ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.ifftshift(pnp.array([-1, 0, 1])))
