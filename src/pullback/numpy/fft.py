@@ -179,14 +179,14 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
       a: an array.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the length; "ortho": by its
+        square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has the length.
+      Complex numbers, of the shape of the operand except for the axis, which has the length.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.fft(pnp.array([1.0, 2.0, 3.0, 4.0])))
@@ -202,14 +202,14 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: an array.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length; "forward": no division; "ortho": the result
+        is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has the length.
+      Complex numbers, of the shape of the operand except for the axis, which has the length.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.ifft(pnp.array([4.0, 0.0, 0.0, 0.0])))
@@ -225,14 +225,14 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: an array of real numbers.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the length; "ortho": by its
+        square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has ``n // 2 + 1`` elements.
+      Complex numbers, of the shape of the operand except for the axis, which has ``n // 2 + 1`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -249,14 +249,14 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: an array; imaginary parts that the transform of a real signal lacks are ignored.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length; "forward": no division; "ortho": the result
+        is divided by the square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axis, which has ``n`` elements.
+      Real numbers, of the shape of the operand except for the axis, which has ``n`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.irfft(pnp.array([10.0, -2.0, -2.0]), 4))
@@ -272,14 +272,14 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: an array.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the length; "ortho": by its
+        square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axis, which has ``n`` elements.
+      Real numbers, of the shape of the operand except for the axis, which has ``n`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.hfft(pnp.array([1.0, 2.0, 3.0])))
@@ -295,14 +295,14 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: an array of real numbers.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length; "forward": no division; "ortho": the result
+        is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has ``n // 2 + 1`` elements.
+      Complex numbers, of the shape of the operand except for the axis, which has ``n // 2 + 1`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -331,14 +331,14 @@ def fftn(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -358,14 +358,14 @@ def ifftn(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -385,15 +385,15 @@ def rfftn(
       a: an array of real numbers.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths, the last
       one ``s[-1] // 2 + 1``.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
       DtypeError: complex operands (a TypeError).
 
@@ -415,14 +415,14 @@ def irfftn(
       s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the
         axes, the last one ``2 * (m - 1)`` for a size m.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axes, which have the lengths.
+      Real numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -442,14 +442,14 @@ def fft2(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -469,14 +469,14 @@ def ifft2(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -496,15 +496,15 @@ def rfft2(
       a: an array of real numbers.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths, the last
       one ``s[-1] // 2 + 1``.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
       DtypeError: complex operands (a TypeError).
 
@@ -526,14 +526,14 @@ def irfft2(
       s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the
         axes, the last one ``2 * (m - 1)`` for a size m.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axes, which have the lengths.
+      Real numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -553,14 +553,14 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Devi
     Args:
       n: the length of the transform, an int.
       d: the distance of neighbouring samples, a scalar, in seconds for frequencies in hertz.
-      dtype: the dtype of the result; by default the common one of ``d`` and the default float.
+      dtype: the dtype of the result; by default the promoted dtype of ``d`` and the default float.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Returns:
       An array (n,).
 
     Raises:
-      ShapeError: ``n`` is no int, or not positive, or ``d`` is no scalar (a TypeError and a ValueError).
+      ShapeError: ``n`` is not a positive int, or ``d`` is not a scalar (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.fftfreq(4, 0.5))
@@ -578,14 +578,14 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Dev
     Args:
       n: the length of the transform, an int.
       d: the distance of neighbouring samples, a scalar, in seconds for frequencies in hertz.
-      dtype: the dtype of the result; by default the common one of ``d`` and the default float.
+      dtype: the dtype of the result; by default the promoted dtype of ``d`` and the default float.
       device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Returns:
       An array (n // 2 + 1,).
 
     Raises:
-      ShapeError: ``n`` is no int, or not positive, or ``d`` is no scalar (a TypeError and a ValueError).
+      ShapeError: ``n`` is not a positive int, or ``d`` is not a scalar (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.rfftfreq(4, 0.5))
