@@ -236,7 +236,7 @@ def _merged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _spread_sizes(sizes: Any, lead: tuple[int, ...], groups: int, inside: int) -> Any:
-    """Broadcast group sizes to the leading axes, and convert them to rows, ``inside`` for each index."""
+    """Broadcast group sizes to the leading axes, and multiply them by ``inside``, the number of rows of an index."""
     if sizes.shape not in ((groups,), (*lead, groups)):
         raise ShapeError(
             f"lax.ragged_dot: group_sizes must have shape {(groups,)} or {(*lead, groups)}, got {sizes.shape}"

@@ -353,7 +353,7 @@ def tensordot(
       out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array with the axes of ``a`` that remain, then those of ``b``.
+      An array with the axes of ``a`` that remain, then the remaining axes of ``b``.
 
     Raises:
       ShapeError: the axes do not fit the operands or each other (a TypeError and a ValueError).

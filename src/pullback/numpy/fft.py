@@ -91,7 +91,7 @@ def _empty_transform(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequen
 
 
 def _factor(norm: str | None, count: int, inverse: bool) -> float:
-    """The factor of a transform for ``norm``, after the primitive, which divides an inverse by ``count``."""
+    """The factor that ``norm`` adds to the primitive, which divides only inverse transforms, by ``count``."""
     if norm == "ortho":
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
     if norm == "forward":

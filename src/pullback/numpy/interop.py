@@ -127,11 +127,11 @@ def _is_in_place(inputs: tuple[Any, ...], outs: list[Any]) -> bool:
         return False
     at = caller.f_lasti
     code = caller.f_code.co_code
-    return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _IN_PLACE
+    return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _INPLACE_OPERATORS
 
 
 _BINARY_OP = opcode.opmap["BINARY_OP"]
-_IN_PLACE = range(13, 26)  # Python's NB_INPLACE_ADD, ..., NB_INPLACE_XOR
+_INPLACE_OPERATORS = range(13, 26)  # Python's NB_INPLACE_ADD, ..., NB_INPLACE_XOR
 
 
 def _no_writing(name: str) -> str:

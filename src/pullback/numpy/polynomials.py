@@ -47,7 +47,7 @@ def _longer(x: Any, length: int) -> Any:
 
 
 def _trimmed(name: str, x: Any) -> Any:
-    """Drop the leading zeros of a polynomial; of only zeros, keep one."""
+    """Drop the leading zeros of a polynomial; keep one zero if all coefficients are zero."""
     first = _nonzero_positions(name, x, "trim_leading_zeros", "False, which is the default")
     start = int(first[0]) if first.size else max(x.shape[0] - 1, 0)
     return slicing.slice_in_dim(x, start, x.shape[0], 0)
