@@ -641,8 +641,8 @@ MUTANTS = (
     Mutant(
         "an insertion at traced positions",
         "numpy/editing.py",
-        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(taken))",
-        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), taken)",
+        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(occupied))",
+        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), occupied)",
         ["tests/numpy/test_forms_of_arguments.py::test_insert_at_traced_positions"],
     ),
     Mutant(
