@@ -197,7 +197,7 @@ def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: A
     def summed(ids: Any, x: Any) -> Any:
         out = _combine("segment_sum", shapes.zeros_like(start), ids, x, False, unique, mode)
         # The compiler would add each row to the total, instead of the sum of the bucket.
-        return ops.once(out) if dtypes.is_inexact(x.dtype) else out
+        return ops.materialized(out) if dtypes.is_inexact(x.dtype) else out
 
     def step(total: Any, bucket: Any) -> tuple[Any, None]:
         return ops.add(total, summed(*bucket)), None

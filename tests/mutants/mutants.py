@@ -311,8 +311,8 @@ MUTANTS = (
     Mutant(
         "powers by any exponents are products",
         "primitives/elementwise.py",
-        "whole = and_p.bind(whole, eq(exponent, convert_element_type(floor_p.bind(part), exponent.dtype)))",
-        "whole = and_p.bind(whole, eq(exponent, exponent))",
+        "is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(real_part), exponent.dtype)))",
+        "is_small = and_p.bind(is_small, eq(exponent, exponent))",
         ["tests/derivatives/test_jet.py::test_powers_at_zero"],
     ),
     # Of a composition some products are left out, which a line does not have.
@@ -545,8 +545,8 @@ MUTANTS = (
     Mutant(
         "sums of products linear in both factors",
         "primitives/power_series.py",
-        "return None if any(len(mine) > 1 for mine in factors) else [i for (i,) in factors]",
-        "return [i for mine in factors for i in mine]",
+        "return None if any(len(varying) > 1 for varying in factors) else [i for (i,) in factors]",
+        "return [i for varying in factors for i in varying]",
         ["tests/derivatives/test_laplacian.py::test_of_a_product_within_a_coefficient"],
     ),
     Mutant(

@@ -20,13 +20,13 @@ from pullback.primitives.rules import batch_unary, jvp_linear
 
 
 def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """The floats rounded to others of fewer bits, in the dtype that they have."""
+    """Round floats to fewer bits of exponent and mantissa; the dtype stays."""
     return reduce_precision_p.bind(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
 reduce_precision_p = Primitive("reduce_precision", elementwise=True, cost=Cost.SIMPLE, passes_nan=True)
 reduce_precision_p.batch_rule = batch_unary(reduce_precision_p)
-# Tangents and cotangents are what a narrower float would hold of them, as those of a conversion there and back.
+# Tangents and cotangents are rounded too, as a conversion to a narrower float and back would round them.
 reduce_precision_p.jvp_rule = jvp_linear(reduce_precision_p)
 reduce_precision_p.transpose(lambda ct, x, **bits: (reduce_precision_p.bind(ct, **bits),))
 
@@ -44,7 +44,7 @@ def _reduce_precision_abstract_eval(x: ShapedArray, *, exponent_bits: int, manti
 
 @reduce_precision_p.host
 def _reduce_precision_host(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Ties go to even; what is too large becomes infinite, and what is below the smallest normal number, 0."""
+    """Round to nearest, ties to even; overflow becomes infinite, and numbers below the smallest normal one become 0."""
     info = dtypes.finfo(x.dtype)
     if x.dtype.itemsize < 4:
         wide = _reduce_precision_host(
@@ -89,7 +89,7 @@ def _mulhi_host(x: Any, y: Any) -> Any:
     a1, a0, b1, b0 = a >> half, a & low, b >> half, b & low
     middle = a1 * b0 + ((a0 * b0) >> half)
     high = a1 * b1 + (middle >> half) + (((middle & low) + a0 * b1) >> half)
-    if dtype.kind == "i":  # a negative number is its bits less 2**64
+    if dtype.kind == "i":  # a negative number is its unsigned bits minus 2**64
         high = high - np.where(x < 0, b, np.uint64(0)) - np.where(y < 0, a, np.uint64(0))
     return high.view(dtype)[()]
 

@@ -60,12 +60,12 @@ def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value
             continue
         seen.add(name)
         if name in same or (inputs and name.startswith("%arg")):
-            return once(hlo, update)
+            return materialized(hlo, update)
         waiting += _NAMES.findall(makers.get(name, ""))[1:]
     return update
 
 
-def once(hlo: Builder, x: Value) -> Value:
+def materialized(hlo: Builder, x: Value) -> Value:
     """An array that is computed before what uses it, in memory of its own.
 
     It goes through a loop of no steps, which the compiler neither removes nor fuses, for it cannot know that. An

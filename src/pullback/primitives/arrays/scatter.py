@@ -37,7 +37,7 @@ from pullback.primitives.arrays.windows import (
 )
 from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
-from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import is_extreme
 from pullback.primitives.rules import axis_kept
 
@@ -465,7 +465,7 @@ def _zero_times_updates(
     return ops.where(ops.eq(x, 0), 0, out)
 
 
-masked_scatter_mul_p = masked_as_a_whole(scatter_mul_p, _zero_times_updates)
+masked_scatter_mul_p = masked_by_amending(scatter_mul_p, _zero_times_updates)
 
 
 def _extremum_jvp(p: Primitive) -> Any:
@@ -476,7 +476,7 @@ def _extremum_jvp(p: Primitive) -> Any:
         tx, _, tu = tangents
         if tx is ZERO and tu is ZERO:
             return p.bind(x, indices, updates, **params), ZERO
-        x, updates = ops.once(x), ops.once(updates)
+        x, updates = ops.materialized(x), ops.materialized(updates)
         ans = p.bind(x, indices, updates, **params)
         old = is_extreme(x, ans)
         new = is_extreme(updates, take_back(ans, indices, x.shape, updates.shape, params))

@@ -64,14 +64,14 @@ def _abstract_eval(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
 def _transpose(ct: Any, x: LinearVar, *, type: int, sine: bool) -> Any:
     """Types 2 and 3 are each other's transposes, and 1 and 4 symmetric, but for elements that count once, not twice."""
     n = x.shape[-1]
-    once = np.ones(n, x.dtype)
+    materialized = np.ones(n, x.dtype)
     if type == 1 and not sine:
-        once[[0, -1]] = 2
+        materialized[[0, -1]] = 2
     elif type in (2, 3):
-        once[-1 if sine else 0] = 2
+        materialized[-1 if sine else 0] = 2
     if type == 4 or (type == 1 and sine):
         return (cosine_transform(ct, type, sine),)
-    weights = ArrayImpl(once)
+    weights = ArrayImpl(materialized)
     if type == 3:
         return (ops.div(cosine_transform(ct, 2, sine), weights),)
     out = cosine_transform(ops.mul(ct, weights), 1 if type == 1 else 3, sine)

@@ -21,7 +21,7 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape, same_dtype
-from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import cumsum, linear_recurrence, reduce_sum, shift
 from pullback.primitives.sums import sum_to
 
@@ -102,7 +102,7 @@ def _signal_at_first(base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[
     return ops.where(ops.eq(shift(cumsum(some, last, reverse), last, 0, reverse), 0), x, out)
 
 
-masked_recursive_filter_p = masked_as_a_whole(recursive_filter_p, _signal_at_first)
+masked_recursive_filter_p = masked_by_amending(recursive_filter_p, _signal_at_first)
 
 
 @recursive_filter_p.batch

@@ -215,7 +215,7 @@ def _extreme(name: str, largest: bool) -> Primitive:
     def jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
         """The tangent of the first element that is extreme."""
         (x,), (t,) = primals, tangents
-        x = ops.once(x)
+        x = ops.materialized(x)
         positions = window_positions_p.bind(x, windows=windows, largest=largest)
         return p.bind(x, windows=windows), take_chosen_p.bind(t, positions, windows=windows)
 
