@@ -14,7 +14,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import pad, slice_in_dim
 from pullback.primitives.checks import INEXACT, check_dtype
 from pullback.primitives.linalg import lapack as linalg
-from pullback.primitives.linalg.decompositions import part
+from pullback.primitives.linalg.decompositions import upper_left
 from pullback.primitives.linalg.eigen import eig_p, eigh_p
 from pullback.primitives.linalg.householder import householder_product_p, ormqr_p
 from pullback.primitives.linalg.qr import qr_p
@@ -340,7 +340,7 @@ def qdwh(
     rows, columns = (m, n) if dynamic_shape is None else (operator.index(i) for i in dynamic_shape)
     if not (0 <= rows <= m and 0 <= columns <= n):
         raise ArgumentError(f"linalg.qdwh: dynamic_shape must be at most the shape {x.shape}, got {dynamic_shape!r}")
-    inner = part(x, rows, columns)
+    inner = upper_left(x, rows, columns)
     u = bind(polar_p, inner)
     h = linalg.hermitian_part(linalg.product(linalg.adjoint(u), inner))
     finite = reduce_and(ops.is_finite_p.bind(ops.abs(h)), (0, 1))
