@@ -1,4 +1,4 @@
-"""Operations that take parts of arrays at fixed places, and put arrays together."""
+"""Static slices, padding, concatenation, stacks, reversal and counting."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _slice = builtins.slice
 
 
 def slice(x: Any, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None) -> Any:
-    """The elements of ``x`` from ``start`` to before ``limit`` along each axis."""
+    """Slice ``x`` from ``start`` to before ``limit`` along each axis, in steps of ``strides``."""
     steps = tuple(strides) if strides is not None else (1,) * len(x.shape)
     return slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(limit), strides=steps)
 
 
 def slice_in_dim(x: Any, start: int, limit: int, axis: int, stride: int = 1) -> Any:
-    """A slice along one axis."""
+    """Slice ``x`` from ``start`` to before ``limit`` along one axis."""
     rank = len(x.shape)
     starts, limits, steps = [0] * rank, list(x.shape), [1] * rank
     starts[axis], limits[axis], steps[axis] = start, limit, stride
@@ -95,18 +95,18 @@ def _slice_batch(
 def _slice_keeps(
     axis: int, operand: int, x: Shape, *, start_indices: Shape, limit_indices: Shape, strides: Shape
 ) -> int | None:
-    whole = (start_indices[axis], limit_indices[axis], strides[axis]) == (0, x[axis], 1)
-    return axis if whole else None
+    is_full = (start_indices[axis], limit_indices[axis], strides[axis]) == (0, x[axis], 1)
+    return axis if is_full else None
 
 
 # Padding -----------------------------------------------------------------------------------------------------------
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
-"""For each axis how many elements go before, after, and between any two; negative ones are cut off."""
+"""For each axis the numbers of elements to insert before, after, and between; negative numbers remove elements."""
 
 
 def pad(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
-    """``x`` with ``value``, a scalar, around and between its elements."""
+    """Pad ``x`` with the scalar ``value`` around and between its elements."""
     config = tuple(tuple(c) for c in config)  # type: ignore[misc]
     return x if not any(any(c) for c in config) else pad_p.bind(x, value, padding_config=config)
 
@@ -125,16 +125,16 @@ axis_kept(pad_p)(lambda axis, operand, *shapes, padding_config: None if operand 
 def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     shape = _padded_shape(x.shape, padding_config)
     out = np.zeros(shape, x.dtype) if type(value) is int and value == 0 else np.full(shape, value, x.dtype)
-    taken, placed = [], []
+    sources, targets = [], []
     for n, size, (lo, _, inner) in zip(x.shape, shape, padding_config, strict=True):
         step = inner + 1
-        first = max(0, -(lo // step))  # the first element at a place that is not negative
-        stop = min(n, -((lo - size) // step))  # the first element at a place beyond the end
+        first = max(0, -(lo // step))  # the first element at a nonnegative position
+        stop = min(n, -((lo - size) // step))  # the first element at a position beyond the end
         if first >= stop:
             return out
-        taken.append(_slice(first, stop))
-        placed.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
-    out[tuple(placed)] = x[tuple(taken)]
+        sources.append(_slice(first, stop))
+        targets.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
+    out[tuple(targets)] = x[tuple(sources)]
     return out
 
 
@@ -199,7 +199,7 @@ def _pad_lowering(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig
 
 
 def concatenate(xs: Sequence[Any], axis: int) -> Any:
-    """Arrays put one after another along an axis."""
+    """Concatenate arrays along an axis."""
     return xs[0] if len(xs) == 1 else concatenate_p.bind(*xs, dimension=axis)
 
 
@@ -247,12 +247,12 @@ def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Any:
-    """Arrays of one shape, put side by side along a new axis."""
+    """Stack arrays of the same shape along a new axis."""
     return stack_p.bind(*xs, dimension=axis)
 
 
 def unstack(x: Any, axis: int) -> list[Any]:
-    """The parts of ``x`` along an axis, which they lack."""
+    """Split ``x`` along an axis into arrays without that axis."""
     return unstack_p.bind(x, dimension=axis)  # type: ignore[no-any-return]
 
 
@@ -277,7 +277,7 @@ def _stack_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     if any(x.shape != shape for x in xs):
         raise ShapeError(f"stack: the arrays must have one shape, got {', '.join(str(x.shape) for x in xs)}")
     if not 0 <= dimension <= len(shape):
-        raise ShapeError(f"stack: there is no place for a new axis {dimension} in shape {shape}")
+        raise ShapeError(f"stack: a new axis {dimension} is out of bounds for shape {shape}")
     return ShapedArray((*shape[:dimension], len(xs), *shape[dimension:]), dtype)
 
 
@@ -322,13 +322,13 @@ unstack_p.jvp_rule = jvp_linear(unstack_p)
 @unstack_p.transpose
 def _unstack_transpose(cts: Any, x: LinearVar, *, dimension: int) -> Any:
     zero = None
-    parts = []
+    instantiated = []
     for ct in cts:
         if ct is ZERO:
             zero = shapes.full(x.shape[:dimension] + x.shape[dimension + 1 :], 0, x.dtype) if zero is None else zero
             ct = zero
-        parts.append(ct)
-    return (stack(parts, dimension),)
+        instantiated.append(ct)
+    return (stack(instantiated, dimension),)
 
 
 @unstack_p.batch
@@ -341,19 +341,19 @@ def _unstack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) ->
 
 @unstack_p.lowering
 def _unstack_lowering(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
-    parts = []
+    slices = []
     for i in range(x.shape[dimension]):
         start, limit = [0] * x.ndim, list(x.shape)
         start[dimension], limit[dimension] = i, i + 1
-        parts.append(hlo.reshape(hlo.slice(x, start, limit), hlo.result.shape))
-    return parts
+        slices.append(hlo.reshape(hlo.slice(x, start, limit), hlo.result.shape))
+    return slices
 
 
 # Reversal ----------------------------------------------------------------------------------------------------------
 
 
 def rev(x: Any, axes: Sequence[int]) -> Any:
-    """``x`` with the order of its elements reversed along some axes."""
+    """Reverse the order of the elements of ``x`` along ``axes``."""
     return rev_p.bind(x, dimensions=tuple(axes)) if axes else x
 
 
@@ -384,7 +384,7 @@ def _rev_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
 
 
 def iota(dtype: Any, shape: Shape, dimension: int) -> Any:
-    """0, 1, 2, ... along one axis."""
+    """An array of ``shape`` that counts 0, 1, 2, ... along the axis ``dimension``."""
     if state.trace.quick:
         return ArrayImpl(_iota_host(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension))
     return iota_p.bind(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension)
