@@ -1,4 +1,4 @@
-"""XLA's generator of random bits, as an operation: the bits and the next key, of a key and a shape."""
+"""XLA's generator of random bits, as an operation from a key and a shape to bits and the next key."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _bits_abstract_eval(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any],
 
 @rng_bit_generator_p.impl
 def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """By NumPy where that is quicker than to compile a program: 10,000 words take it 0.5 ms."""
+    """Draw bits by NumPy for small sizes, where compiling would take longer: 10,000 words take 0.5 ms."""
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
     if (
@@ -76,7 +76,7 @@ _LARGEST_BY_NUMPY = 20_000
 
 @rng_bit_generator_p.batch
 def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """All bits are those of the first key, and only the first of the new keys is another than before, as in JAX."""
+    """Batch as JAX does: draw all bits from the first key, and change only the first of the keys."""
     keys = shapes.moveaxis(args[0], dims[0], 0)
     shape = (axis.size, *params["shape"])
     if not axis.size:
