@@ -45,7 +45,7 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 class HiddenAxis(NamedTuple):
-    """An axis in scope that an inner axis of the same name hides; it stands in lists of names of axes.
+    """A stand-in for the name of an axis in scope that an inner axis of the same name hides.
 
     Attributes:
       key: identifies the axis in types.

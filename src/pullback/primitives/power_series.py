@@ -222,7 +222,7 @@ def is_fixed(x: Series) -> bool:
 
 
 def with_array(x: Series, like: Series) -> Series:
-    """Return ``x``; if its value is a Python number, as a series of an array with the dtype of ``like``."""
+    """Convert a series whose value is a Python number to one of an array, with the dtype of ``like``."""
     return Series([full((), x[0], like[0].dtype)]) if type(x[0]) in SCALARS else x
 
 

@@ -226,7 +226,7 @@ def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 
 @norm_p.lowering
 def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
-    """Emit the norm in double precision; in double precision already, scale by the largest element."""
+    """Emit the norm, computed in double precision, or, for doubles, scaled by the largest element."""
     wide = np.dtype(np.float64)
 
     def formula(x: Any) -> Any:
@@ -296,7 +296,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
 
 
 def _write_better(hlo: Any, direction: str, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
-    """Emit the better of the integers ``x`` and ``y``, with its index ``i`` or ``j``; the lower index if equal."""
+    """Emit the better of two integers by ``direction``, with its index; the lower index if they are equal."""
     first = hlo.elementwise("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
     better = hlo.elementwise("stablehlo.or", hlo.compare(x, y, direction), first)
     return [hlo.select(better, x, y), hlo.select(better, i, j)]

@@ -108,7 +108,7 @@ def _gather_keeps(
     axis: int, operand: int, x: Shape, indices: Shape, *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Shape, **rest: Any,
 ) -> int | None:  # fmt: skip
-    """The result axis of a full window axis, or of a batching axis; None for other axes."""
+    """The result axis that corresponds to an operand axis, for full window and batching axes; None for others."""
     numbers = dimension_numbers
     if axis in numbers.operand_batching_dims:
         rank = len(indices) - 1 + len(numbers.offset_dims)

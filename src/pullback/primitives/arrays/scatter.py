@@ -55,7 +55,7 @@ def _keeps(
     axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
     **rest: Any,
 ) -> int | None:  # fmt: skip
-    """The result axis of a full window axis, in operand 0 or in the updates (operand 2); None for other axes."""
+    """The result axis that corresponds to a full window axis, of operand 0 or the updates (2); None for others."""
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     windows = dict(zip(numbers.update_window_dims, [i for i in range(len(x)) if i not in dropped], strict=True))

@@ -527,7 +527,7 @@ def _logm_lowering(hlo: Any, x: Any) -> Any:
 
 
 def _log_near_one(t: Any, root: Any, count: Any) -> Any:
-    """The logarithms of triangular matrices ``t``, from ``root``, after ``count`` square roots near the identity."""
+    """The logarithms of triangular matrices ``t`` from ``root``, near the identity after ``count`` square roots."""
     n = t.shape[-1]
     on, eye = on_diagonal(n), identity(n, t.dtype)
     scale = ops.convert_element_type(ops.exp2_p.bind(count), t.dtype)

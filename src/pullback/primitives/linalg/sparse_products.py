@@ -355,7 +355,7 @@ def _rows_at(x: Any, i: Any) -> Any:
 
 
 def _products(x: Any, y: Any, numbers: Any) -> Any:
-    """Multiply pairs of matrices; pairs of vectors, or with numbers, elementwise instead of by batched contraction."""
+    """Multiply pairs of matrices, without a batched contraction where they are vectors or numbers."""
     (((a,), (b,)), _) = numbers
     if x.shape[3 - a] == y.shape[3 - b] == 1:
         x, y = (shapes.reshape(z, (z.shape[0], 1, z.shape[1] * z.shape[2])) for z in (x, y))

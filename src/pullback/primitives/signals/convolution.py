@@ -133,7 +133,7 @@ def _keeps(
     axis: int, operand: int, lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, **params: Any,
 ) -> int | None:  # fmt: skip
-    """The result axis of the batch, the kernel's output features, and features in groups of one; None for others."""
+    """The result axis that corresponds to a batch axis, output features, or features in groups of one, or None."""
     if batch_group_count > 1:
         return None
     batch, features, *_ = dimension_numbers.out_spec

@@ -177,7 +177,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    """Compute sqrt(x² + y²) without overflow or underflow of the squares; infinite if an operand is, NaN or not."""
+    """Compute sqrt(x² + y²) without overflow of the squares; infinite if an operand is, even if the other is NaN."""
     x, y = abs(x), abs(y)
     large = maximum(x, y)
     ratio = minimum(x, y) / where(large == 0, 1, large)

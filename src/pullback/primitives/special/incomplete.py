@@ -201,7 +201,7 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
 
 
 def gamma_small(a: Any, x: Any) -> Any:
-    """The upper tail for x up to 1 and a up to 1/2: one minus a power of x, minus the other terms (DLMF 8.7.1)."""
+    """The upper gamma tail for x up to 1 and a up to 1/2: one minus a power of x, minus a series (DLMF 8.7.1)."""
     exponent = a * log(x) - _lgamma1p(a)
     term, total = 1.0, None
     power: Any = None

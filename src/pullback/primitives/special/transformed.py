@@ -150,7 +150,7 @@ kl_div_p: Primitive = elementwise(
 
 
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
-    """The derivative of order n with respect to the power: log(x)**(n + 1) times that of exprel at power log(x)."""
+    """The derivative of the Box-Cox transform in the power: log(x)**(n + 1) times that of exprel at power log(x)."""
     if dtypes.is_complex(x.dtype):
         return _complex_box_cox(x, power, order=order, shifted=shifted)
     logarithm = _log1p(x) if shifted else ops.log(x)
