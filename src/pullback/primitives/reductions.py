@@ -361,7 +361,7 @@ def _lowered_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
     return rule
 
 
-def _nothing(dtype: np.dtype[Any]) -> Any:
+def _neutral_of_sum(dtype: np.dtype[Any]) -> Any:
     """The neutral element of a sum: minus zero in dtypes that have it, since 0 + -0 is 0."""
     return dtype.type(complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_float(dtype) else 0)
 
@@ -397,7 +397,7 @@ def complex_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
 
 
 cumsum_p = cumulative(
-    "cumsum", of=NUMBER, ufunc=np.add, lowering=_lowered_cumulative("add", _nothing), cost=Cost.SIMPLE
+    "cumsum", of=NUMBER, ufunc=np.add, lowering=_lowered_cumulative("add", _neutral_of_sum), cost=Cost.SIMPLE
 )
 compiled_from(cumsum_p, 500_000)  # 1000 x 1000, along the second axis: 5517 / 1573
 cumprod_p = cumulative(
@@ -526,7 +526,7 @@ def _recurrence_transpose(ct: Any, a: Any, b: LinearVar, *, axis: int, reverse: 
 def _without_masked_states(
     base: Primitive, out: Any, a: Any, b: Any, *, zeros: tuple[bool, ...], axis: int, reverse: bool
 ) -> Any:
-    """The recurrence with states that stay zero, whatever factor they have, up to the first nonzero ``b``."""
+    """The linear recurrence with exact zeros before the first nonzero ``b``, whatever the factors ``a``."""
     some = ops.convert_element_type(ops.ne_p.bind(b, 0), np.dtype(np.int32))
     before = shift(cumsum(some, axis, reverse), axis, 0, reverse)
     return linear_recurrence(ops.where(ops.eq(before, 0), 0, a), b, axis, reverse)

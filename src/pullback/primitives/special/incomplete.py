@@ -166,7 +166,7 @@ def log_gamma_weight(a: Any, x: Any) -> Any:
 
 
 def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
-    """The end of the interval in ``gamma_integral``: a point where its exponent h is at least ``cut``."""
+    """A point beyond which the integrand of ``gamma_integral`` is negligible: its exponent h is at least ``cut``."""
     c, d = cut / x, cut / shifted
     end_above = minimum(sqrt(2 * c), log(c + 1 + log(2 * (c + 1))))
     end_below = minimum((d + sqrt(d * (d + 8))) * 0.5, (x + cut) / shifted)
@@ -235,12 +235,12 @@ def _all(value: float, like: Any) -> Any:
     return shapes.full(like.shape, value, _double)
 
 
-def _with_limits(inside: Formula, nothing: float) -> Formula:
-    """Extend a distribution function (``nothing`` 0) or upper tail (1) to the ends of the domain, as in SciPy."""
+def _with_limits(inside: Formula, at_zero: float) -> Formula:
+    """Extend a distribution function (``at_zero`` 0) or upper tail (1) to the ends of the domain, as in SciPy."""
 
     @formula
     def of_all(a: Any, x: Any) -> Any:
-        at_ends = where((x == math.inf) | (a == 0), _all(1 - nothing, x), nothing)
+        at_ends = where((x == math.inf) | (a == 0), _all(1 - at_zero, x), at_zero)
         both = ((x == 0) & (a == 0)) | ((x == math.inf) & (a == math.inf))
         known = (a >= 0) & (x >= 0) & ~both
         return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, where(known, at_ends, math.nan))
@@ -426,7 +426,7 @@ def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
 
 
 def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any, cut: float) -> Any:
-    """The end of the interval in ``beta_integral``: a point where its exponent h is at least ``cut``."""
+    """A point beyond which the integrand of ``beta_integral`` is negligible: its exponent h is at least ``cut``."""
     total = shifted + b
     c = cut / (shifted * (b / total))
     end = minimum((c + sqrt(c * (c + 8))) * 0.5, (cut - total * log_rest) / shifted)
