@@ -155,7 +155,7 @@ class Exported:
             return NamedSharding(mesh, sharding.spec)
         found = None
         if mesh.size == sharding.mesh.size:
-            found = sharding_of_tiles(mesh, sharding.factors(aval.ndim), sharding.parts(aval.ndim))
+            found = sharding_of_tiles(mesh, sharding.factors(aval.ndim), sharding.shard_indices(aval.ndim))
         if found is None:
             raise ExportError(
                 f"the exported {self.fun_name} takes or returns arrays of {sharding}, but no specification divides "

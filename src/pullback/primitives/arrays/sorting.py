@@ -122,7 +122,7 @@ def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
     """The compiler's own, which knows the last axis only."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     inverse = sorted(range(x.ndim), key=order.__getitem__)
-    whole = hlo.whole_bytes(x)
+    whole = hlo.at_least_one_byte(x)
     last = hlo.transpose(whole, order) if axis < x.ndim - 1 else whole
     shape = (*last.shape[:-1], k)
     results = [(shape, last.dtype), (shape, np.dtype(np.int32))]

@@ -578,9 +578,9 @@ def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
 
 
 def _once(hlo: Builder, x: Value) -> Value:
-    from pullback.backends.hlo.in_place import once
+    from pullback.backends.hlo.in_place import materialized
 
-    return once(hlo, x)
+    return materialized(hlo, x)
 
 
 # Parts ---------------------------------------------------------------------------------------------------------------
