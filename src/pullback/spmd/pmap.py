@@ -90,7 +90,7 @@ class PmapFunction(OwnsPrograms):
         return self._jitted().trace(*args, **kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """Lower the function for arguments to text for the compiler."""
+        """Lower the function for some arguments to text for the compiler."""
         return self._jitted().lower(*args, **kwargs)
 
     def clear_cache(self) -> None:

@@ -264,7 +264,7 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 @checked_program(shard_map_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Let each device return its failures with a new first axis, and select the first failure along it."""
+    """The rule of ``checkify``: each device returns its failures along a new first axis, and the first is selected."""
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
         program = trace.checked(params["jaxpr"])

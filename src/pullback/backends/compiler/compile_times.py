@@ -20,7 +20,7 @@ Measured on two cores (jaxlib 0.10.2) and estimated by these figures, in seconds
 | 30 draws of 10 normal numbers, each of its own key | 903 | 30 | 2.1 | 1.2 |
 """
 ENOUGH = 0.2
-"""Seconds from which on the time of a program corrects the estimates; shorter times vary too much."""
+"""The least estimate, in seconds, whose error corrects later estimates; times of smaller programs vary too much."""
 
 _ratio = 1.0
 """The time of compilations in this process, as a multiple of the figures above."""

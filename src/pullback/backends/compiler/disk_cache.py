@@ -297,7 +297,7 @@ def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) ->
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write a file atomically: a temporary file is renamed."""
+    """Write a file atomically, by renaming a temporary file."""
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
     descriptor = os.open(temporary, _write_flags, 0o600)
     try:

@@ -32,7 +32,7 @@ from pullback.core.jaxpr_text import literal_key
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false"}'
 """The attribute that keeps the compiler from inlining a function."""
 FEWEST, MOST = 500, 100_000
-"""Smaller programs are not searched for regions, and calls are not inlined into larger programs."""
+"""The least equations of a program that is searched for regions, and the most of a program with inlined calls."""
 SMALLEST = 16
 """The least weight of a region (see ``fusions``), so that single sums do not become calls."""
 WORTH, SMALLER, SLOWER = 8_000, 3, 1.25
@@ -266,7 +266,7 @@ class _Search:
         return tuple([(i - start, r) if i >= start else None for i, r in found])
 
     def _repeats(self, sources: tuple[Any, ...], starts: list[int], size: int) -> list[Repeat]:
-        """The copies that start at ``starts``, all of which have the same ``sources`` of operands."""
+        """The copies of a region at each of ``starts``, which agree in ``sources``, the result of :meth:`_sources`."""
         stretches = [self.eqns[start : start + size] for start in starts]
         operands = [[a for eqn in eqns for a in eqn.invars] for eqns in stretches]
         parameters: dict[Any, int] = {}

@@ -58,7 +58,7 @@ class _AnyMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no axes, as the mesh in effect where none was set."""
+        """Whether it has no axes, like the result of ``get_mesh`` where no mesh is set."""
         return not self.axis_names
 
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
@@ -488,7 +488,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def needed_mesh(who: str, what: str) -> Mesh:
-    """The current mesh, for the function ``who``, whose argument ``what`` is a specification without a mesh.
+    """Return the current mesh, which the argument ``what`` of the function ``who`` needs.
 
     Raises:
       MeshContextError: no mesh is set (a RuntimeError and ValueError).

@@ -84,7 +84,7 @@ def materialized(hlo: Builder, x: Value) -> Value:
 
 
 def _base(name: str) -> str:
-    """The name of an operation, from the name of one of its results."""
+    """The name of an operation from the name of one of its results: ``%3#1`` -> ``%3``."""
     return name.partition("#")[0]
 
 

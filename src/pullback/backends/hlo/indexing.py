@@ -60,7 +60,7 @@ def _clipped(start: Any, limit: int) -> int:
 
 
 def _of_one_dtype(hlo: Builder, starts: Sequence[Value], limits: Sequence[int]) -> list[Value]:
-    """Convert start indices to one dtype, as the compiler requires; constants are clamped, and follow the others."""
+    """Convert start indices to one signed dtype, as the compiler requires, and clamp constants to ``limits``."""
     signed = [s if type(s) is Constant else _signed(hlo, s) for s in starts]
     dtype = max((s.dtype for s in signed if type(s) is not Constant), key=lambda d: d.itemsize, default=_INT32)
     numbers = [_clipped(s, limit) for s, limit in zip(starts, limits, strict=True) if type(s) is Constant]

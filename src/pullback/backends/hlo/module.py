@@ -62,7 +62,7 @@ class Divided:
 
 
 Partition = Callable[[Mesh, list[NamedSharding], list[NamedSharding]], Divided]
-"""A function of the mesh of a program, and of the shardings of operands and results that the compiler proposes."""
+"""A partition function ``(mesh, operand_shardings, result_shardings) -> Divided``, called with proposed shardings."""
 
 
 class Module:

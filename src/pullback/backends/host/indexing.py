@@ -244,7 +244,7 @@ def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip
 
 
 def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: IndexLayout) -> Any:
-    """The index of each element of rows in the flattened operand."""
+    """The index in the flattened operand of each element of *rows*, the updates."""
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     trailing = (1,) * len(plan.slices)
     total: Any = np.zeros((), np.intp)

@@ -33,7 +33,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @functools.cache
 def prepare() -> None:
-    """Hide exceptions of daemon threads in Pullback's calls while the process, and with it libraries, ends."""
+    """Silence exceptions that daemon threads raise in Pullback's calls while the process ends."""
     atexit.register(_be_quiet)
 
 

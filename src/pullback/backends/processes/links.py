@@ -533,7 +533,7 @@ class Link(_End):
 
 
 def name_processes(numbers: Any) -> str:
-    """The text ``process 2``, or ``processes 2 and 3``."""
+    """Name processes in a message: ``process 2``, or ``processes 2 and 3``."""
     names = [str(i) for i in sorted(numbers)]
     if len(names) == 1:
         return f"process {names[0]}"
