@@ -17,7 +17,7 @@ from pullback.backends.compiler import equal_parts, fusions
 from pullback.backends.compiler.equal_parts import Kinds, Repeat, find, with_inlined_calls
 from pullback.core.jaxpr import ClosedJaxpr
 
-better_apart, WORTH = equal_parts.is_better_apart, equal_parts.WORTH
+better_apart, WORTH = equal_parts.is_better_outlined, equal_parts.WORTH
 STEPS = 6
 
 
@@ -27,7 +27,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equal_parts, "FEWEST", 10)
     monkeypatch.setattr(equal_parts, "SMALLEST", 2)
     monkeypatch.setattr(equal_parts, "WORTH", -1)
-    monkeypatch.setattr(equal_parts, "is_better_apart", lambda *args: True)
+    monkeypatch.setattr(equal_parts, "is_better_outlined", lambda *args: True)
 
 
 def parts_of(function: Any, *args: Any) -> list[Repeat]:

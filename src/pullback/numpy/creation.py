@@ -334,7 +334,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
                 f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; copy it to the "
                 "CPU's memory first"
             )
-        found = exchange.taken(x, copy)
+        found = exchange.imported(x, copy)
     except (BufferError, RuntimeError) as error:
         if isinstance(error, PullbackError):
             raise

@@ -1,4 +1,4 @@
-"""Buffers: the elements of arrays on devices, and arrays that are made of them."""
+"""Buffers, which hold the elements of arrays on devices: conversion from arrays, and to arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ buffers_of = attrgetter("_buffer")
 
 
 def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
-    """The elements of an array on a device; they are put there if they are not."""
+    """The buffer of an array on a device; its elements are copied there if necessary."""
     if isinstance(x, CommittedArray):
         placement = x._signature.placement
         if placement is device or (placement is None and backend().device_of(x._buffer) is device):
@@ -34,7 +34,7 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
         if is_borrowed(x._value):
             shared(buffer)
         return buffer
-    # As long as one device is in use, it is the first of them, unless this is the first use of another.
+    # As long as one device is in use, it is the first one, unless this is the first use of another.
     if (devices.here.several_in_use or device.id) and backend().device_of(buffer) is not device:
         transfers.check("device_to_device", x.aval)
         return backend().move(buffer, device)
@@ -45,7 +45,7 @@ _CAPSULE = "PyCapsule"
 
 
 def is_borrowed(value: Any) -> bool:
-    """Whether the memory is another library's, by DLPack: a donated array takes a copy of it."""
+    """Whether another library owns the memory of a NumPy array, by DLPack, so that donation copies it first."""
     base = getattr(value, "base", None)
     while type(base) is np.ndarray:
         base = base.base
@@ -53,7 +53,7 @@ def is_borrowed(value: Any) -> bool:
 
 
 def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[ArrayImpl] = ()) -> list[Buffer]:
-    """The elements of arrays on a device, and those of arrays that are known to be there."""
+    """The buffers of ``arrays`` on a device, and of ``captured`` arrays, which are on it already."""
     if devices.here.several_in_use:
         buffers = [buffer_of(x, device) for x in arrays]
     else:
@@ -67,7 +67,7 @@ def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[A
 
 
 def buffer_at(x: ArrayImpl, placement: Any) -> Buffer:
-    """The elements of an array in a place, a device or a sharding; they are put there if they are not."""
+    """The buffer of an array on a device, or over several by a sharding; its elements are copied if necessary."""
     if isinstance(placement, Device):
         return buffer_of(x, placement)
     try:
@@ -82,7 +82,7 @@ def buffer_at(x: ArrayImpl, placement: Any) -> Buffer:
 
 
 def resident(x: ArrayImpl, placement: Any) -> ArrayImpl:
-    """An array, or its copy, whose buffer is in a place."""
+    """An array, or a copy of it, whose buffer is at ``placement``, a device or a sharding."""
     buffer = buffer_at(x, placement)
     if getattr(x, "_buffer", None) is buffer:
         return x
@@ -93,7 +93,7 @@ def resident(x: ArrayImpl, placement: Any) -> ArrayImpl:
 
 
 def from_buffer(buffer: Buffer, sig: Signature) -> ArrayImpl:
-    """An array of the elements in a buffer."""
+    """Wrap a buffer in an array of the given signature."""
     x = _new(sig.array_class)
     x._buffer = buffer
     x._signature = sig
@@ -103,6 +103,6 @@ def from_buffer(buffer: Buffer, sig: Signature) -> ArrayImpl:
 
 
 def snapshot(x: np.ndarray[Any, Any]) -> ArrayImpl:
-    """The elements of a NumPy array, which may change later, on the default device."""
+    """Copy a NumPy array, which the caller may change later, to the default device."""
     sig = signature(x.shape, x.dtype, False)
     return from_buffer(backend().put(x, sig.aval, default_device(), copy=True), sig)

@@ -1,7 +1,7 @@
-"""Arrays over several devices: their parts, and how they move from one place to another.
+"""Arrays over several devices: their shards, and copies to other devices and shardings.
 
-The parts are moved by programs of the compiler where source and destination are the same devices, so that this works
-among processes too.
+Compiled programs move the shards where source and target are the same devices, so that this works between processes
+too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pullback.core.runtime import provides, runtime
 
 
 def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
-    """The elements of an array that the host has, spread over devices.
+    """Shard an array from the host over devices.
 
     Args:
       value: the elements.
-      sharding: over which devices, and how.
+      sharding: the sharding.
       x: the type of the array.
 
     Raises:
@@ -41,11 +41,11 @@ def put_value(value: Any, sharding: NamedSharding, x: Any) -> Buffer:
 
 
 def moved(x: ArrayImpl, placement: Any) -> Buffer:
-    """The elements of an array in another place, a device or a sharding.
+    """Copy an array to another device, or over several by a sharding; return the buffer.
 
     Raises:
       ShardingError: the sharding does not fit the array (a ValueError).
-      BackendError: the array has parts in other processes, and the place has not the same devices (a RuntimeError).
+      BackendError: other processes hold shards of the array, and the target is on other devices (a RuntimeError).
     """
     if not isinstance(x, CommittedArray):
         return put_value(x._value, placement, x)
@@ -66,30 +66,29 @@ def moved(x: ArrayImpl, placement: Any) -> Buffer:
     )
 
 
-def parts(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
-    """The parts of an array on the devices of this process: device, index, number among equal parts, elements."""
+def local_shards(x: CommittedArray) -> list[tuple[Device, Index, int, Buffer]]:
+    """The shards of an array in this process, each as (device, slices, number among its replicas, buffer)."""
     sig = x._signature
     if isinstance(sig.placement, Device):
         return [(sig.placement, (slice(None),) * len(sig.aval.shape), 0, x._buffer)]
-    every = all_shards(sig)
-    local = [part for part in every if part[0].is_local]
-    return [(*part, buffer) for part, buffer in zip(local, backend().parts(x._buffer), strict=True)]
+    local = [shard for shard in all_shards(sig) if shard[0].is_local]
+    return [(*shard, buffer) for shard, buffer in zip(local, backend().shards(x._buffer), strict=True)]
 
 
 def all_shards(sig: Signature) -> list[tuple[Device, Index, int]]:
-    """For each device, in any process, its part of an array of a signature over several."""
+    """The shards of an array in all processes, each as (device, slices, number among its replicas)."""
     sharding: NamedSharding = sig.placement
-    seen: dict[Any, int] = {}
+    copies: dict[Any, int] = {}
     found = []
     for device, index in zip(sharding.assignment.devices, sharding.indices(sig.aval.shape), strict=True):
         key = tuple((i.start, i.stop) for i in index)
-        seen[key] = seen.get(key, -1) + 1
-        found.append((device, index, seen[key]))
+        copies[key] = copies.get(key, -1) + 1
+        found.append((device, index, copies[key]))
     return found
 
 
 def shard_signature(sig: Signature, device: Device) -> Signature:
-    """The signature of the part of an array on one device."""
+    """The signature of a shard of an array, on ``device``."""
     placement = sig.placement
     shape = sig.aval.shape if isinstance(placement, Device) else placement.shard_shape(sig.aval.shape)
     return signature(shape, sig.aval.dtype, sig.aval.weak_type, device)
@@ -97,11 +96,11 @@ def shard_signature(sig: Signature, device: Device) -> Signature:
 
 @provides
 def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
-    """The elements of an array of any place, on the host.
+    """Copy the elements of an array, on one device or several, to the host.
 
     Raises:
-      BackendError: other processes have parts that this one has not (a RuntimeError).
-      ShapeError: the array has more axes than NumPy's arrays may have (a TypeError and a ValueError).
+      BackendError: this process lacks shards that others hold (a RuntimeError).
+      ShapeError: the array has more axes than NumPy allows (a TypeError and a ValueError).
     """
     sharding, aval = sig.placement, sig.aval
     if len(aval.shape) > array.MOST_HOST_AXES:
@@ -116,20 +115,20 @@ def gather(buffer: Buffer, sig: Signature) -> np.ndarray[Any, Any]:
     if not (sharding.is_fully_addressable or (sharding.is_fully_replicated and sharding.assignment.local)):
         others = sorted({d.process_index for d in sharding.assignment.devices if not d.is_local})
         raise BackendError(
-            f"an array of type {aval} cannot be read as a whole: the processes {others} hold parts of it. Read the "
-            "parts of this process, x.addressable_shards, or gather it with "
+            f"an array of type {aval} cannot be read completely: the processes {others} hold shards of it. Read the "
+            "shards of this process, x.addressable_shards, or gather it with "
             "experimental.multihost_utils.process_allgather."
         )
-    pieces = backend().shard_values(buffer)
+    values = backend().shard_values(buffer)
     if sharding.is_fully_replicated:
-        return from_stored(pieces[0], aval.dtype)
+        return from_stored(values[0], aval.dtype)
     out = np.empty(aval.shape, stored_dtype(aval.dtype))
-    for (_, index, copy), piece in zip(all_shards(sig), pieces, strict=True):
+    for (_, index, copy), value in zip(all_shards(sig), values, strict=True):
         if copy == 0:
-            out[index] = piece
+            out[index] = value
     return from_stored(out, aval.dtype)
 
 
 def from_shards(buffers: Sequence[Buffer], sig: Signature) -> Buffer:
-    """An array of the parts that each device of this process has, in the order of the mesh."""
+    """Assemble the buffer of an array over several devices from this process's shards, in the order of the mesh."""
     return backend().assembled(list(buffers), sig.aval.shape, stored_dtype(sig.aval.dtype), sig.placement)

@@ -1,4 +1,4 @@
-"""Symbolic sizes in programs: numbers of 32 bits, computed from the sizes of the arguments."""
+"""Symbolic sizes in programs: int32 scalars, computed from the sizes of the arguments."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _BINARY = {"max": "stablehlo.maximum", "min": "stablehlo.minimum"}
 
 
 def sizes_of_arguments(hlo: Any, args: Sequence[Any]) -> set[Variable]:
-    """Compute the sizes of the names in the shapes of a function's arguments.
+    """Compute, within the program, the variables in the symbolic shapes of a function's arguments.
 
     Args:
-      hlo: the builder of the function, which knows the sizes from then on.
+      hlo: the builder of the function, whose ``sizes`` are set.
       args: the arguments.
 
     Returns:
-      The names whose sizes do not follow.
+      The variables that the shapes do not determine.
     """
     expected = [("", n) for x in args for n in x.shape]
-    given = [(x, i) for x in args for i in range(x.ndim)]
+    axes = [(x, i) for x in args for i in range(x.ndim)]
 
     def solved(have: Any, rest: Size, coefficient: int, found: dict[Variable, Any]) -> Any:
         x, i = have
@@ -37,22 +37,22 @@ def sizes_of_arguments(hlo: Any, args: Sequence[Any]) -> set[Variable]:
             value if coefficient == 1 else hlo.elementwise("stablehlo.divide", value, hlo.number(coefficient, _INDEX))
         )
 
-    hlo.sizes, left = partial_solution(expected, given, "", solved)
-    return left
+    hlo.sizes, unsolved = partial_solution(expected, axes, "", solved)
+    return unsolved
 
 
 def size_value(hlo: Any, size: Size) -> Any:
-    """A size as a number of 32 bits."""
+    """Write a size as an int32 scalar."""
     if not isinstance(size, Dim):
         return hlo.number(size, _INDEX)
     total = None
     for monomial, c in size.terms:
-        part = None if c == 1 and monomial else hlo.number(c, _INDEX)
+        term = None if c == 1 and monomial else hlo.number(c, _INDEX)
         for factor, power in monomial:
             value = hlo.variable_size(factor) if isinstance(factor, Variable) else _function_value(hlo, factor)
             for _ in range(power):
-                part = value if part is None else hlo.elementwise("stablehlo.multiply", part, value)
-        total = part if total is None else hlo.elementwise("stablehlo.add", total, part)
+                term = value if term is None else hlo.elementwise("stablehlo.multiply", term, value)
+        total = term if total is None else hlo.elementwise("stablehlo.add", total, term)
     return total
 
 
@@ -71,8 +71,8 @@ def _function_value(hlo: Any, function: Function) -> Any:
 
 
 def shape_value(hlo: Any, shape: Shape) -> Any:
-    """A shape as an array of numbers of 32 bits."""
+    """Write a shape as an array of int32."""
     if not any(isinstance(n, Dim) for n in shape):
         return hlo.array(np.array(shape, _INDEX))
-    parts = [hlo.reshape(size_value(hlo, n), (1,)) for n in shape]
-    return parts[0] if len(parts) == 1 else hlo.concatenate(parts, 0)
+    sizes = [hlo.reshape(size_value(hlo, n), (1,)) for n in shape]
+    return sizes[0] if len(sizes) == 1 else hlo.concatenate(sizes, 0)

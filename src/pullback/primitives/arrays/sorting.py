@@ -122,7 +122,7 @@ def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
     """Emit the compiler's ``top_k``, which works on the last axis only."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     inverse = sorted(range(x.ndim), key=order.__getitem__)
-    x_bytes = hlo.whole_bytes(x)
+    x_bytes = hlo.at_least_one_byte(x)
     last = hlo.transpose(x_bytes, order) if axis < x.ndim - 1 else x_bytes
     shape = (*last.shape[:-1], k)
     results = [(shape, last.dtype), (shape, np.dtype(np.int32))]

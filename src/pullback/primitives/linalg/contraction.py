@@ -312,7 +312,7 @@ def _dot_lowering(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
     (xc, yc), (xb, yb) = dims
     dtype = x.dtype
-    x, y = hlo.whole_bytes(x), hlo.whole_bytes(y)
+    x, y = hlo.at_least_one_byte(x), hlo.at_least_one_byte(y)
     pairs = sorted(zip(xc, yc, strict=True))
     if len(pairs) > 1 and all(b == (a[0] + 1, a[1] + 1) for a, b in itertools.pairwise(pairs)):
         x, xc, xb = _with_one_contracted_axis(hlo, x, pairs[0][0], len(pairs), xb)

@@ -80,7 +80,7 @@ def _is_worth_it(lowered: Lowered) -> bool:
     wait = compile_times.expected(program.compile_time)
     if wait < LEAST_WAIT or expected_seconds(program.closed.jaxpr) > min(MOST_EAGER, wait):
         return False
-    return not programs.is_at_hand(program, ())
+    return not programs.is_cached(program, ())
 
 
 class Tiered:

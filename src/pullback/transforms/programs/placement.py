@@ -40,7 +40,7 @@ device_put_p = Primitive("device_put", passes_nan=True)
 
 def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
     """An array in a place, where programs that are given it will run. Memory is shared where it is there already."""
-    with transfers.asked_for():
+    with transfers.explicit():
         buffer = buffer_at(x, placement)
     aval = x.aval
     out = from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), placement))

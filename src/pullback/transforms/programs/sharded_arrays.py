@@ -50,7 +50,7 @@ def addressable_shards(x: ArrayImpl) -> list[Shard]:
         return [Shard(device_of(x), (slice(None),) * x.ndim, 0, x)]
     return [
         Shard(device, index, copy, from_buffer(buffer, shards.shard_signature(x._signature, device)))
-        for device, index, copy, buffer in shards.parts(x)
+        for device, index, copy, buffer in shards.local_shards(x)
     ]
 
 
@@ -286,5 +286,5 @@ def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tupl
 def _global_per_local(sharding: NamedSharding, ndim: int) -> list[tuple[int, int]]:
     """For each axis in how many parts the whole is divided, and how many of these the block of this process has."""
     factors = sharding.factors(ndim)
-    local = [p for d, p in zip(sharding.assignment.devices, sharding.parts(ndim), strict=True) if d.is_local]
+    local = [p for d, p in zip(sharding.assignment.devices, sharding.shard_indices(ndim), strict=True) if d.is_local]
     return [(k, int(max(p[i] for p in local) - min(p[i] for p in local)) + 1) for i, k in enumerate(factors)]

@@ -62,7 +62,7 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
     if destination is None:
         placement = device_of(array)
         if isinstance(placement, Device):
-            with transfers.asked_for():
+            with transfers.explicit():
                 buffer_of(array, placement)
         return fresh(array) if may_alias is False and array is x else array
     if isinstance(destination, Device):
@@ -142,7 +142,7 @@ def device_get(x: PyTree) -> PyTree:
     def get(leaf: Any) -> Any:
         return np.asarray(leaf) if isinstance(leaf, Array) and not dtypes.is_key(leaf.dtype) else leaf
 
-    with transfers.asked_for():
+    with transfers.explicit():
         return tree.tree_map(get, x)
 
 
