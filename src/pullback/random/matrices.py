@@ -86,9 +86,8 @@ def multivariate_normal(
     wide = found if found.itemsize >= 4 else np.dtype(np.float32)
     factor = _factor(ops.convert_element_type(cov, wide), method)
     noise = ops.convert_element_type(normal_of_key(words, (*size, n), found), wide)
-    product = einsum("...ij,...j->...i", factor, noise)
-    vectors = ops.add(mean, ops.convert_element_type(product, found))
-    return constrained(vectors, out_sharding, "random.multivariate_normal")
+    product = ops.convert_element_type(einsum("...ij,...j->...i", factor, noise), found)
+    return constrained(ops.add(mean, product), out_sharding, "random.multivariate_normal")
 
 
 def _common_float(mean: Any, cov: Any) -> Any:

@@ -19,9 +19,9 @@ from pullback.backends.devices.buffers import buffer_at, buffers_of, buffers_on,
 from pullback.backends.devices.devices import Device, Devices
 from pullback.backends.devices.meshes import Mesh
 from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, divides, sharding_of_tiles
-from pullback.backends.hlo.builder import _NONE, Aliases, captured_shardings
+from pullback.backends.hlo.builder import _NONE, Aliases
 from pullback.backends.hlo.emit import emit_module
-from pullback.backends.hlo.module import Module
+from pullback.backends.hlo.module import Module, captured_shardings
 from pullback.backends.processes import forks
 from pullback.core import monitoring
 from pullback.core.array import ArrayImpl, Signature, signature, signature_of

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.meshes import AbstractMesh, Mesh
-from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
+from pullback.backends.devices.meshes import AbstractMesh
+from pullback.backends.devices.shardings import NamedSharding
 from pullback.backends.devices.storage import stored_dtype
-from pullback.backends.hlo.module import Function, Module, Partition
+from pullback.backends.hlo.module import Function, Module, Partition, captured_shardings
 from pullback.backends.hlo.sizes import shape_value
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, CommittedArray
+from pullback.core.array import CommittedArray
 from pullback.core.dims import Variable, any_symbolic
 from pullback.core.errors import AllocationError, DtypeError, UnsupportedExportError
 from pullback.core.types import Shape, ShapedArray
@@ -767,13 +767,6 @@ class Builder:
         function = Function(name, [first, *self.head, *loads, *self.lines, last, "}"], results, captured)
         self.module.functions.append(function)
         return function
-
-
-def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
-    """The shardings of captured arrays in a program over several devices: their own, or replicated over ``mesh``."""
-    placements = [x._signature.placement if isinstance(x, CommittedArray) else None for x in arrays]
-    replicated = NamedSharding(mesh, PartitionSpec())
-    return [p if isinstance(p, NamedSharding) else replicated for p in placements]
 
 
 PARTITIONED = "PullbackPartitioned"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,8 +14,8 @@ import numpy as np
 from pullback.backends.compiler.equal_parts import Kinds
 from pullback.backends.devices.devices import DeviceAssignment, Devices, joined
 from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
-from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, names_in
-from pullback.core.array import ArrayImpl
+from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
+from pullback.core.array import ArrayImpl, CommittedArray
 from pullback.core.errors import ExportError, IncompatibleDevicesError, ShardingError
 from pullback.core.source import Location, line_number
 from pullback.core.types import Shape
@@ -295,3 +295,10 @@ def _escape(text: str) -> str:
     """Escape a string for a program; characters that UTF-8 cannot encode, as in some file names, become their codes."""
     text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
+
+
+def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
+    """The shardings of captured arrays in a program over several devices: their own, or replicated over ``mesh``."""
+    placements = [x._signature.placement if isinstance(x, CommittedArray) else None for x in arrays]
+    replicated = NamedSharding(mesh, PartitionSpec())
+    return [p if isinstance(p, NamedSharding) else replicated for p in placements]
