@@ -1,0 +1,64 @@
+"""Docstrings of functions that are made, and texts that several docstrings have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def describe(function: F, name: str, doc: str, *, owner: str = "", module: str = "") -> F:
+    """Give a function that was made its name and docstring.
+
+    Args:
+      function: the function.
+      name: its name.
+      doc: its docstring.
+      owner: the class whose method it is.
+      module: the module whose function it is; by default that in which it was made.
+
+    Returns:
+      The function.
+    """
+    function.__name__, function.__qualname__ = name, f"{owner}.{name}" if owner else name
+    function.__module__ = module or function.__module__
+    function.__doc__ = doc
+    return function
+
+
+def with_example(text: str, imported: str, call: str, result: str) -> str:
+    """A docstring that ends with an example: what it imports, the call, and what that prints."""
+    return f"{text}\n\n>>> {imported}\n>>> print({call})\n{result}\n"
+
+
+def fill(**texts: str) -> Callable[[F], F]:
+    """Put texts that several docstrings have into that of a function, each for a line ``{name}``.
+
+    >>> @fill(same="x: an array.\\ny: another one.")
+    ... def f(x, y):
+    ...     '''The sum.
+    ...
+    ...     Args:
+    ...       {same}
+    ...     '''
+    >>> print(f.__doc__)
+    The sum.
+    <BLANKLINE>
+        Args:
+          x: an array.
+          y: another one.
+    <BLANKLINE>
+    """
+
+    def decorate(function: F) -> F:
+        lines = []
+        for line in (function.__doc__ or "").split("\n"):
+            place = line.strip()
+            text = texts.get(place[1:-1]) if place[:1] == "{" else None
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [line] if text is None else [indent + part if part else part for part in text.split("\n")]
+        function.__doc__ = "\n".join(lines)
+        return function
+
+    return decorate
