@@ -6,6 +6,7 @@ The dimension numbers are XLA's, as for ``gather``, with the operand's windows i
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -40,8 +41,6 @@ from pullback.primitives.checks import same_dtype
 from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.reductions import is_extreme
 from pullback.primitives.rules import axis_kept
-
-Mode = GatherScatterMode | str | None
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
@@ -175,153 +174,32 @@ scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p, passes_nan=True)
 # The operations ----------------------------------------------------------------------------------------------------
 
 
-def _bind(
-    p: Primitive, x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, sorted_: bool, unique: bool,
-    mode: Mode,
-) -> Any:  # fmt: skip
-    return p.bind(
-        x,
-        indices,
-        updates,
-        dimension_numbers=numbers,
-        indices_are_sorted=sorted_,
-        unique_indices=unique,
-        mode=GatherScatterMode.from_any(mode),
-    )
+def _operation(p: Primitive) -> Callable[..., Any]:
+    """The function of a scatter: the parameters that need not be given are promises, and a mode by its name."""
+
+    def operation(
+        x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
+        indices_are_sorted: bool = False, unique_indices: bool = False, mode: GatherScatterMode | str | None = None,
+    ) -> Any:  # fmt: skip
+        return p.bind(
+            x,
+            indices,
+            updates,
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=GatherScatterMode.from_any(mode),
+        )
+
+    return operation
 
 
-def scatter(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """``x`` with the windows at ``indices`` replaced by ``updates``; see XLA's operation semantics.
-
-    Args:
-      x: the operand.
-      indices: integers; the last axis is the index vector, the position where a window starts.
-      updates: the windows, in an array with the batch axes of the indices and the axes of a window. Of several
-        updates of one element the last one stays.
-      dimension_numbers: how the axes belong together.
-      indices_are_sorted: a promise that the index vectors are in order.
-      unique_indices: a promise that the windows do not overlap.
-      mode: what becomes of windows that are not inside the operand.
-
-    Returns:
-      An array of the shape and dtype of ``x``.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter(pnp.zeros(3), pnp.array([[2], [0]]), pnp.array([1.0, 2.0]), numbers))
-    [2. 0. 1.]
-    """
-    return _bind(scatter_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+scatter, scatter_add, scatter_mul = _operation(scatter_p), _operation(scatter_add_p), _operation(scatter_mul_p)
+scatter_min, scatter_max = _operation(scatter_min_p), _operation(scatter_max_p)
 
 
-def scatter_add(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """``x`` with ``updates`` added to the windows at ``indices``; the arguments are those of :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_add(pnp.zeros(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
-    [0. 0. 3.]
-    """
-    return _bind(scatter_add_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_sub(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """``x`` with ``updates`` subtracted from the windows at ``indices``; the arguments are those of :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_sub(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
-    [ 1.  1. -2.]
-    """
-    less = ops.neg(updates)
-    return _bind(scatter_add_p, x, indices, less, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_mul(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """``x`` with the windows at ``indices`` multiplied by ``updates``; the arguments are those of :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_mul(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, 2.0]), numbers))
-    [1. 1. 6.]
-    """
-    return _bind(scatter_mul_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_min(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """The minimum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_min(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
-    [ 1.  1. -2.]
-    """
-    return _bind(scatter_min_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_max(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """The maximum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_max(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
-    [1. 1. 3.]
-    """
-    return _bind(scatter_max_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+def scatter_sub(x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, **options: Any) -> Any:
+    return scatter_add(x, indices, ops.neg(updates), dimension_numbers, **options)
 
 
 # Derivatives -------------------------------------------------------------------------------------------------------
