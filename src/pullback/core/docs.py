@@ -1,4 +1,4 @@
-"""Docstrings of functions that are made, and texts that several docstrings have."""
+"""Names and docstrings of functions that are made."""
 
 from __future__ import annotations
 
@@ -30,35 +30,3 @@ def describe(function: F, name: str, doc: str, *, owner: str = "", module: str =
 def with_example(text: str, imported: str, call: str, result: str) -> str:
     """A docstring that ends with an example: what it imports, the call, and what that prints."""
     return f"{text}\n\n>>> {imported}\n>>> print({call})\n{result}\n"
-
-
-def fill(**texts: str) -> Callable[[F], F]:
-    """Put texts that several docstrings have into that of a function, each for a line ``{name}``.
-
-    >>> @fill(same="x: an array.\\ny: another one.")
-    ... def f(x, y):
-    ...     '''The sum.
-    ...
-    ...     Args:
-    ...       {same}
-    ...     '''
-    >>> print(f.__doc__)
-    The sum.
-    <BLANKLINE>
-        Args:
-          x: an array.
-          y: another one.
-    <BLANKLINE>
-    """
-
-    def decorate(function: F) -> F:
-        lines = []
-        for line in (function.__doc__ or "").split("\n"):
-            place = line.strip()
-            text = texts.get(place[1:-1]) if place[:1] == "{" else None
-            indent = line[: len(line) - len(line.lstrip())]
-            lines += [line] if text is None else [indent + part if part else part for part in text.split("\n")]
-        function.__doc__ = "\n".join(lines)
-        return function
-
-    return decorate
