@@ -36,7 +36,7 @@ from pullback.primitives.arrays.windows import GatherDimensionNumbers
 from pullback.primitives.axis_maps import front
 from pullback.primitives.linalg.contraction import Dims, batched_numbers, dot_general_p, transpose_by
 from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.sums import reduce_sum
 
 Names = tuple[Any, ...]
@@ -234,6 +234,7 @@ def vary(x: Any, keys: frozenset[Any]) -> Any:
 
 axis_index_p = collective("axis_index", keeps_weak_type=False)
 axis_index_p.lowering(hlo_collectives.axis_index)
+axis_index_p.jvp_rule = jvp_zero(axis_index_p)
 
 
 @axis_index_p.abstract_eval
@@ -244,11 +245,6 @@ def _axis_index_shape(*, axes: Names) -> ShapedArray:
 @axis_index_p.batch
 def _axis_index_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     return iota(np.int32, (axis.size,), 0), 0
-
-
-@axis_index_p.jvp
-def _axis_index_jvp(primals: Any, tangents: Any, *, axes: Names) -> Any:
-    return axis_index_p.bind(axes=axes), ZERO
 
 
 # Gathering and scattering --------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.masked import masked_as_a_whole
 from pullback.primitives.reductions import is_extreme
-from pullback.primitives.rules import axis_kept
+from pullback.primitives.rules import axis_kept, jvp_linear_in
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
@@ -259,16 +259,7 @@ def _gather_transpose(
     return out, None
 
 
-@scatter_p.jvp
-def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    x, indices, updates = primals
-    tx, _, tu = tangents
-    ans = scatter_p.bind(x, indices, updates, **params)
-    if tx is ZERO and tu is ZERO:
-        return ans, ZERO
-    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
-    tu = zeros(updates.shape, x.dtype) if tu is ZERO else tu
-    return ans, scatter_p.bind(tx, indices, tu, **params)
+scatter_p.jvp_rule = jvp_linear_in(scatter_p, 0, 2)
 
 
 @partial(scatter_p.transpose, linear_in=(0, 2))

@@ -62,6 +62,7 @@ from pullback.primitives.linalg.lapack import (
 )
 from pullback.primitives.linalg.lu import identity, linear_solve
 from pullback.primitives.reductions import norm
+from pullback.primitives.rules import jvp_zero
 
 # The decomposition -------------------------------------------------------------------------------------------------
 
@@ -368,11 +369,7 @@ def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
 
 vectors_of_zeros_p = Primitive("vectors_of_zeros", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(vectors_of_zeros_p, 1, 2, 2)
-
-
-@vectors_of_zeros_p.jvp
-def _vectors_of_zeros_jvp(primals: Any, tangents: Any) -> Any:
-    return vectors_of_zeros(*primals), [ZERO, ZERO]
+vectors_of_zeros_p.jvp_rule = jvp_zero(vectors_of_zeros_p)
 
 
 @vectors_of_zeros_p.decomposition
