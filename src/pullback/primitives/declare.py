@@ -258,11 +258,12 @@ def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
         dim = _common_axis(args, dims)
-        if dim is not None:
-            return p.bind(*args, **params), dim
-        rank = max(len(shape_of(x)) - (d is not None) for x, d in zip(args, dims, strict=True))
-        aligned = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
-        return p.bind(*aligned, **params), 0
+        if dim is None:
+            rank = max(len(shape_of(x)) - (d is not None) for x, d in zip(args, dims, strict=True))
+            args = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
+            dim = 0
+        out = p.bind(*args, **params)
+        return out, [dim] * len(out) if p.multiple_results else dim
 
     return rule
 

@@ -883,6 +883,11 @@ def conj(x: Any) -> Any:
     return conj_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
+def real_part(x: Any) -> Any:
+    """The real part; a real value as it is."""
+    return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
+
+
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
     of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),

@@ -24,12 +24,12 @@ from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.linalg.decompositions import diagonal, on_diagonal
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
-    check_square,
+    check_square_matrices,
     matrix_transpose,
     not_a_number,
     product,
     rows_minus_columns,
+    square_type,
     triangular_solve,
 )
 from pullback.primitives.linalg.lu import identity, inverse, last_diagonal, lu
@@ -85,8 +85,7 @@ det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
 @det_p.abstract_eval
 def _det_shape(x: ShapedArray) -> ShapedArray:
-    check_square("det", x)
-    check_decomposable("det", x)
+    check_square_matrices("det", x)
     return ShapedArray(x.shape[:-2], x.dtype)
 
 
@@ -135,11 +134,7 @@ cofactors_p = Primitive("cofactors", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(cofactors_p, 2)
 
 
-@cofactors_p.abstract_eval
-def _cofactors_shape(x: ShapedArray) -> ShapedArray:
-    check_square("cofactors", x)
-    check_decomposable("cofactors", x)
-    return ShapedArray(x.shape, x.dtype)
+cofactors_p.abstract_eval(partial(square_type, "cofactors"))
 
 
 @cofactors_p.jvp
@@ -286,8 +281,7 @@ cofactors_along_p.lowering(lambda hlo, *xs: hlo.inline(_cofactors_along, *xs))
 
 @cofactors_along_p.abstract_eval
 def _cofactors_along_shape(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
-    check_square("cofactors_along", t)
-    check_decomposable("cofactors_along", t)
+    check_square_matrices("cofactors_along", t)
     fits = len(x.shape) == len(t.shape) and x.shape[-2:] == t.shape[-2:]
     fits = fits and all(a in (1, b) for a, b in zip(x.shape[:-2], t.shape[:-2], strict=True))
     if not fits or any(other.shape != t.shape for other in others) or any(y.dtype != t.dtype for y in (x, *others)):
@@ -349,8 +343,7 @@ def _slogdet_host(x: Any) -> list[Any]:
 
 @slogdet_p.abstract_eval
 def _slogdet_shape(x: ShapedArray) -> list[ShapedArray]:
-    check_square("slogdet", x)
-    check_decomposable("slogdet", x)
+    check_square_matrices("slogdet", x)
     return [ShapedArray(x.shape[:-2], x.dtype), ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))]
 
 

@@ -16,12 +16,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import Shape, ShapedArray
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.linalg.decompositions import Results, compiled_decomposition, decomposed, one_by_one
-from pullback.primitives.linalg.lapack import check_decomposable, check_square, host_routine
-
-
-def _check(name: str, x: ShapedArray) -> None:
-    check_square(name, x)
-    check_decomposable(name, x)
+from pullback.primitives.linalg.lapack import check_square_matrices, host_routine
 
 
 def _empty(results: Results) -> list[Any]:
@@ -48,7 +43,7 @@ def _schur_host(x: Any, *, vectors: bool) -> list[Any]:
 
 @schur_p.abstract_eval
 def _schur_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
-    _check("schur", x)
+    check_square_matrices("schur", x)
     return [ShapedArray(x.shape, x.dtype)] * (1 + vectors)
 
 
@@ -84,7 +79,7 @@ def _hessenberg_host(x: Any) -> list[Any]:
 
 @hessenberg_p.abstract_eval
 def _hessenberg_shape(x: ShapedArray) -> list[ShapedArray]:
-    _check("hessenberg", x)
+    check_square_matrices("hessenberg", x)
     return [ShapedArray(*result) for result in _hessenberg_results(x.shape, x.dtype)]
 
 
@@ -121,7 +116,7 @@ def _tridiagonal_host(x: Any, *, lower: bool) -> list[Any]:
 
 @tridiagonal_p.abstract_eval
 def _tridiagonal_shape(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-    _check("tridiagonal", x)
+    check_square_matrices("tridiagonal", x)
     return [ShapedArray(*result) for result in _tridiagonal_results(x.shape, x.dtype)]
 
 

@@ -54,8 +54,8 @@ from pullback.primitives.linalg.decompositions import (
 from pullback.primitives.linalg.eigen import adapted, eigh
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
     check_square,
+    check_square_matrices,
     host_routine,
     product,
     rows_minus_columns,
@@ -182,17 +182,13 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
     values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, values_tangent)
     if full_matrices:
         left_tangent = completed(left, left_tangent, columns_from(u, k))
-        right_tangent = completed(right, right_tangent, adjoint(_rows_from(vh, k)))
+        right_tangent = completed(right, right_tangent, columns_from(adjoint(vh), k))
     return [values, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
-
-
-def _real(x: Any) -> Any:
-    return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
 def _values_tangent(left: Any, right: Any, t: Any) -> Any:
     """The tangents of the singular values of matrices, whose tangents are ``t``, in terms of singular vectors."""
-    return _real(diagonal(product(adjoint(left), product(t, right))))
+    return ops.real_part(diagonal(product(adjoint(left), product(t, right))))
 
 
 def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None) -> tuple[Any, Any, Any]:
@@ -209,7 +205,7 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
     size, guarded = max(m, n), values_tangent is not None
     inner = product(adjoint(left), product(t, right))
     if not guarded:
-        values_tangent = _real(diagonal(inner))
+        values_tangent = ops.real_part(diagonal(inner))
     sums = inverse_sums(s, size)
     inverse = inverse_values(s, size)
     alike = scaled(hermitian_part_twice(inner), ops.mul(inverse_differences(s, size), 0.5))
@@ -236,10 +232,6 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
     if outside_right is not None:
         right_tangent = ops.add_any_p.bind(right_tangent, outside_right)
     return values_tangent, left_tangent, right_tangent
-
-
-def _rows_from(x: Any, start: int) -> Any:
-    return adjoint(columns_from(adjoint(x), start))
 
 
 def completed(q: Any, t: Any, rest: Any) -> Any:
@@ -571,8 +563,7 @@ lyapunov_p.lowering(lambda hlo, h, c: hlo.inline(_lyapunov_by_eigh, h, c))
 
 @lyapunov_p.abstract_eval
 def _lyapunov_shape(h: ShapedArray, c: ShapedArray) -> ShapedArray:
-    check_square("lyapunov", h)
-    check_decomposable("lyapunov", h)
+    check_square_matrices("lyapunov", h)
     if h.shape != c.shape:
         raise ShapeError(f"lyapunov takes matrices of one shape, got {h.shape} and {c.shape}")
     if h.dtype != c.dtype:
