@@ -22,6 +22,7 @@ FACES = (
     "pullback",
     "pullback.ad_checkpoint",
     "pullback.api_util",
+    "pullback.custom_derivatives",
     "pullback.debug",
     "pullback.derivatives",
     "pullback.experimental.checkify",
@@ -30,6 +31,7 @@ FACES = (
     "pullback.extend.core.primitives",
     "pullback.extend.linear_util",
     "pullback.lax",
+    "pullback.lax.linalg",
     "pullback.monitoring",
     "pullback.nn",
     "pullback.numpy",
@@ -40,6 +42,7 @@ FACES = (
     "pullback.scipy.special",
     "pullback.scipy.stats",
     "pullback.sharding",
+    "pullback.tree",
     "pullback.tree_util",
 )
 HEAD = "# Made by `make stubs` from the module itself, for type checkers and editors.\n"
