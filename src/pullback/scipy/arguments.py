@@ -78,8 +78,7 @@ def check_inside(name: str, x: Any, low: Any, high: Any, what: str, strict: bool
         if strict:
             raise UnsupportedArgumentError(
                 f"{name}: with bounds_error=True the points must be known, but they are traced; pass "
-                "bounds_error=False, "
-                "and a fill_value"
+                "bounds_error=False, and a fill_value"
             )
         return
     outside = (values < lowest) | (values > highest)

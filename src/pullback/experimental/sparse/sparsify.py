@@ -202,9 +202,8 @@ def _of_first(function: Callable[..., Any]) -> Rule:
 def _all_sparse(operands: Sequence[Any], name: str) -> None:
     if not all(isinstance(x, BCOO) for x in operands):
         raise UnsupportedArgumentError(
-            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by "
-            "sparse.todense(...), or the "
-            "dense ones by sparse.BCOO.fromdense(...)"
+            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by sparse.todense(...), or "
+            "the dense ones by sparse.BCOO.fromdense(...)"
         )
 
 

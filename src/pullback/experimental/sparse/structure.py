@@ -416,9 +416,8 @@ def bcoo_slice(
         0 <= i <= j <= n and s > 0 for i, j, n, s in zip(starts, stops, mat.shape, steps, strict=True)
     ):
         raise ShapeError(
-            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of "
-            "an array of "
-            f"shape {mat.shape}"
+            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of an array "
+            f"of shape {mat.shape}"
         )
     new = tuple(-(-(j - i) // s) for i, j, s in zip(starts, stops, steps, strict=True))
     if new == mat.shape:

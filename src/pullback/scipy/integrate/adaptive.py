@@ -418,7 +418,6 @@ def _warn_of(value: Any, error: Any, options: _Options) -> None:
     if not float(error) <= max(options.absolute, options.relative * size, least):
         warn(
             f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than was asked "
-            "for; "
-            "split the interval where the integrand is not smooth (points), or take a larger limit",
+            "for; split the interval where the integrand is not smooth (points), or take a larger limit",
             UserWarning,
         )

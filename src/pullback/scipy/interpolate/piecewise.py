@@ -277,8 +277,7 @@ def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
         if value.shape not in ((), rest):
             raise ShapeError(
                 f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; "
-                "got "
-                f"{value.shape}"
+                f"got {value.shape}"
             )
         value = shapes.broadcast_to(ops.convert_element_type(value, dtype), rest)
         found.append((one[0], shapes.reshape(value, (1, math.prod(rest)))))

@@ -68,8 +68,7 @@ class interp1d:
         if y.shape[self.axis] != x.shape[0]:
             raise ShapeError(
                 f"interp1d: along axis {axis} y must have as many elements as there are points, {x.shape[0]}, got "
-                "shape "
-                f"{y.shape}"
+                f"shape {y.shape}"
             )
         y = shapes.moveaxis(y, self.axis, 0)
         if not assume_sorted:

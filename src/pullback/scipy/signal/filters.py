@@ -297,8 +297,7 @@ def savgol_filter(
     if mode == "interp" and window > n:
         raise ShapeError(
             f"savgol_filter: with mode='interp' the window, of {window} elements, must be no longer than the axis, of "
-            f"{n}; "
-            "take a shorter one or another mode"
+            f"{n}; take a shorter one or another mode"
         )
     if not math.prod(x.shape):
         return x

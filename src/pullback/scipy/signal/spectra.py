@@ -70,8 +70,7 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
     if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
         raise ShapeError(
             f"{name}: a window must be the name of one, or a vector of real numbers, got shape {vector.shape} and "
-            "dtype "
-            f"{dtypes.short_name(vector.dtype)}"
+            f"dtype {dtypes.short_name(vector.dtype)}"
         )
     if size is not None and size != vector.shape[0]:
         raise ShapeError(f"{name}: nperseg must be the size of the window, {vector.shape[0]}, got {size}")
