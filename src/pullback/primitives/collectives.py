@@ -153,15 +153,11 @@ def _across(
     return p
 
 
-def _times(x: Any, n: int) -> Any:
-    return ops.mul(x, n)
-
-
 def _itself(x: Any, n: int) -> Any:
     return x
 
 
-psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), _times)
+psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), ops.mul)
 pmax_p = _across("pmax", lambda x, d: reduce_max_p.bind(x, axes=(d,)), _itself, passes_nan=True)
 pmin_p = _across("pmin", lambda x, d: reduce_min_p.bind(x, axes=(d,)), _itself, passes_nan=True)
 psum_p.jvp_rule = jvp_linear(psum_p)
@@ -461,11 +457,6 @@ psum_dot_general_p = collective("psum_dot_general")
 @psum_dot_general_p.decomposition
 def _psum_of_dot(x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
     return psum(dot_general_p.bind(x, y, dimension_numbers=dimension_numbers), axes)
-
-
-@psum_dot_general_p.lowering
-def _psum_dot_lowering(hlo: Any, x: Any, y: Any, **params: Any) -> Any:
-    return hlo.inline(partial(_psum_of_dot, **params), x, y)
 
 
 def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:

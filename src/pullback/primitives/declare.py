@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +117,7 @@ def at_once(
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
-    p.decomposition(otherwise)
+    p.decomposition_rule = otherwise
     return lambda x, **params: (
         p.bind(x, **params) if state.trace.quick and is_on_default_device(x) else otherwise(x, **params)
     )
@@ -136,8 +136,7 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
       jvp: a sequence of ``rule(t, *operands, **params) -> tangent`` of the shape of the result, one an operand.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SIMPLE)
-    p.decomposition_rule = formula
-    p.lowering_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
+    p.decomposition(formula)
     p.batch_rule = batch_broadcasting(p)
 
     @p.abstract_eval

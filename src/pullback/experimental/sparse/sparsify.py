@@ -184,10 +184,6 @@ def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
     return elementwise(lambda data: bind(*put(data)), sparse[0])
 
 
-def _linear(eqn: Eqn, operands: list[Any]) -> Any:
-    return linear(lambda data: eqn.primitive.bind(data, **eqn.params), operands[0])
-
-
 def _binary(function: Callable[[Any, Any], Any]) -> Rule:
     def rule(eqn: Eqn, operands: list[Any]) -> Any:
         return cast(function(*operands), eqn.outvars[0].aval.dtype)
@@ -229,10 +225,6 @@ def _unstack(eqn: Eqn, operands: list[Any]) -> Any:
     return parts
 
 
-def _dynamic_slice(eqn: Eqn, operands: list[Any]) -> Any:
-    return bcoo_dynamic_slice(operands[0], operands[1:], eqn.params["slice_sizes"])
-
-
 def _gather(eqn: Eqn, operands: list[Any]) -> Any:
     x, indices = operands
     if isinstance(indices, BCOO):
@@ -257,20 +249,12 @@ def _norm(eqn: Eqn, operands: list[Any]) -> Any:
     return eqn.primitive.bind(data, axes=tuple(range(data.ndim)))
 
 
-def _dense(eqn: Eqn, operands: list[Any]) -> Any:
-    return layouts.bcoo_todense(operands[0])
-
-
 # Programs ----------------------------------------------------------------------------------------------------------
 
 
 @cached_by_jaxpr
 def _compiled(closed: ClosedJaxpr) -> Callable[..., Any]:
     return jit(lambda *args: evaluate(closed, args))
-
-
-def _jit(eqn: Eqn, operands: list[Any]) -> Any:
-    return _compiled(eqn.params["jaxpr"])(*operands)
 
 
 class Form(NamedTuple):
@@ -411,7 +395,7 @@ def _by_rows(x: Any) -> Any:
 
 
 for _p in (ops.neg_p, ops.copy_p, ops.real_p, ops.imag_p, ops.conj_p, ops.stop_gradient_p, ops.once_p, name_p):
-    sparsified(_p)(_linear)
+    sparsified(_p)(lambda eqn, operands: linear(lambda data: eqn.primitive.bind(data, **eqn.params), operands[0]))
 sparsified(ops.add_p)(_binary(arithmetic.add))
 sparsified(add_any_p)(_binary(arithmetic.add))
 sparsified(ops.sub_p)(_binary(arithmetic.subtract))
@@ -426,13 +410,15 @@ sparsified(shapes.squeeze_p)(_of_first(bcoo_squeeze))
 sparsified(shapes.broadcast_in_dim_p)(_of_first(bcoo_broadcast_in_dim))
 sparsified(slicing.slice_p)(_of_first(bcoo_slice))
 sparsified(slicing.rev_p)(_of_first(bcoo_rev))
-sparsified(dynamic_slice_p)(_dynamic_slice)
+sparsified(dynamic_slice_p)(
+    lambda eqn, operands: bcoo_dynamic_slice(operands[0], operands[1:], eqn.params["slice_sizes"])
+)
 sparsified(gather_p)(_gather)
 sparsified(slicing.concatenate_p)(_concatenate)
 sparsified(slicing.stack_p)(_stack)
 sparsified(slicing.unstack_p)(_unstack)
-sparsified(todense_p)(_dense)
-sparsified(jit_p)(_jit)
+sparsified(todense_p)(lambda eqn, operands: layouts.bcoo_todense(operands[0]))
+sparsified(jit_p)(lambda eqn, operands: _compiled(eqn.params["jaxpr"])(*operands))
 sparsified(cond_p)(_cond)
 sparsified(while_p)(_while)
 sparsified(scan_p)(_scan)

@@ -225,9 +225,6 @@ def _undetermined(where: Any, values: Any, x: Any) -> list[Any]:
     return [values, ops.where(where, not_a_number(x.dtype), x)]
 
 
-undetermined_p.lowering(lambda hlo, *xs: hlo.inline(_undetermined, *xs))
-
-
 @undetermined_p.host
 def _undetermined_host(where: Any, values: Any, x: Any) -> list[Any]:
     return [values, np.where(where, x.dtype.type(not_a_number(x.dtype)), x) if where.any() else x]

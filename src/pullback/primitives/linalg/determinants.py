@@ -173,9 +173,6 @@ def _cofactors_by_factors(x: Any) -> Any:
     return matrix_transpose(add_along_axis(adjugate, columns, rank - 2, n, unique=True))
 
 
-cofactors_p.lowering(lambda hlo, x: hlo.inline(_cofactors_by_factors, x))
-
-
 def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
     """An order of the columns in which the one with the smallest pivot is the last one, and the order's sign."""
     rank, n = len(x.shape), x.shape[-1]
@@ -274,9 +271,6 @@ def _products_of_others(s: Any, m: int) -> Any:
     for one, other in combinations(positions, 2):
         out = ops.where(ops.eq_p.bind(one, other), 0, out)
     return out
-
-
-cofactors_along_p.lowering(lambda hlo, *xs: hlo.inline(_cofactors_along, *xs))
 
 
 @cofactors_along_p.abstract_eval

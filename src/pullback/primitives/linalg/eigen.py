@@ -256,9 +256,6 @@ def _adapted(same: Any, inner: Any) -> Any:
     return ops.where(same, kept, 0)
 
 
-adapted_p.lowering(lambda hlo, *xs: hlo.inline(_adapted, *xs))
-
-
 @adapted_p.host
 def _adapted_host(same: Any, inner: Any) -> Any:
     n = inner.shape[-1]

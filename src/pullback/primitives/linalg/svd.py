@@ -379,9 +379,6 @@ def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
     return [ops.where(column_is_zero, u, left), ops.where(kept, 1, turn)]
 
 
-vectors_of_zeros_p.lowering(lambda hlo, *xs: hlo.inline(_vectors_of_zeros, *xs))
-
-
 @vectors_of_zeros_p.impl
 def _vectors_of_zeros_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     zero, left, _ = args
@@ -435,9 +432,6 @@ def _pinv_by_svd(x: Any, tolerance: Any, *, hermitian: bool) -> Any:
     # What is not a number stays so.
     inverse = ops.where(ops.is_finite_p.bind(s), inverse, s)
     return product(column_scaled(right, inverse), adjoint(left))
-
-
-pinv_p.lowering(lambda hlo, *xs, hermitian: hlo.inline(lambda x, t: _pinv_by_svd(x, t, hermitian=hermitian), *xs))
 
 
 @pinv_p.impl
@@ -514,9 +508,6 @@ def _polar_by_svd(x: Any) -> Any:
     return product(u, vh)
 
 
-polar_p.lowering(lambda hlo, x: hlo.inline(_polar_by_svd, x))
-
-
 @polar_p.abstract_eval
 def _polar_shape(x: ShapedArray) -> ShapedArray:
     check_matrices("polar", x)
@@ -556,9 +547,6 @@ def _lyapunov_by_eigh(h: Any, c: Any) -> Any:
     inner = product(adjoint(v), product(c, v))
     inner = scaled(inner, inverse_sums(ops.max_p.bind(w, 0), h.shape[-1]))
     return product(v, product(inner, adjoint(v)))
-
-
-lyapunov_p.lowering(lambda hlo, h, c: hlo.inline(_lyapunov_by_eigh, h, c))
 
 
 @lyapunov_p.abstract_eval
@@ -607,9 +595,6 @@ works_on_last(nuclear_norm_p, 2)
 def _nuclear_norm_by_svd(x: Any) -> Any:
     s = svdvals(x)
     return reductions.reduce_sum(s, (len(s.shape) - 1,))
-
-
-nuclear_norm_p.lowering(lambda hlo, x: hlo.inline(_nuclear_norm_by_svd, x))
 
 
 @nuclear_norm_p.abstract_eval

@@ -115,7 +115,7 @@ call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
 
 
 call_p.impl(lambda args, params: params["call"].evaluate(args))
-call_p.decomposition(lambda *args, call: call.inline(call.run, args))
+call_p.decomposition_rule = lambda *args, call: call.inline(call.run, args)
 call_p.jvp(lambda primals, tangents, *, call: call.differentiate(primals, tangents))
 repeats(call_p)(lambda earlier, *, call: call.repeats(earlier["call"]))
 call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
