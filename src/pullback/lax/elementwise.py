@@ -124,8 +124,8 @@ def _with_arguments(function: Callable[..., Any], arguments: str) -> str:
 
 _OF_ACCURACY = """Args:
   x: an array.
-  accuracy: how exactly, a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since it
-    is computed as exactly as can be.
+  accuracy: a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since
+    results are as accurate as possible.
 
 """
 
@@ -163,7 +163,7 @@ def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[
 _mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
 _OF_MUL = """Args:
   x, y: arrays of one dtype.
-  out_dtype: to which dtype the operands are converted first, which is that of the result.
+  out_dtype: the dtype of the result, to which the operands are converted first.
 
 """
 

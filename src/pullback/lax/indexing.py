@@ -286,13 +286,13 @@ Args:
   operand: an array.
   scatter_indices: index vectors along the last axis, integers.
   updates: the windows, of the dtype of ``operand``.
-  dimension_numbers: which axes are which.
-  indices_are_sorted: a promise that the index vectors are in order.
+  dimension_numbers: the roles of the axes.
+  indices_are_sorted: a promise that the index vectors are sorted.
   unique_indices: a promise that no two windows overlap.
-  mode: what becomes of windows that are not inside.
+  mode: the treatment of windows that are not inside.
 
 Raises:
-  DtypeError, ShapeError: operands that do not fit each other or the dimension numbers.
+  DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
 """
 
 

@@ -49,20 +49,20 @@ class Cumulative(Protocol):
 _OF_REDUCTION = """The {what} of the elements along some axes, in their dtype.
 
 Raises:
-  DtypeError, ShapeError: a dtype that it does not take, or axes that do not exist.
+  DtypeError, ShapeError: the dtype is not supported, or an axis does not exist.
 """
 _OF_POSITION = """The position of the first {what} element along an axis, in an integer dtype.
 
 Args:
   operand: an array of real numbers or booleans.
-  axis: along which axis, which is not in the result.
-  index_dtype: the dtype of the result, to which all positions have to fit.
+  axis: the axis, which the result lacks.
+  index_dtype: the dtype of the result, which must hold all positions.
 """
-_OF_CUMULATIVE = """The {what} of the elements up to each one along an axis; from each one on if ``reverse``.
+_OF_CUMULATIVE = """The cumulative {what} of the elements along an axis, from the end if ``reverse``.
 
 Args:
   operand: an array.
-  axis: along which axis.
+  axis: the axis.
   reverse: whether to begin with the last element.
 """
 

@@ -278,7 +278,7 @@ def _named(name: str, scale: float, mode: str, distribution: str, source: str) -
 
     text = (
         f"As :func:`variance_scaling` with scale {scale}, mode ``{mode}`` and distribution ``{distribution}``.\n\n"
-        f"The source is {source}.\n\nArgs:\n  in_axis, out_axis, batch_axis, dtype: as of :func:`variance_scaling`."
+        f"The source is {source}.\n\nArgs:\n  in_axis, out_axis, batch_axis, dtype: as in :func:`variance_scaling`."
     )
     example = "from pullback import random", f"{name}()(random.key(0), (2, 3)).shape", "(2, 3)"
     return describe(build, name, with_example(text, *example))

@@ -121,7 +121,7 @@ class IndexUpdateRef:
         return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
     def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        """Apply an operation such that twice with x and with y is once with x times y."""
+        """Update by an operation whose operands multiply when it is repeated: ``op(op(a, x), y) == op(a, x * y)``."""
         x = inexact_operand("at[].divide", self.array) if name == "divide" else self.array
         if 0 in x.shape:  # nothing can be selected: this checks the index and the values
             return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, *flags)
@@ -132,7 +132,7 @@ class IndexUpdateRef:
 
     set = _change(
         "set", _update, scatter.scatter,
-        "The array with ``values``, which broadcast to the shape of ``x[index]``, in the place of the elements.",
+        "The array with ``values``, which broadcast to the shape of ``x[index]``, instead of the elements.",
         "pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0]))", "[1. 0. 2.]",
     )  # fmt: skip
     add = _change(

@@ -463,7 +463,7 @@ def polyfit(
 
 
 def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | str, several: bool) -> Any:
-    """The covariances of the coefficients of a fit, of which there may be several."""
+    """The covariances of the coefficients of a fit, or of ``several`` fits to the same abscissas."""
     inverse = inv(matmul(ops.conj(matrix_transpose(scaled)), scaled))
     inverse = ops.div(inverse, convert_element_type(outer(scale, scale), inverse.dtype))
     order = scaled.shape[1]

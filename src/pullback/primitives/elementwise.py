@@ -529,16 +529,16 @@ def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient
 
 def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
     """Return the exponents that are small integers (0 for others), a mask of these, and the bits of the largest."""
-    real_part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
-    is_small = and_p.bind(ge_p.bind(real_part, 0), lt(real_part, 1 << _BITS))
-    is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(real_part), exponent.dtype)))
-    number = where(is_small, convert_element_type(floor_p.bind(real_part), exponent.dtype), 0)
+    exponent_re = real_part(exponent)
+    is_small = and_p.bind(ge_p.bind(exponent_re, 0), lt(exponent_re, 1 << _BITS))
+    is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(exponent_re), exponent.dtype)))
+    number = where(is_small, convert_element_type(floor_p.bind(exponent_re), exponent.dtype), 0)
     return number, is_small, int(host_value(number).real.max(initial=0)).bit_length() if is_on_host(number) else _BITS
 
 
 def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
     """The series of ``x`` to integer powers in an array ``number``, of at most ``bits`` bits, by repeated squaring."""
-    number = real(number) if dtypes.is_complex(number.dtype) else number
+    number = real_part(number)
     result, power = Series([shapes.full((), 1, dtype)]), x
     for i in range(bits):
         power = _product(power, power) if i else power
@@ -551,7 +551,7 @@ def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
 def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Callable[[int, Any], Any]:
     """Make a function that sets coefficient k where the base is zero: 0 below the exponent, not finite above."""
     base, sizes = where(where_zero, base, 1), [exponent]  # of the powers in the binomial series
-    real_part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
+    exponent_re = real_part(exponent)
 
     def replaced(k: int, c: Any) -> Any:
         if k > 1:
@@ -560,7 +560,7 @@ def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Call
         power = pow(base, sub(exponent, k))
         # Only the power of x[1] contributes.
         along = mul(mul(sizes[-1], power), 0 if x[1] is ZERO else integer_pow(x[1], k))
-        return where(where_zero, where(lt(k, real_part), 0, along), c)
+        return where(where_zero, where(lt(k, exponent_re), 0, along), c)
 
     return replaced
 
@@ -926,7 +926,7 @@ def conj(x: Any) -> Any:
 
 
 def real_part(x: Any) -> Any:
-    """The real part; a real value as it is."""
+    """The real part of ``x``; a real ``x`` is returned unchanged."""
     return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 

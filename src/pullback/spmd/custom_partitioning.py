@@ -209,7 +209,7 @@ def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _
         divide = functools.partial(_divide, partitioning, module.platform, module.channels, *types)
         results = [(a.shape, a.dtype) for a in hlo.results]
         return hlo.partitioned(operands, results, rule, divide)  # type: ignore[no-any-return]
-    module.whole |= module.manual is None and not module.portable
+    module.assumed_one_device |= module.manual is None and not module.portable
     return write_program(hlo, call_jaxpr, operands)
 
 

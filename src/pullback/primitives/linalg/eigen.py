@@ -116,7 +116,7 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
 
 
 def _values_tangent(v: Any, t: Any) -> Any:
-    """The tangents of the eigenvalues of matrices, whose tangents are ``t``, in terms of eigenvectors."""
+    """The tangents of eigenvalues, from the eigenvectors ``v`` and the tangents ``t`` of the matrices."""
     return ops.real_part(diagonal(product(adjoint(v), product(t, v))))
 
 

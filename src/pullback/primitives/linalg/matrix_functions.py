@@ -368,7 +368,7 @@ def _complex_type(name: str, x: ShapedArray) -> ShapedArray:
 
 
 def _by_schur_form(function: Callable[[Any], Any], x: Any) -> Any:
-    """A function of matrices by the same function of a triangular one."""
+    """Evaluate a function of matrices by their Schur forms; ``function`` takes triangular matrices."""
 
     def of_one(a: Any) -> list[Any]:
         t, z = imported("scipy.linalg").schur(a, "complex", check_finite=False)

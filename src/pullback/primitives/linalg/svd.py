@@ -187,7 +187,7 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
 
 
 def _values_tangent(left: Any, right: Any, t: Any) -> Any:
-    """The tangents of the singular values of matrices, whose tangents are ``t``, in terms of singular vectors."""
+    """The tangents of singular values, from the singular vectors and the tangents ``t`` of the matrices."""
     return ops.real_part(diagonal(product(adjoint(left), product(t, right))))
 
 

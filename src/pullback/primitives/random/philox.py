@@ -73,7 +73,7 @@ def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def written_once(hlo: Any, name: str, write: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-    """A call of a function of words, which is written once however often it is called."""
+    """Emit a call of a shared function of words, so that the module contains it only once."""
     key = name, tuple(x.shape for x in operands)
     function = hlo.module.shared.get(key)
     if function is None:

@@ -288,7 +288,7 @@ class Continuous(Distribution):
         return ["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
 
     def functions(self, namespace: dict[str, Any]) -> list[Function]:
-        """The functions of the distribution's module, whose ``globals()`` are given, in the order of ``kinds``."""
+        """Return the functions of the distribution's module, from its ``globals()``, in the order of ``kinds``."""
         computed: dict[str, Formula] = {
             "pdf": lambda *args: self._density(*args, logarithm=False),
             "logpdf": lambda *args: self._density(*args, logarithm=True),
@@ -398,7 +398,7 @@ class Discrete(Distribution):
         return ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", *entropy]
 
     def functions(self, namespace: dict[str, Any]) -> list[Function]:
-        """The functions of the distribution's module, whose ``globals()`` are given, in the order of ``kinds``."""
+        """Return the functions of the distribution's module, from its ``globals()``, in the order of ``kinds``."""
         computed: dict[str, Formula] = {
             "pmf": lambda *args: self._mass(*args, logarithm=False),
             "logpmf": lambda *args: self._mass(*args, logarithm=True),
