@@ -235,13 +235,13 @@ def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit
     first = eqn.like(eqn.invars, bound, jaxpr=steps.first)
     # A carry that is kept, or not wanted, may be carried again all the same; nobody reads it.
     outs = [
-        v if (w and i not in steps.kept) or i >= num_carry else Var(v.aval)
+        v if (w and i not in steps.saved) or i >= num_carry else Var(v.aval)
         for i, (v, w) in enumerate(zip(eqn.outvars, wanted))
     ]
-    operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.taken]]
+    operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.residuals]]
     counts = {"num_consts": sum(steps.inputs[:num_consts]), "num_carry": sum(steps.results[:num_carry])}
     again = eqn.like(operands, select(outs, steps.results), jaxpr=steps.again, **counts)
-    return RematSplit([first], if_needed(again), [bound[i] for i in steps.kept])
+    return RematSplit([first], if_needed(again), [bound[i] for i in steps.saved])
 
 
 # Transposition -------------------------------------------------------------------------------------------------------
