@@ -530,13 +530,13 @@ class Curvatures(Forward):
     def width(self, mark: tuple[Kind, bool]) -> int:
         return (mark[0] is not None) + mark[1]
 
-    def beside(self, xs: Sequence[LaplacianTriple]) -> list[Any]:
+    def extras(self, xs: Sequence[LaplacianTriple]) -> list[Any]:
         return [t for x in xs for t in _derivatives(x)]
 
     def made(
-        self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[Kind, bool]]
+        self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[tuple[Kind, bool]]
     ) -> list[LaplacianTriple]:
-        return [_made(beside, x, *mark) for x, mark in zip(values, marks, strict=True)]
+        return [_made(extras, x, *mark) for x, mark in zip(values, marks, strict=True)]
 
     def carried(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
         return mark[0], mark[0] is not None

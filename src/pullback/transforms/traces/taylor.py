@@ -535,11 +535,11 @@ class Coefficients(Forward):
     def width(self, mark: tuple[bool, ...]) -> int:
         return sum(mark)
 
-    def beside(self, xs: Sequence[Any]) -> list[Any]:
+    def extras(self, xs: Sequence[Any]) -> list[Any]:
         return [c for _, cs in xs for c in cs if c is not ZERO]
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[bool, ...]]) -> list[Any]:
-        return list(zip(values, grouped(beside, marks), strict=True))
+    def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[tuple[bool, ...]]) -> list[Any]:
+        return list(zip(values, grouped(extras, marks), strict=True))
 
     def carried(self, mark: tuple[bool, ...]) -> tuple[bool, ...]:
         return (any(mark),) * self.order
