@@ -277,7 +277,7 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
         found = first_along_axes(outs[0], outs[1:count])
         assert found is not None
         outs[:count] = [found[0], *found[1]]
-    return trace.taken(program.layout, outs)
+    return trace.without_failures(program.layout, outs)
 
 
 @cached_by_jaxpr
