@@ -108,7 +108,7 @@ _LEAF = object()
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
-    """Find the first subtree in which two trees of placeholders differ: its name, and its kind in each."""
+    """Find the first subtree that differs between two trees of placeholders: its name, and its kind in each."""
     if a is b:  # leaves, or None
         return None
     if a is _LEAF or b is _LEAF or type(a) is not type(b):

@@ -157,7 +157,7 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
 
 def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
     """The divided differences, and estimates of their errors; see :func:`divided_differences`."""
-    # A computed value may be that of a neighbouring number: this counts as an error, by the slope.
+    # A value may be exact for a neighbouring argument: this counts as an error, by the slope.
     epsilon = float(np.finfo(w.dtype).eps)
     if k == 0:
         value, slope = (ops.abs(ops.stop_gradient_p.bind(c)) for c in coefficients[:2])

@@ -16,7 +16,7 @@ from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.programs.callbacks import debug_callback
 
 UPDATES = 20
-"""The largest number of updates of a bar, each of which is a callback, whatever the number of steps."""
+"""The largest number of updates of a bar, whatever the number of steps: each update is a callback."""
 
 
 def check_progress(what: str, progress: Any) -> None:

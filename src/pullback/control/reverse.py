@@ -1,7 +1,7 @@
 """Reverse mode through loops of unknown length, in bounded memory.
 
 Linearised, a loop carries values and tangents, and is linear in the tangents. Its transpose runs twice: forwards for
-the values, of which it saves some (``checkpointing``), and backwards for the cotangents.
+the values, and saves some of them (``checkpointing``), and backwards for the cotangents.
 
 The transposed loop is an operation that is linear in the cotangents, and its transpose is the original loop. Its
 derivative with respect to the values is an operation, too; to transpose that, we differentiate the loop of values and

@@ -1,6 +1,6 @@
 """The primitive ``scan``: a program that runs step by step, with a carry.
 
-The operands are consts, the initial carry, and xs, arrays of which each step takes an element of the leading axis. The
+The operands are consts, the initial carry, and xs, arrays that are sliced along the leading axis, for each step. The
 program takes consts, carry and elements, and returns the new carry and ys, which are stacked along a new leading axis.
 """
 

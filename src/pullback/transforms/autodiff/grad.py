@@ -292,7 +292,7 @@ class LinearFunction:
         return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
 
     def __reduce__(self) -> Any:
-        # As data, in which operations have numbers: pickling the objects would recurse as deep as the tape is long.
+        # As data with indices of operations: pickling the objects would recurse as deep as the tape is long.
         residuals, aux = _linear_function_flatten(self)
         return _linear_function_unflatten, (type(self), aux, residuals)
 
@@ -356,7 +356,7 @@ class VJPFunction(LinearFunction):
                 f"got {len(cotangents)}"
             )
         ct = cotangents[0]
-        if self.out_tree is None and isinstance(ct, Array):
+        if self.out_tree is None and isinstance(ct, Array):  # fast path: a single array
             leaves, treedef = [ct], None
         else:
             leaves, treedef = tree.flatten(ct)
@@ -387,6 +387,7 @@ def _checked(
     leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
 ) -> list[Any]:
     """Convert tangents or cotangents to arrays; raise if their tree or types do not match the primal values."""
+    # ``expected`` is None for a single array.
     if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
         structure = tree.structure(0) if expected is None else expected
         owner = "arguments" if what == "tangent" else "output"

@@ -295,7 +295,7 @@ def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[in
 def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
     """Move the mapped axis of a result from ``dim`` to ``end``, its entry in ``out_axes``; repeat a constant result."""
     if end is None:
-        if type(dim) is UnmappedResult and size:
+        if type(dim) is UnmappedResult and size:  # all examples are equal
             return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
         if dim is not None:
             raise BatchAxisError(

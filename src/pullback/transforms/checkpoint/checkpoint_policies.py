@@ -215,7 +215,7 @@ def save_and_offload_only_these_names(
 
 
 def _check_memories(who: str, *memories: str) -> None:
-    """Raise if a name is not that of a memory."""
+    """Raise unless a name is the name of a memory."""
     for memory in memories:
         if memory not in ("device", "pinned_host", "unpinned_host"):
             raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
@@ -253,7 +253,7 @@ def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> P
     listed = frozenset(names)
 
     def policy(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-        # Other primitives have a parameter ``name``, too, for example that of the use of a random key.
+        # Other primitives have a parameter ``name``, too, for example the use of a random key.
         return (params["name"] in listed) is saved if primitive is name_p else unnamed
 
     return _described(f"{who}{names}", policy)

@@ -53,7 +53,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
 
 
 def in_reverse_mode(trace: Trace) -> bool:
-    """Whether a trace, or a trace below it, is that of reverse mode, and would save residuals."""
+    """Whether a trace, or a trace below it, belongs to reverse mode, and would save residuals."""
     while not trace.is_bottom and not (isinstance(trace, StandInTrace) and trace.of_values):
         if isinstance(trace, JVPTrace) and trace.tape is not None:
             return True
@@ -234,7 +234,7 @@ class RematLinearMap(LinearMap):
     def _run(self, *operands: Any) -> list[Any]:
         """Run the function, with the last operands substituted for the captured tracers."""
         count = self.count - len(self.captured)
-        if count == self.count:
+        if count == self.count:  # no tracers to replace
             return self.run(*operands)
         stand_ins = {id(x): y for x, y in zip(self.captured, operands[count:], strict=True)}
         trace = StandInTrace(state.trace, self.captured[0]._trace, lambda x: stand_ins.get(id(x), x))

@@ -202,7 +202,7 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
     check_callable(f, "checkify")
     try:
         kinds = frozenset(errors)
-    except TypeError:
+    except TypeError:  # a single kind
         kinds = frozenset({errors})  # type: ignore[arg-type]
     if not kinds <= all_checks:
         raise ArgumentError(
@@ -269,7 +269,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
             raise OperandError(f"check: the arguments of the message must be trees of arrays: {error}") from None
         if not (dtypes.is_inexact(value.dtype) or dtypes.is_integer(value.dtype) or dtypes.is_bool(value.dtype)):
             raise OperandError(f"check: the arguments of the message must be arrays of numbers, got {value.aval}")
-        values.append(stop_gradient(value))
+        values.append(stop_gradient(value))  # a message has no derivative
     if holds is True:
         return
     location = state.source_loc or source.here()

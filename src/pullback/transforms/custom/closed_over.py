@@ -20,7 +20,7 @@ def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any)
 
 def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
     """Call a rule of a function, and explain errors as :func:`explained` does."""
-    # Operations of the rule have the source lines of the rule, not that of the call.
+    # Operations of the rule have the source lines of the rule, not the line of the call.
     outer, state.source_loc = state.source_loc, None
     try:
         return rule(*args)

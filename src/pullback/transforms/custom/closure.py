@@ -84,7 +84,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
     Raises:
       CustomRuleError: the result of ``fun`` or of its backward function has another form (a TypeError).
 
-    Source: the interface is that of TensorFlow's ``tf.custom_gradient``.
+    Source: the interface of TensorFlow's ``tf.custom_gradient``.
 
     >>> from pullback import grad
     >>> @custom_gradient

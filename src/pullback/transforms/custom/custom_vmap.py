@@ -80,7 +80,7 @@ class VmapCall(CustomCall):
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         own_dims = self.own(dims)
-        if all(d is None for d in own_dims[: len(own_dims) - self.linear]):
+        if all(d is None for d in own_dims[: len(own_dims) - self.linear]):  # only tangents or cotangents are mapped
             return self._batch_without_rule(trace, args, dims)
         values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(self.own(args), own_dims, strict=True)]
         outs, mapped = self.rule(trace.axis.size, [d is not None for d in own_dims], values)

@@ -48,7 +48,7 @@ def _found(value: Any) -> tuple[str, int] | None:
 
 
 def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: str, count: int) -> NonFiniteError:
-    """The error for result ``i`` of an operation, of which ``count`` elements are ``name``."""
+    """The error for result ``i`` of an operation that has ``count`` elements ``name``."""
     aval = typeof(out)
     which = f"result {i}" if primitive.multiple_results else "its result"
     elements = f", in {count} of {aval.size} elements," if aval.shape else ""
@@ -117,7 +117,7 @@ def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: 
     returned = f"the compiled function {name} returned {what}"
     trace, state.trace = state.trace, state.bottom
     try:
-        with override("disable_jit", True), without_effects():
+        with override("disable_jit", True), without_effects():  # effects happened in the first run
             eval_jaxpr(closed.jaxpr, closed.consts, *args)
     except NonFiniteError as error:
         return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again eager.")

@@ -108,6 +108,6 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             hide(error)
             raise
 
-    # With the globals of its module: doctest tells by these which functions a module defines.
+    # With the globals of its module: by these doctest finds the functions that a module defines.
     own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     return functools.wraps(function)(own)

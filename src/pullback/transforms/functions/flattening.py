@@ -159,7 +159,7 @@ def donation_vector(
         flags += [i in donate_argnums] * argument.num_leaves
     if not kws:
         return (*flags, False)
-    keywords = tree.unflatten(children[1], range(children[1].num_leaves))
+    keywords = tree.unflatten(children[1], range(children[1].num_leaves))  # a dict again, for its keys
     for name, argument in zip(sorted(keywords), tree.treedef_children(children[1]), strict=True):
         flags += [name in donate_argnames] * argument.num_leaves
     return tuple(flags)
@@ -294,7 +294,7 @@ def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 def fun_sourceinfo(fun: Callable[..., Any]) -> str:
     """The name, file and line of a function, as ``name at file:line``; only the name if it has no Python code."""
-    while hasattr(fun, "func"):
+    while hasattr(fun, "func"):  # a ``partial``
         fun = fun.func
     code = getattr(inspect.unwrap(fun), "__code__", None)
     name = getattr(fun, "__name__", type(fun).__name__)

@@ -66,6 +66,7 @@ class EagerProgram:
         self._count = len(index)
         self._results = [index[a] for a in jaxpr.outvars]
         self._types = jaxpr.out_avals
+        # The last equation that reads or computes each value, after which the value is freed.
         last = {index[a]: k for k, eqn in enumerate(jaxpr.eqns) for a in (*eqn.outvars, *eqn.invars)}
         ends: list[list[int]] = [[] for _ in jaxpr.eqns]
         for i, k in last.items():

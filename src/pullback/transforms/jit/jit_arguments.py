@@ -96,8 +96,9 @@ class Call:
             self._split(options)
         self.leaves, self.in_tree = tree.flatten_call(self.args, self.kwargs)
         self.nested = len(self.leaves) != len(args) or not all(map(is_, self.leaves, args))
+        # A number represents flat arguments: it is hashed and compared faster than a tree.
         self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
-        if self.static:
+        if self.static:  # with types, since 1, 1.0 and True are equal, but may give different programs
             self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))
 
     def _split(self, options: Options) -> None:
@@ -188,7 +189,7 @@ class Call:
         wanted = {i % count for i in options.donated_nums if -count <= i < count} if count else set()
         for k, x in zip(self._positions(), self.args):
             flags += [k in wanted] * len(tree.leaves(x))
-        for name in sorted(self.kwargs):
+        for name in sorted(self.kwargs):  # the order of the leaves
             flags += [name in options.donated_names] * len(tree.leaves(self.kwargs[name]))
         for i in self.refs:  # their contents may be in use: reading a reference returns them
             flags[i] = False
@@ -202,7 +203,7 @@ def infer_argnums_argnames(
     nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)
     for i in nums:
-        if type(i) is not int:
+        if type(i) is not int:  # a boolean is no position
             raise ArgumentError(f"{who}: {what}_argnums must be an int or a tuple of ints, got {argnums!r}")
     for n in names:
         if not isinstance(n, str):

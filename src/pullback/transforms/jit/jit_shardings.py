@@ -48,7 +48,7 @@ class PlacementTree:
         Args:
           full: the tree; the placements are a prefix of it.
           who: the function and the option, for error messages.
-          what: what the tree is, for error messages.
+          what: describes the tree, for error messages.
 
         Raises:
           ShardingError: the placements are no prefix of the tree (a ValueError).

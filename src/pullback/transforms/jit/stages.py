@@ -156,7 +156,7 @@ class Traced:
           lowering_platforms: None, or the name of the platform of that device, in a list.
 
         Raises:
-          UnsupportedArgumentError: another platform, for which there is ``export`` (a NotImplementedError).
+          UnsupportedArgumentError: it is another platform; use ``export`` for these (a NotImplementedError).
         """
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
@@ -205,7 +205,7 @@ class Lowered:
         name = call.fun_name
         results = out_placements(call, traced)
         if results:
-            results += [None] * (len(traced.jaxpr.out_avals) - len(results))
+            results += [None] * (len(traced.jaxpr.out_avals) - len(results))  # for the contents of references
         requested = in_placements(call, traced)
         placements = list(map(_with_devices, _requested_or_actual(requested, self.actual_placements)))
         results = _moved_with_inputs(
@@ -376,7 +376,7 @@ class Compiled:
         lowered, program = self.lowered, self.program
         used, donated, out_index = lowered.used, lowered.donated, lowered.out_index
         donated_arrays = [leaves[i] for i in donated]
-        donate(donated_arrays)
+        donate(donated_arrays)  # before reading the buffers, some of which it replaces by copies
         buffers = program.buffers(leaves if used is None else [leaves[i] for i in used])
         if donated and (len(set(map(id, buffers))) < len(buffers) or devices.here.several_in_use):
             self._separate_donated(donated_arrays, buffers)
@@ -394,7 +394,7 @@ class Compiled:
         check_donated_twice(arrays)
         if len(set(map(id, buffers))) < len(buffers):
             used = self.lowered.used
-            for i in self.lowered.donated:
+            for i in self.lowered.donated:  # a program must not take a donated buffer twice
                 position = i if used is None else used.index(i)
                 buffers[position] = backend().copied(buffers[position])
 
@@ -512,7 +512,7 @@ def _as_sharding(placement: Any) -> Any:
 def _not_simple() -> None:
     """Disable the fast path of compiled functions when a second device is in use: they must check where buffers are."""
     for cache in all_caches.living():
-        for entry in list(cache.values()):
+        for entry in list(cache.values()):  # a copy, since other threads may add entries
             if isinstance(entry, Compiled) and not entry.fits_shardings:
                 entry.simple = False
 
@@ -645,7 +645,7 @@ def _aliases(
         free.setdefault((a.shape, a.dtype), deque()).append(k)
     donated, aliases, unusable = [], {}, []
     for position, leaf in enumerate(inputs):
-        if not flags[leaf] or leaf in forwarded:
+        if not flags[leaf] or leaf in forwarded:  # a forwarded array is itself the result, so it must stay valid
             continue
         aval = closed.in_avals[position]
         matching = free.get((aval.shape, aval.dtype))
@@ -656,7 +656,7 @@ def _aliases(
             unusable.append(f"{call.arg_name(leaf)} of type {aval}")
     if unusable:
         source.warn(
-            # The beginning is that of JAX's warning, which programs filter by it.
+            # It begins like JAX's warning, which programs filter by these words.
             f"Some donated buffers were not usable: of jit of {name_of(call.fun)} these arguments were donated, but no "
             f"result has their type, so that their memory cannot be used again, and they stay valid: "
             f"{'; '.join(unusable)}",

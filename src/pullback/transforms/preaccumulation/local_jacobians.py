@@ -129,6 +129,7 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
         run = _by_columns if _fewer_columns(closed, active, order) else _by_rows
         program = stage_flat(closed, partial(run, closed, active, entries), closed.in_avals)
     used = [True] * len(program.out_avals)
+    # All inputs are retained, since entries have their indices.
     return LocalJacobian(economical(dce_closed_jaxpr(program, used, instantiate=True)[0]), entries)
 
 
@@ -183,7 +184,7 @@ class Recorder:
         if True not in active:
             outs = bind(*values)
             return outs, [None] * len(outs)
-        if primitive.partial_eval_rule is None:
+        if primitive.partial_eval_rule is None:  # :meth:`_forward` is for operations with programs
             outs, tape = linearize_flat(primitive, bind, values, active)
             by_index = {x.index: v for x, v in zip(tape.inputs, select(vertices, active), strict=True)}
             for node in tape.nodes:
@@ -298,7 +299,7 @@ def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) 
         for eqn in jaxpr.eqns:
             state.source_loc = eqn.made_at or outer
             values = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
-            counts = not useful.isdisjoint(eqn.outvars)
+            counts = not useful.isdisjoint(eqn.outvars)  # otherwise the equation need not be elementwise
             outs, out_vertices = recorder.run(eqn, values, [vertices.get(a) if counts else None for a in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
             vertices.update(zip(eqn.outvars, out_vertices, strict=True))
@@ -465,5 +466,5 @@ def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], 
         for r, array, aval in zip(results, _split(_in_front(x, dim, count), avals), avals, strict=True):
             axes = tuple(range(len(aval.shape), len(array.shape)))
             entries.append(Entry(r, i, None, axes))
-            arrays.append(convert_element_type(array, aval.dtype))
+            arrays.append(convert_element_type(array, aval.dtype))  # the dtype of tangents of the result
     return [*outs, *arrays]

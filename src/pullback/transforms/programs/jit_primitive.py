@@ -96,7 +96,7 @@ jit_p.impl(_run)
 
 @provides
 def evaluate_on_device(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation on the device of its operands, which are on another device than the host's."""
+    """Evaluate an operation on the device of its operands, which are not on the host."""
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
     from pullback.backends.compiler import one_operation

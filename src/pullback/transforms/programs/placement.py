@@ -2,7 +2,7 @@
 
 Both move an array to a placement: a device, or a sharding over several devices. They are linear: tangents move with
 their values, and cotangents move back. In a compiled program a sharding is a constraint for the compiler, and a device
-has no effect: the program runs on one device, or on those of a mesh.
+has no effect: the program runs on one device, or on the devices of a mesh.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
         buffer = buffer_at(x, placement)
     aval = x.aval
     out = from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), placement))
-    if getattr(x, "_buffer", None) is buffer:
+    if getattr(x, "_buffer", None) is buffer:  # donation of one of the two must not invalidate the other
         shared(buffer)
     return out
 

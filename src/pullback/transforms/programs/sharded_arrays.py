@@ -210,7 +210,7 @@ def make_array_from_callback(
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
     for device, index in zip(placement.assignment.devices, placement.indices(global_shape), strict=True):
         if device.is_local:
-            key = tuple((i.start, i.stop) for i in index)
+            key = tuple((i.start, i.stop) for i in index)  # slices have no hash before Python 3.12
             if key not in known:
                 known[key] = _shard(data_callback(index), shard_shape, wanted, who, device)
                 wanted = known[key].dtype

@@ -42,7 +42,7 @@ def device_of(x: Any) -> Any:
 
 
 def _destination(placement: Any) -> Any:
-    """Convert the argument ``device`` of ``device_put`` to a device or sharding; a name is that of a platform."""
+    """Convert the argument ``device`` of ``device_put`` to a device or sharding; a string names a platform."""
     if isinstance(placement, str):
         return device("cuda" if placement == "gpu" else placement, 0)
     return destination(placement, "device_put")
@@ -65,12 +65,12 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
         placement = device_of(array)
         if isinstance(placement, Device):
             with transfers.explicit():
-                buffer_of(array, placement)
+                buffer_of(array, placement)  # transfers the array now, not at its first use
         return fresh(array) if may_alias is False and array is x else array
     if isinstance(destination, Device):
-        backend().bound(destination)
+        backend().bound(destination)  # raises if the device does not exist
     out = committed(array, destination)
-    if donate and array is x:
+    if donate and array is x:  # a converted array is a temporary
         delete(array)
     return out
 

@@ -147,7 +147,7 @@ class BatchTrace(Trace):
 
         This may happen several times, and after the transformation has ended: the Python functions of a call, such as
         its derivative rules, run when another trace calls them, and close over this trace's tracers. Each run has a new
-        trace, so that several threads may run functions: a cached program may hold this one.
+        trace, so that several threads may run functions of one cached program.
 
         Args:
           function: takes tracers.

@@ -42,7 +42,7 @@ def _drop_idle(phase: str, info: dict[str, int]) -> None:
 
 
 def deduplicated(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the first program equal to ``closed``, so that equal programs share what is cached in it.
+    """Return the first program equal to ``closed``, so that equal programs share its caches.
 
     Programs that hold arrays, or functions as parameters, are returned unchanged.
 
@@ -67,7 +67,7 @@ def deduplicated(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 @cached_by_jaxpr
 def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
-    """A key by which programs are compared. Source lines are in it, since errors and profiles show them."""
+    """A key to compare programs. It includes source lines, since errors and profiles show them."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, Any] = {}
     for v in jaxpr.invars:
@@ -86,7 +86,7 @@ def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
 
 
 def param_key(value: Any) -> Any:
-    """A key by which a parameter of an equation is compared by value.
+    """A key to compare a parameter of an equation by value.
 
     Raises:
       TypeError: the parameter can only be compared by identity.

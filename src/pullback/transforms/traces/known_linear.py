@@ -97,7 +97,7 @@ def record_split(
     split = split_known_linear(
         primitive, params, args, tuple([type(x) is LinearTracer and x._trace is trace for x in args])
     )
-    if split.dependent and all(split.dependent):  # record it whole; one without results runs for its effects
+    if split.dependent and all(split.dependent):  # record it unsplit; without results it runs for its effects
         return None
     values = list(args)
     for step in split.steps:

@@ -193,7 +193,7 @@ def laplacian_flat(
 def _outs(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """Apply an operation to operands of which some have derivatives, by the cheapest method that fits."""
+    """Apply an operation to operands, some with derivatives, by the cheapest method that fits."""
     rule = feed.of(primitive)
     if rule is not None and not rule(**params).keeps_shapes:
         weights = directions.weights
@@ -386,7 +386,7 @@ def _by_derivatives(
 ) -> list[LaplacianTriple]:
     """Apply any operation by nested jvps, mapped over the directions; order 1 omits the second derivatives."""
     values = [x.value for x in operands]
-    flags_of: list[list[bool]] = [[], []]  # which results have first derivatives, and which of these have second ones
+    flags_of: list[list[bool]] = [[], []]  # which results have first derivatives, and which of these second derivatives
 
     def run(*xs: Any) -> list[Any]:
         out = primitive.bind(*xs, **params)

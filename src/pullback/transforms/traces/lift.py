@@ -67,7 +67,7 @@ class Feed(NamedTuple):
       sizes: the number of operands of each group except the last.
       takes: the groups that are the inputs of each program, in order.
       carried: the group whose next values are the first results of a program; None if it is no loop.
-      rows: the group of arrays of which each step takes an element. Further results of a step are stacked.
+      rows: the group of arrays that steps slice along the first axis. Further results of a step are stacked.
       test: the program that decides whether to continue, and the groups that are its inputs, or None. The steps
         of a loop with a test take a group of consts.
       scope: makes the context for transforming programs whose inputs are shards of the operands; None if the inputs are

@@ -81,13 +81,14 @@ def partial_eval_jaxpr(
     unknown_outputs = [f or a in unknown_vars for f, a in zip(forced, jaxpr.outvars, strict=True)]
     unknown_results = [a for a, u in zip(jaxpr.outvars, unknown_outputs, strict=True) if u]
     known_results = [a for a, u in zip(jaxpr.outvars, unknown_outputs, strict=True) if not u]
+    # The unknown program first: only variables that it still reads are residuals.
     unknown_eqns, read = live_equations(unknown_eqns, unknown_results)
 
     known_inputs = [v for v in jaxpr.invars if v not in unknown_vars]
     residuals = [v for v in known_inputs if v in read]
     residuals += [v for eqn in known_eqns for v in eqn.outvars if v in read]
     available = {*known_inputs, *known_results}
-    computed = [v for v in residuals if v not in available]
+    computed = [v for v in residuals if v not in available]  # returned in addition, as ``unknown`` reads them
     known_eqns, needed = live_equations(known_eqns, [*known_results, *computed])
     index = positions([*known_inputs, *known_results, *computed])
 

@@ -220,7 +220,7 @@ def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
         raise RefError(f"{ref.described()} cannot be used any more: {ref.ended}")
     found = None
     while trace is not ref.home:
-        if trace.runs_again:
+        if trace.runs_again:  # a second run would read and write it again
             raise RunsAgain
         if ref.home is None and trace.is_bottom:
             return found
@@ -236,7 +236,7 @@ def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
             )
             error.trace = ref.home
             raise error
-        if found is None and type(trace) is StageTrace:
+        if found is None and type(trace) is StageTrace:  # it gets the content from the next program outside
             found = trace
         trace = trace.parent
     return found
@@ -478,6 +478,7 @@ def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap
         return content
     before = _at(ref, content, idx)
     x = _fitted(ref, value, before.shape, _function_name)
+    # Clip, as reading does: exactly the returned elements are replaced.
     write(ref, _like(content.at[idx].set(x, mode="clip"), ref))
     return before
 

@@ -86,7 +86,7 @@ class TaylorTrace(Trace):
         own = [type(x) is TaylorTracer and x._trace is self for x in args]
         if True not in own:
             return self.parent.process(primitive, args, params)
-        if self.made is not None:
+        if self.made is not None:  # a rule is running
             return self._within_a_rule(primitive, args, own, params)
         made_at = source.here()
         outer = state.trace
@@ -129,7 +129,7 @@ class TaylorTrace(Trace):
         assert self.made is not None
         key = primitive, *map(_identity, args)
         for others, outs in self.made.get(key, ()):
-            if not primitive.effect and _is_same(primitive, others, params):
+            if not primitive.effect and _is_same(primitive, others, params):  # effects happen again
                 return outs
         outer, state.trace = state.trace, self.parent
         try:
@@ -140,7 +140,7 @@ class TaylorTrace(Trace):
                 return self._remember(key, args, params, self._program(primitive, program, args, own, params))
             values = tuple([x.primal if is_own else x for x, is_own in zip(args, own, strict=True)])
             outs = self.parent.process(primitive, values, params)
-            if type(primitive.jvp_rule) is ZeroTangents:
+            if type(primitive.jvp_rule) is ZeroTangents:  # constant almost everywhere
                 return outs
             several = outs if primitive.multiple_results else [outs]
             results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in several]
@@ -187,7 +187,7 @@ class TaylorTrace(Trace):
         slopes: list[Series] = []
 
         def coefficient(k: int, i: int) -> Any:
-            if not slopes:
+            if not slopes:  # not earlier: the rule may need the results in the memo
                 slopes.extend(self._derivatives(primitive, args, own, params, results))
             return times(slopes[i][k - 1], 1 / k)
 
@@ -392,7 +392,7 @@ def _small_together(
     In eager mode the overhead of a call exceeds the computation of a small operation.
     """
     known = x.known[1:]
-    if x.next is not None or len(known) < 5 or not state.trace.quick:
+    if x.next is not None or len(known) < 5 or not state.trace.quick:  # a few calls cost less than stacking
         return None
     if not all(is_on_host(c) and not c.weak_type for c in known) or not 0 < known[0].size <= _SMALL:
         return None
@@ -542,6 +542,7 @@ class Coefficients(Forward):
         return list(zip(values, grouped(extras, marks), strict=True))
 
     def carried(self, mark: tuple[bool, ...]) -> tuple[bool, ...]:
+        # A step may turn one nonzero coefficient into several.
         return (any(mark),) * self.order
 
     def joined(self, marks: Sequence[tuple[bool, ...]]) -> tuple[bool, ...]:

@@ -59,7 +59,7 @@ class UnknownTrace(StageTrace):
 
 
 class PartlyKnown(NamedTuple):
-    """The results of a function of which some inputs are unknown.
+    """The results of a function with some unknown inputs.
 
     Attributes:
       jaxpr: from the unknown inputs to the unknown results; the known values that it reads are its constants.
@@ -78,7 +78,7 @@ def trace_unknown(
     inputs: Sequence[Any],
     instantiate: Sequence[bool],
 ) -> PartlyKnown:
-    """Run a function with some inputs unknown: evaluate what is known, and stage the rest.
+    """Run a function with some inputs unknown: evaluate the operations on known values, and stage the others.
 
     Args:
       function: the user's function, for error messages.
