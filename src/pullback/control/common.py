@@ -179,7 +179,7 @@ def stage(
     carried: Sequence[Ref] = (),
     varying: dict[Ref, frozenset[Any]] | None = None,
 ) -> Body:
-    """Stage a function of flat arguments.
+    """Stage a function of flat arguments, as a :class:`Body`.
 
     Args:
       what: the operation that it is staged for, for error messages.

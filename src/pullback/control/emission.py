@@ -62,7 +62,7 @@ def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[Clos
 
 
 def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effect: bool) -> list[Value]:
-    """Write a while loop; return its final carry.
+    """Emit a while loop; return its final carry.
 
     Args:
       hlo: the builder.
@@ -106,7 +106,7 @@ def write_scan(
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
 
     def step(values: Sequence[Value], i: Value) -> list[Value]:
-        """Write the step of element ``i``: from carry and stacked results to both after the step."""
+        """Emit the step of element ``i``: from carry and stacked results to both after the step."""
         outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, i) for x in xs)])
         stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
         return [*outs[:num_carry], *(_with_row(hlo, y, row, i) for y, row in stacked)]
@@ -138,7 +138,7 @@ def write_scan(
 def _straight(
     hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """Write a scan without a loop: the steps one after the other, in an order of the elements."""
+    """Emit a scan without a loop: the steps one after the other, in an order of the elements."""
     count, carry = len(init), list(init)
     ys: list[Any] = [None] * len(order)
     for i in order:
@@ -157,7 +157,7 @@ def _straight(
 
 
 def _row(hlo: Any, x: Value, i: Value) -> Value:
-    """Write the element ``i`` along the first axis."""
+    """Emit the element ``i`` along the first axis."""
     sizes = (1, *x.shape[1:])
     starts = [i, *[hlo.number(0, i.dtype)] * (x.ndim - 1)]
     out = hlo.op("stablehlo.dynamic_slice", [x, *starts], sizes, x.dtype, f"slice_sizes = {hlo.integers(sizes)}")
@@ -165,7 +165,7 @@ def _row(hlo: Any, x: Value, i: Value) -> Value:
 
 
 def _with_row(hlo: Any, x: Value, row: Value, i: Value) -> Value:
-    """Write the update of the element ``i`` along the first axis."""
+    """Emit the update of the element ``i`` along the first axis."""
     starts = [i, *[hlo.number(0, i.dtype)] * (x.ndim - 1)]
     update = hlo.reshape(row, (1, *row.shape))
     return hlo.op("stablehlo.dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)

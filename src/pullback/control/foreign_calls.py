@@ -42,7 +42,7 @@ def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, a
 
 
 def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -> Any:
-    """The jvp rule, which raises."""
+    """The jvp rule: raises, as a foreign function has no derivative."""
     raise ForeignCallError(
         f"ffi_call of {target!r} was differentiated, but the derivative of a foreign function is not known. Wrap the "
         "call in a function with a derivative of its own: custom_jvp or custom_vjp."

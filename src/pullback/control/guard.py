@@ -61,22 +61,22 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> 
     for x, m in zip(operands, mapped, strict=True):
         if m and dtypes.is_inexact(x.dtype):
             starts = [first, *[0] * (len(x.shape) - 1)]
-            x = where(_beside(needed, x), x, dynamic_slice(x, starts, (1, *x.shape[1:])))
+            x = where(_broadcastable(needed, x), x, dynamic_slice(x, starts, (1, *x.shape[1:])))
         outs.append(x)
     return outs, [
-        ZERO if t is ZERO else where(_beside(needed, t) if m else some, t, 0)
+        ZERO if t is ZERO else where(_broadcastable(needed, t) if m else some, t, 0)
         for t, m in zip(tangents[1:], mapped, strict=True)
     ]
 
 
 @taylor_program(guard_p)
 def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
-    """The Taylor rule: as the jvp rule, for each coefficient."""
+    """The Taylor rule: it treats each coefficient as the jvp rule treats the tangent."""
     orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
     return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 
 
-def _beside(needed: Any, x: Any) -> Any:
+def _broadcastable(needed: Any, x: Any) -> Any:
     """Reshape ``needed`` to broadcast against an operand."""
     return front_aligned(needed, 0, len(x.shape) - 1)
 
@@ -85,7 +85,7 @@ def _beside(needed: Any, x: Any) -> Any:
 def _transpose(cts: Sequence[Any], needed: Any, *operands: Any, mapped: Mapped) -> list[Any]:
     some = reduce_or(needed, (0,))
     return [None] + [
-        where(_beside(needed, ct) if m else some, ct, 0) if is_linear(x) and ct is not ZERO else None
+        where(_broadcastable(needed, ct) if m else some, ct, 0) if is_linear(x) and ct is not ZERO else None
         for ct, x, m in zip(cts, operands, mapped, strict=True)
     ]
 
@@ -126,6 +126,6 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
     for x, m in zip(operands, params["mapped"], strict=True):
         if m:
             other = dynamic_slice(x, [first, *[0] * (len(x.shape) - 1)], (1, *x.shape[1:]))
-            x = where(_beside(needed, x), x, other)
+            x = where(_broadcastable(needed, x), x, other)
         outs.append(x)
     return guard_p.bind(needed, *outs, **params)  # type: ignore[no-any-return]

@@ -180,8 +180,8 @@ class Solver:
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
         """Stage ``run``, so that it closes over no values; return those that the user's solver closes over.
 
-        They may be mapped or staged by a transformation that ends before differentiation. They are list ``which`` of
-        the two lists in the context.
+        These may belong to a transformation that ends before differentiation, so the context holds them: in the first
+        or second of its two lists, by ``which``.
         """
         if self.solve is None:
             return []

@@ -131,7 +131,7 @@ def _lowering(
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
-    """Write a program as a branch that is always taken, without the compiler being able to prove it.
+    """Emit a program as a branch that is always taken, without the compiler being able to prove it.
 
     On CPUs the compiler of jaxlib 0.10.2 drops barriers before it schedules operations, and recomputes values early.
     Gradient of 24 layers of 64 for a batch of 512, with checkpoints of 4 layers, in arrays of the width of a layer, and

@@ -183,7 +183,7 @@ class CheckTrace(Trace):
     # Programs
 
     def _apply(self, feeding: Feed, args: Sequence[Any]) -> list[Any]:
-        """Apply an operation with programs that return their failures first."""
+        """Apply an operation that holds programs, after transforming these to return their failures first."""
         groups = split_list(args, *feeding.sizes)
         if feeding.carried is not None:
             return self._loop(feeding, feeding.carried, groups)

@@ -102,7 +102,7 @@ class CustomCall(HoldsFunction):
         return operands[: len(operands) - self.captured] if self.captured else operands
 
     def own_pairs(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The primals and tangents without captured values; raise if one has a tangent, which no rule covers."""
+        """The primals and tangents without captured values; raise if a captured value has a tangent."""
         if any(t is not ZERO for t in tangents[len(tangents) - self.captured :]):
             raise ClosedOverError(
                 f"{name_of(self.function)} is differentiated with respect to a value that it closes over, for which "

@@ -405,7 +405,7 @@ def _signature(fun: Any) -> inspect.Signature:
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The least and the greatest number of positional arguments of a call that needs no binding; (1, 0) if all do."""
+    """The range of numbers of positional arguments for calls that need no binding; empty, (1, 0), if all need it."""
     try:
         parameters = _signature(fun).parameters.values()
     except (TypeError, ValueError):

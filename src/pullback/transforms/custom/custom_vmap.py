@@ -87,7 +87,7 @@ class VmapCall(CustomCall):
         return outs, [0 if m else None for m in mapped]
 
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """Batch a call whose user arguments are not mapped, by its operations; the rule remains for other axes."""
+        """Batch a call whose user arguments are not mapped: batch its operations, and keep the rule for other axes."""
         out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
 

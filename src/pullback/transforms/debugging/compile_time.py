@@ -93,7 +93,7 @@ def _ended() -> list[Tracer]:
 
 
 def _new() -> list[Tracer]:
-    """The ended tracers that are not in ``_known``."""
+    """All tracers whose transformations have ended, except those reported before."""
     return [x for x in _ended() if id(x) not in _known or _known[id(x)]() is not x]
 
 

@@ -143,7 +143,7 @@ class Traced:
         return avals if self.refs is None else avals[: self.refs.results]
 
     def argument_placements(self) -> list[Any]:
-        """The placement of each leaf of the arguments, by ``in_shardings`` or as it is; None if it is not committed."""
+        """The placement of each leaf of the arguments: by ``in_shardings``, or its own; None if it is not committed."""
         actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
@@ -595,7 +595,7 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
 
 
 def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
-    """Placements of results: a result that is an input which ``in_shardings`` moves gets the input's placement."""
+    """Complete placements of results: a result that is an input, moved by ``in_shardings``, gets the same placement."""
     moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, placements, actual, strict=True) if to != here}
     if moved and not moved.keys().isdisjoint(jaxpr.outvars):
         results = results or [None] * len(jaxpr.outvars)

@@ -139,7 +139,7 @@ def _example(x: Any, i: int) -> Any:
 
 @contextmanager
 def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
-    """Run a block eagerly and with some settings, whatever the state of the thread that calls a user's function."""
+    """A block that runs eagerly and with ``settings``, whatever transformations and settings its thread has."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)

@@ -18,7 +18,7 @@ from pullback.transforms.traces.provenance import within_scope_of
 
 
 class Direction(enum.IntEnum):
-    """The kind of tangents of a forward pass: it decides whether rules may run that are not linear in them."""
+    """The kind of tangents of a forward pass: it decides whether rules that are not linear in them may run."""
 
     LINEAR = 0  # the tangent computation may be transposed, so that it has to be linear
     MANY = 1  # tangents are values; a primal result may have several, so that it must not depend on them

@@ -76,7 +76,7 @@ class Interpretation:
 
 
 def _loop(feeding: Feed, carried: int, groups: list[list[Any]]) -> Loop:
-    """Make a :class:`Loop` of the feed of a loop, and of the information about its operands by group."""
+    """Make a :class:`Loop` from the :class:`Feed` of a loop and the information about each group of operands."""
     changing = [carried] if feeding.rows is None else [carried, feeding.rows]
 
     def ordered(closed: ClosedJaxpr, takes: Sequence[int]) -> tuple[ClosedJaxpr, list[Any]]:

@@ -374,7 +374,7 @@ def _on_elements(
 def _bilinear(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """Apply a bilinear operation: its second derivative along a direction is twice the product of the first ones."""
+    """Apply a bilinear operation: its second derivative along a direction is twice a product of first derivatives."""
     (out,) = _by_derivatives(primitive, directions, operands, params, 1)
     rows = {i: operands[i].jacobian for i in active}
     pairs = _mapped(primitive, directions.size, [x.value for x in operands], rows, params)

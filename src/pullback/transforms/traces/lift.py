@@ -352,7 +352,7 @@ class Tangents(Forward):
 
 
 class Mapped(Forward):
-    """``vmap`` of programs: pairs of a value and the position of its mapped axis, or None, which is the mark."""
+    """``vmap`` of programs: pairs of a value and its mark, the position of the mapped axis, or None."""
 
     __slots__ = ("axis",)
     nothing = None

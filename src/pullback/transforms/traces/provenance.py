@@ -18,7 +18,7 @@ from pullback.core.trace import Primitive, RelayTrace, Trace, state
 
 
 def within_scope_of(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
-    """Return a trace on top of ``rules`` that marks a jvp rule's operations as tangent computations, except the primal.
+    """Return a trace on top of ``rules`` that marks a jvp rule's operations, except the primal one, as of tangents.
 
     Args:
       rules: the trace that the jvp rule would run under.
