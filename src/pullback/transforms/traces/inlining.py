@@ -47,7 +47,7 @@ def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepp
 
 
 def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-    """Write a program where the builder is, and return its results."""
+    """Emit the operations of a program at the current position of the builder; return its results."""
     from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
