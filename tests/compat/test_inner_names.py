@@ -44,7 +44,7 @@ from pullback.core import source
 from pullback.core.array import operand_types
 from pullback.core.runtime import runtime
 from pullback.extend import source_info_util as public_source_info
-from pullback.transforms.autodiff.vmap import of_their_own
+from pullback.transforms.autodiff.vmap import vmappable
 
 
 def test_versions() -> None:
@@ -475,7 +475,7 @@ def test_classes_that_are_mapped_in_their_own_way_are_refused() -> None:
             f([data])
         assert jax.vmap(lambda x: x + 1)(jnp.ones(3)).shape == (3,)
     finally:
-        of_their_own.remove(Data)
+        vmappable.remove(Data)
 
 
 def test_the_runtimes_by_their_public_names() -> None:

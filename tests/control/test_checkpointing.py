@@ -63,7 +63,7 @@ def test_the_schedule_is_the_best_there_is(free):
 
 
 def test_the_schedule_in_a_program_is_the_same():
-    ahead = jit(checkpointing._way_ahead)
+    ahead = jit(checkpointing._traced_steps_to_next)
     for length in (2, 3, 7, 40, 1000, 100_000):
         for free in (1, 2, 5, 30, 127):
             assert int(ahead(pnp.int32(length), pnp.int32(free))) == steps_to_next_snapshot(length, free)

@@ -18,7 +18,7 @@ from pullback.derivatives import preaccumulate
 from pullback.primitives import elementwise
 from pullback.transforms.preaccumulation import on_host
 from pullback.transforms.preaccumulation.on_host import host_program
-from pullback.transforms.preaccumulation.ordering import economical, most_held, without_repeats, without_signs
+from pullback.transforms.preaccumulation.ordering import economical, peak_elements, without_repeats, without_signs
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 
@@ -139,7 +139,7 @@ def test_few_values_are_held() -> None:
         program = make_jaxpr(vmap(grad(preaccumulate(lambda x: steps(x, count)))))(np.ones(4))
         return program.eqns[0].params["jaxpr"]  # type: ignore[no-any-return]
 
-    held = [most_held(p.jaxpr.eqns, p.jaxpr.outvars) for p in map(jacobian, (3, 6, 12))]
+    held = [peak_elements(p.jaxpr.eqns, p.jaxpr.outvars) for p in map(jacobian, (3, 6, 12))]
     assert held[0] == held[1] == held[2]
     assert names(jacobian(12)).count("sin") == names(jacobian(12)).count("cos") == 12
 

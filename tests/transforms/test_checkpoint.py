@@ -1161,12 +1161,12 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "names": (
         lambda: maker.save_only_these_names(["a", "b"]),
         ArgumentError,
-        r"save_only_these_names takes names, each a text and an argument of its own, got \['a', 'b'\] of type list",
+        r"save_only_these_names takes names, each a string and a separate argument, got \['a', 'b'\] of type list",
     ),
     "name": (
         lambda: maker.checkpoint_name(1.0, 3),
         ArgumentError,
-        "checkpoint_name takes a name, a text, got 3 of type int",
+        "checkpoint_name takes a name, a string, got 3 of type int",
     ),
     "named value": (lambda: checkpoint_name("a", "b"), OperandError, "takes a tree of arrays, for the name 'b' too"),
     "prevent_cse": (
@@ -1209,7 +1209,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: jit(lambda x: checkpoint(branching)(x, 3))(2.0),
         TracerBoolConversionError,
         r"(?s)traced, by checkpoint of branching at .*It depends on argument 1 \(n\)\..*"
-        "static_argnums passes an argument on as it is",
+        "static_argnums passes an argument without tracing it",
     ),
     "condition under a policy": (
         lambda: grad(lambda x: checkpoint(branching, policy=policies.dots_saveable)(x, 3))(2.0),

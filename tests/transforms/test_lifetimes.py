@@ -226,10 +226,10 @@ def test_a_program_that_nobody_has_is_gone(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_eager_loops_are_kept_up_to_a_bound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_programs, "PROGRAMS_KEPT", 2)
+    monkeypatch.setattr(equal_programs, "MAX_RECENT", 2)
     for i in range(4):
         grad(LOOPS[name](i))(1.5)
-    assert len(equal_programs._lately) <= 2
+    assert len(equal_programs._recent) <= 2
 
 
 def test_loops_that_run_again_and_again_are_kept() -> None:
@@ -237,7 +237,7 @@ def test_loops_that_run_again_and_again_are_kept() -> None:
     for _ in range(3):
         grad(scan(3))(1.0)
         gc.collect()
-        kept.append(set(equal_programs._lately))
+        kept.append(set(equal_programs._recent))
     assert kept[0]
     assert kept[0] == kept[1] == kept[2]
 
@@ -261,12 +261,12 @@ def test_equal_bodies_are_one_program_until_nobody_asks_for_it() -> None:
     first, second = make_jaxpr(scan(3))(1.0), make_jaxpr(scan(3))(1.0)
     assert first.eqns[-1].params["jaxpr"] is second.eqns[-1].params["jaxpr"]
     grad(scan(3))(1.0)
-    size = len(equal_programs._lately)
+    size = len(equal_programs._recent)
     grad(scan(3))(1.0)
     make_jaxpr(grad(scan(3)))(1.0)
-    assert 0 < len(equal_programs._lately) == size
+    assert 0 < len(equal_programs._recent) == size
     living()
-    assert not equal_programs._lately
+    assert not equal_programs._recent
 
 
 def test_what_was_made_of_a_program_serves_the_next_trace(monkeypatch: pytest.MonkeyPatch) -> None:

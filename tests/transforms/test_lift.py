@@ -39,11 +39,11 @@ class Pairs(Forward):
     def marks(self, xs: Sequence[Any]) -> tuple[bool, ...]:
         return tuple([y is not None for _, y in xs])
 
-    def beside(self, xs: Sequence[Any]) -> list[Any]:
+    def extras(self, xs: Sequence[Any]) -> list[Any]:
         return [y for _, y in xs if y is not None]
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[bool]) -> list[Any]:
-        return [(x, next(beside) if m else None) for x, m in zip(values, marks, strict=True)]
+    def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[bool]) -> list[Any]:
+        return [(x, next(extras) if m else None) for x, m in zip(values, marks, strict=True)]
 
     def joined(self, marks: Sequence[bool]) -> bool:
         return any(marks)

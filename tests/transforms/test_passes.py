@@ -93,7 +93,7 @@ def test_policies_that_offload_keep():
     assert found[0] == found[1] != found[2]
     with pytest.raises(ArgumentError, match=r"a memory is 'device', .* got 'disk'"):
         policies.offload_dot_with_no_batch_dims("device", "disk")
-    with pytest.raises(ArgumentError, match=r"\['a'\] stand in both lists"):
+    with pytest.raises(ArgumentError, match=r"\['a'\] are in both lists"):
         policies.save_and_offload_only_these_names(
             names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], offload_src="device",
             offload_dst="pinned_host",

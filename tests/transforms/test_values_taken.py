@@ -593,7 +593,7 @@ def test_the_names_left_out_are_there() -> None:
 
 
 def test_the_primal_value_says_what_it_is() -> None:
-    assert "What is computed from it has no derivative" in (inspect.getdoc(JVPTracer.__mro__[1]) or "")
+    assert "the value without derivatives" in (inspect.getdoc(JVPTracer.__mro__[1]) or "")
     assert grad(lambda a: a.primal * a)(AT) == AT
 
 

@@ -1,11 +1,11 @@
-"""``associative_scan``: all partial results of an associative operation, in a logarithmic number of rounds."""
+"""``associative_scan``: all partial results of an associative operation, in logarithmic depth."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pullback.control.common import GIVEN_AND_RETURNED, aval_difference, leaf_names, leaves_of, tree_difference
+from pullback.control.common import ARGUMENT_AND_RESULT, aval_difference, leaf_names, leaves_of, tree_difference
 from pullback.core import tree
 from pullback.core.array import typeof
 from pullback.core.errors import ControlFlowError
@@ -22,18 +22,17 @@ Leaves = list[Any]
 # long: half of it is its documentation
 @api_boundary
 def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, axis: int = 0) -> T:
-    """All partial results of an associative operation along an axis.
+    """Compute all partial results (prefix sums, for example) of an associative operation along an axis.
 
     Args:
-      fn: ``fn(a, b)`` of two trees like ``elems``, whose arrays have any number of elements along the axis; it combines
-        the elements of one with those of the other. It must be associative, and is called about twice the logarithm of
-        the number of elements, each time for many.
+      fn: ``fn(a, b)`` combines the elements of two trees like ``elems``, whose arrays have any number of elements along
+        the axis. It must be associative. The number of calls is about twice the logarithm of the number of elements.
       elems: a tree of arrays with the same number of elements along the axis.
-      reverse: whether to go from the last element to the first: then ``fn`` is given the later part first.
-      axis: along which axis.
+      reverse: whether to go from the last element to the first: the first argument of ``fn`` is then the later one.
+      axis: the axis.
 
     Returns:
-      A tree like ``elems``, of which element k is the elements 0 to k combined.
+      A tree like ``elems``, whose element k is the combination of elements 0 to k.
 
     Raises:
       ControlFlowError: the numbers of elements differ, an array lacks the axis, or ``fn`` returns other types than it
@@ -63,7 +62,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
         if out_tree != treedef:
             raise ControlFlowError(
                 f"associative_scan: {name_of(fn)} must return a tree like elems, but "
-                f"{tree_difference('elems', treedef, out_tree, GIVEN_AND_RETURNED)}"
+                f"{tree_difference('elems', treedef, out_tree, ARGUMENT_AND_RESULT)}"
             )
         out = [out_leaf(x, fn) for x in out]
         for name, x, y in zip(names, first, out, strict=True):
@@ -85,33 +84,34 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
 
 
 def _axis(name: str, x: Any, axis: int) -> int:
+    """Resolve the axis of a leaf to a non-negative one; raise if the leaf lacks it."""
     if not -len(x.shape) <= axis < len(x.shape):
         raise ControlFlowError(f"associative_scan: {name} of type {typeof(x)} has no axis {axis}")
     return axis % len(x.shape)
 
 
 def _partial_results(combine: Callable[[Leaves, Leaves], Leaves], leaves: Leaves, axes: list[int]) -> Leaves:
-    """The partial results: those of pairs first, which are every second one, and from these the others."""
+    """Compute partial results recursively: pairs give every second result, and the others follow from these."""
     count = leaves[0].shape[axes[0]]
     if count < 2:
         return leaves
 
-    def part(values: Leaves, start: int, stop: int, stride: int = 1) -> Leaves:
+    def cut(values: Leaves, start: int, stop: int, stride: int = 1) -> Leaves:
         return [slice_in_dim(x, start, stop, a, stride) for x, a in zip(values, axes, strict=True)]
 
-    pairs = combine(part(leaves, 0, count - 1, 2), part(leaves, 1, count, 2))
+    pairs = combine(cut(leaves, 0, count - 1, 2), cut(leaves, 1, count, 2))
     odd = _partial_results(combine, pairs, axes)
     if count > 2:
-        rest = part(leaves, 2, count, 2)
-        before = part(odd, 0, rest[0].shape[axes[0]])
-        even = [concatenate([x, y], a) for x, y, a in zip(part(leaves, 0, 1), combine(before, rest), axes, strict=True)]
+        rest = cut(leaves, 2, count, 2)
+        before = cut(odd, 0, rest[0].shape[axes[0]])
+        even = [concatenate([x, y], a) for x, y, a in zip(cut(leaves, 0, 1), combine(before, rest), axes, strict=True)]
     else:
-        even = part(leaves, 0, 1)
+        even = cut(leaves, 0, 1)
     return [_interleaved(x, y, a) for x, y, a in zip(even, odd, axes, strict=True)]
 
 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
-    """Elements in turn, of arrays of which the first has as many along the axis, or one more."""
+    """Interleave two arrays along an axis; ``even`` has as many elements as ``odd``, or one more."""
     shape, count = odd.shape, odd.shape[axis]
     pairs = stack([slice_in_dim(even, 0, count, axis), odd], axis + 1)
     joined = reshape(pairs, (*shape[:axis], 2 * count, *shape[axis + 1 :]))

@@ -1,9 +1,9 @@
-"""The types that the branches of ``cond`` and ``switch`` return: the same for all, eager too.
+"""Checking that the branches of ``cond`` and ``switch`` return the same types, also in eager mode.
 
-Eager, only one branch is run. So that a program does not change its types with its data, and does not fail first where
-it is compiled, the others are traced too, and what all return is compared. It is remembered by what the functions are:
-their code, and the types of the arrays and the other values that they close over. So functions that are written in the
-call, which are other objects each time, are traced once.
+In eager mode only one branch runs. So that types do not depend on data, and errors do not first occur under ``jit``,
+the other branches are traced, too, and the types compared. The result is cached by a key of the functions: their code,
+and the types of arrays and the values that they close over. So functions that are new objects in each call, such as
+lambdas, are traced only once.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Functions = Sequence[Callable[..., Any]]
 def staged_branches(
     what: str, functions: Functions, avals: Sequence[ShapedArray], in_tree: Any, with_refs: Callable[[Any], Any]
 ) -> list[Body]:
-    """Branches as programs.
+    """Stage the branches.
 
     Args:
       what: the operation, for error messages.
       functions: the branches.
       avals: the types of the operands' leaves.
       in_tree: the tree of the operands.
-      with_refs: puts references into the operands, where they are.
+      with_refs: puts the references back into a tree of operands.
     """
 
     def staged(function: Callable[..., Any]) -> Body:
@@ -52,13 +52,13 @@ def staged_branches(
 
 
 def branch_names(what: str, functions: Functions) -> list[str]:
-    """The branches, as errors name them."""
+    """The names of the branches, for error messages."""
     names = ["false_fun", "true_fun"] if what == "cond" else [f"branches[{i}]" for i in range(len(functions))]
     return [f"{n} ({name_of(f)})" for n, f in zip(names, functions, strict=True)]
 
 
 def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> list[ShapedArray]:
-    """The types that all branches return: a weakly typed result takes the dtype of the others."""
+    """Return the common types of the branches' results; raise if they differ. Weakly typed results are promoted."""
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.out_tree != first.out_tree:
@@ -73,8 +73,8 @@ def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> lis
     for i, avals in enumerate(columns):
         strong = next((a for a in avals if not a.weak_type), avals[0])
         for name, aval in zip(names, avals, strict=True):
-            gives_way = aval.weak_type and not strong.weak_type and dtypes.result_type(aval, strong) == strong.dtype
-            if aval.shape != strong.shape or (aval.dtype != strong.dtype and not gives_way):
+            is_promoted = aval.weak_type and not strong.weak_type and dtypes.result_type(aval, strong) == strong.dtype
+            if aval.shape != strong.shape or (aval.dtype != strong.dtype and not is_promoted):
                 leaf = leaf_names("the result", first.out_tree)[i]
                 other = names[avals.index(strong)]
                 cure = "Reshape one of them." if aval.shape != strong.shape else "Convert one of them, with astype."
@@ -90,13 +90,13 @@ def common_types(what: str, names: Sequence[str], bodies: Sequence[Body]) -> lis
 
 
 class _Types(NamedTuple):
-    """What branches return.
+    """The types of the results of branches.
 
     Attributes:
       trees: for each branch the tree of its result.
-      own: for each branch the types of the leaves.
-      wanted: the types of the leaves of what the operation returns; None where branches look at values, so that what
-        they return is not known.
+      own: for each branch the types of its leaves.
+      wanted: the types of the leaves of the operation's result; None if branches read values, so that they cannot be
+        traced.
     """
 
     trees: Sequence[Any]
@@ -104,15 +104,15 @@ class _Types(NamedTuple):
     wanted: Sequence[Any] | None
 
 
-_remembered: dict[Any, _Types] = {}
-_MOST = 1024
+_cache: dict[Any, _Types] = {}
+_MAX_CACHED = 1024
 
 
 def run_compared(what: str, number: int, functions: Functions, operands: tuple[Any, ...]) -> Any:
-    """The result of a branch that is run as ordinary Python, of the type that all branches return.
+    """Run branch ``number`` as ordinary Python, and convert the result to the common types of all branches.
 
     Raises:
-      ControlFlowError: they return different types (a TypeError and ValueError).
+      ControlFlowError: the branches return different types (a TypeError and ValueError).
     """
     in_tree: Any = None
     leaves: Sequence[Any] = operands
@@ -122,21 +122,21 @@ def run_compared(what: str, number: int, functions: Functions, operands: tuple[A
         leaves, in_tree = leaves_of(operands, what, "operands")
         operands = with_refs(tree.unflatten(in_tree, leaves))
     key = config.trace_context, tuple(state.axes), in_tree, *map(_kind, leaves), *map(_identity, functions)
-    remembered = _remembered.get(key)
-    found = _compared(what, functions, leaves, in_tree, with_refs) if remembered is None else remembered
+    cached = _cache.get(key)
+    found = _compared(what, functions, leaves, in_tree, with_refs) if cached is None else cached
     function = functions[number]
     out = function(*operands)
-    if found.wanted is not None and isinstance(out, Array):  # the quick way
+    if found.wanted is not None and isinstance(out, Array):  # fast path: a single array of the common type
         kinds = [_kind(out)]
         if found.trees[number] is None and found.own[number] == kinds == found.wanted:
-            if remembered is None:
-                _remember(key, found)
+            if cached is None:
+                _add_to_cache(key, found)
             return out
     outs, out_tree = flat_result(out, function)
     kinds = list(map(_kind, outs))
     if found.wanted is not None and not (found.trees[number] == out_tree and found.own[number] == kinds):
-        found = _compared(what, functions, leaves, in_tree, with_refs)  # it is another function than it seemed to be
-    _remember(key, found)
+        found = _compared(what, functions, leaves, in_tree, with_refs)  # the key matched another function
+    _add_to_cache(key, found)
     if found.wanted is not None and len(found.wanted) == len(outs):
         for i, (kind, (_, dtype, weak_type)) in enumerate(zip(kinds, found.wanted, strict=True)):
             if kind[1:] != (dtype, weak_type):
@@ -144,15 +144,17 @@ def run_compared(what: str, number: int, functions: Functions, operands: tuple[A
     return outs[0] if out_tree is None else tree.unflatten(out_tree, outs)
 
 
-def _remember(key: Any, found: _Types) -> None:
-    if len(_remembered) >= _MOST:
-        _remembered.clear()
-    _remembered[key] = found
+def _add_to_cache(key: Any, found: _Types) -> None:
+    """Cache the types of branches; clear a full cache first."""
+    if len(_cache) >= _MAX_CACHED:
+        _cache.clear()
+    _cache[key] = found
 
 
 def _compared(
     what: str, functions: Functions, leaves: Sequence[Any], in_tree: Any, with_refs: Callable[[Any], Any]
 ) -> _Types:
+    """Trace all branches, and compare the types of their results."""
     if in_tree is None:
         in_tree = tree.structure(tuple(leaves))
     try:
@@ -165,14 +167,14 @@ def _compared(
 
 
 def _kind(x: Any) -> Any:
-    """The type of an array, as part of a key."""
+    """The type of an array, for a cache key."""
     return x.shape, x.dtype, x.weak_type
 
 
 def _identity(x: Any, depth: int = 0) -> Any:
-    """What a function is, or what it closes over: equal for functions that were made by the same program.
+    """A cache key of a function, or of a value that it closes over: equal for functions that the same code makes.
 
-    It need not tell all functions apart: that another one is meant shows in what it returns.
+    Different functions may have equal keys: the types of the result show that.
     """
     kind = type(x)
     if kind is FunctionType:
@@ -196,6 +198,7 @@ def _identity(x: Any, depth: int = 0) -> Any:
 
 
 def _content(cell: Any, depth: int) -> Any:
+    """The key of the content of a closure cell."""
     try:
         return _identity(cell.cell_contents, depth + 1)
     except ValueError:  # an empty cell

@@ -1,4 +1,4 @@
-"""A scan of which reverse mode keeps only some states, those that cost the fewest steps to be computed again."""
+"""Checkpointed scans: reverse mode saves few states, those that minimise the number of recomputed steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from pullback.control.checkpointing import Snapshots, element, integer, reverse, run_keeping_best, with_element
+from pullback.control.checkpointing import Snapshots, element, integer, reverse, run_saving_best, with_element
 from pullback.control.common import without_effects
 from pullback.control.scan_primitive import Flags, Loop
 from pullback.control.scan_primitive import bind as bind_scan
@@ -36,9 +36,9 @@ def checkpointed(
     slots: int,
     function: Any,
 ) -> tuple[list[Any], list[Any]]:
-    """The final carry and the stacked results of a scan, of which ``slots`` states are kept for reverse mode."""
+    """Run a scan that saves at most ``slots`` states for reverse mode; return the final carry and stacked results."""
     scan = _Scan(jaxpr, loop, len(consts), len(init), min(slots, max(loop.length, 1)), function)
-    jvp = partial(jvp_flat, function, scan.run)  # in forward mode nothing is kept
+    jvp = partial(jvp_flat, function, scan.run)  # forward mode saves no states
     call = DerivativeCall(checkpointed_scan_p, function, scan.run, jvp, scan.forward)
     outs = explained(call.function, call_p.bind, *consts, *init, *xs, call=call)
     return outs[: len(init)], outs[len(init) :]
@@ -48,10 +48,10 @@ class _Scan(NamedTuple):
     """A scan, and its derivatives.
 
     Attributes:
-      jaxpr: a step, from constants, carry and an element to the carry and what is stacked.
-      loop: the steps.
-      num_consts, num_carry: how many constants and carries there are.
-      slots: how many states are kept.
+      jaxpr: the step, from consts, carry and an element of each ``xs`` to the carry and the stacked results.
+      loop: the parameters of the scan.
+      num_consts, num_carry: the number of consts and of carried values.
+      slots: the largest number of saved states.
       function: the user's function, for error messages.
     """
 
@@ -63,20 +63,20 @@ class _Scan(NamedTuple):
     function: Any
 
     def split(self, operands: Sequence[Any]) -> list[list[Any]]:
-        """Constants, carry and elements."""
+        """Split operands into consts, carry and xs."""
         return split_list(operands, self.num_consts, self.num_carry)
 
     def position(self, i: Any) -> Any:
-        """Where the element of a step is."""
+        """The index of the element of step ``i``."""
         return sub(integer(self.loop.length - 1), i) if self.loop.reverse else i
 
     def run(self, *operands: Any) -> list[Any]:
-        """The scan itself."""
+        """Run the scan."""
         carry, ys = bind_scan(self.jaxpr, self.loop, *self.split(operands))
         return [*carry, *ys]
 
     def forward(self, primals: Sequence[Any], perturbed: Flags) -> tuple[list[Any], list[Any], LinearMap]:
-        """The scan, of which states are kept."""
+        """Run the scan, and save states; return results, residuals and the backward pass."""
         consts, init, xs = self.split(primals)
         y_avals = self.jaxpr.out_avals[self.num_carry :]
         length = self.loop.length
@@ -88,14 +88,14 @@ class _Scan(NamedTuple):
             return carry, [with_element(y, value, at) for y, value in zip(ys, row, strict=True)]
 
         stacked = [zeros((length, *a.shape), a.dtype) for a in y_avals]
-        carry, ys, kept = run_keeping_best(step, init, stacked, length, self.slots)
+        carry, ys, saved = run_saving_best(step, init, stacked, length, self.slots)
         outs = [*carry, *ys]
-        residuals = [*consts, *xs, kept.depth, kept.steps, kept.order, *kept.slots]
+        residuals = [*consts, *xs, saved.depth, saved.steps, saved.order, *saved.slots]
         return outs, residuals, _ScanLinearMap(self, perturbed, outs, len(residuals))
 
 
 class _ScanLinearMap(LinearMap):
-    """The backward pass of a scan."""
+    """The backward pass of a scan, as the transpose of a linear map."""
 
     def __init__(self, scan: _Scan, perturbed: Flags, outs: Sequence[Any], count: int) -> None:
         self.scan = scan
@@ -115,12 +115,11 @@ class _ScanLinearMap(LinearMap):
         const_avals, carry_avals, x_avals = scan.split(avals)
         inexact = [is_inexact(a.dtype) for a in carry_avals]
         forced = [is_inexact(a.dtype) for a in scan.jaxpr.out_avals]
-        parts = linearize_jaxpr(without_effects(scan.jaxpr), (*const_flags, *inexact, *x_flags), tuple(forced))
-        residual_count = len(parts.residual_sources)
-        back = transpose_jaxpr(parts.linear, tuple([i >= residual_count for i in range(len(parts.linear.in_avals))]))
-        advance, taken = dce_closed_jaxpr(
-            without_effects(scan.jaxpr), [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))]
-        )
+        # Effects of the recomputed steps have happened in the forward pass.
+        quiet = without_effects(scan.jaxpr)
+        primal, linear, _, residual_sources = linearize_jaxpr(quiet, (*const_flags, *inexact, *x_flags), tuple(forced))
+        back = transpose_jaxpr(linear, tuple([i >= len(residual_sources) for i in range(len(linear.in_avals))]))
+        advance, used = dce_closed_jaxpr(quiet, [i < scan.num_carry for i in range(len(scan.jaxpr.out_avals))])
         dense = densify(cts, self.out_avals)
         last, stacked = split_list(dense, inexact.count(True))
         sizes = const_flags.count(True), x_flags.count(True)
@@ -130,15 +129,15 @@ class _ScanLinearMap(LinearMap):
             return [*consts, *state, *[element(x, at) for x in xs]]
 
         def step(i: Any, state: Sequence[Any]) -> list[Any]:
-            return jaxpr_as_fun(advance)(*select(operands(i, state), taken))
+            return jaxpr_as_fun(advance)(*select(operands(i, state), used))
 
         def adjoint(i: Any, state: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
             sums, rows, after = split_list(cts, *sizes)
             at = scan.position(i)
-            given = operands(i, state)
-            values = [*given, *jaxpr_as_fun(parts.primal)(*given)]
+            inputs = operands(i, state)
+            values = [*inputs, *jaxpr_as_fun(primal)(*inputs)]
             found = jaxpr_as_fun(back)(
-                *[values[k] for k in parts.residual_sources], *after, *[element(y, at) for y in stacked]
+                *[values[k] for k in residual_sources], *after, *[element(y, at) for y in stacked]
             )
             by_consts, before, by_xs = split_list(found, sizes[0], len(after))
             rows = [with_element(x, value, at) for x, value in zip(rows, by_xs, strict=True)]

@@ -1,8 +1,7 @@
-"""What branches and loops share: their bodies as programs, how these are run, and what is wrong with them.
+"""Helpers of branches and loops: staging bodies, running their programs, and checking their types.
 
-A body is staged at each call. What it captured becomes operands, so that a program holds no values; and of
-equal programs the first one is used for all, so that what was made of it (derivatives, compiled code) serves a body
-that is written as a new closure in each call too.
+A body is staged in each call. Captured values become operands, so that the program holds no values. Equal programs are
+deduplicated, so that a body that is a new closure in each call shares derivatives and compiled code with earlier ones.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
-    """The leaves of a tree as arrays, and its structure.
+    """Flatten a tree to arrays, and its structure.
 
     Raises:
-      OperandError: a leaf is not an array; the message names it, and says what it was given to (a TypeError).
+      OperandError: a leaf is not an array; the message names the leaf and the operation ``what`` (a TypeError).
     """
     leaves, treedef = tree.flatten(value)
     check_no_refs(leaves, what, name)
@@ -54,7 +53,7 @@ def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
 
 
 def array_of(x: Any, what: str, name: str) -> Array:
-    """An operand as an array; if it is none, the error says what it was given to, and what it is."""
+    """Convert an operand to an array; an error names the operation ``what`` and the operand."""
     try:
         return as_array(x)
     except OperandError as error:
@@ -62,10 +61,10 @@ def array_of(x: Any, what: str, name: str) -> Array:
 
 
 def known(x: Any) -> np.ndarray[Any, Any] | None:
-    """The value of an operand, where Python may look at it.
+    """The value of an operand, or None if it is traced without a value.
 
     Raises:
-      UnexpectedTracerError: it is a tracer that leaked.
+      UnexpectedTracerError: the operand is a tracer that leaked.
     """
     if isinstance(x, Tracer):
         if not is_at_work(x._trace):
@@ -75,7 +74,7 @@ def known(x: Any) -> np.ndarray[Any, Any] | None:
 
 
 def zero_tangent(aval: ShapedArray) -> Any:
-    """Zeros like the tangent of a value."""
+    """An array of zeros of the tangent type of ``aval``."""
     return zeros_of(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
 
 
@@ -83,41 +82,41 @@ def zero_tangent(aval: ShapedArray) -> Any:
 
 
 def leaf_names(name: str, treedef: Any) -> list[str]:
-    """The leaves of a tree as Python would spell them, such as ``carry['h'][0]``."""
+    """Name the leaves of a tree as Python expressions, such as ``carry['h'][0]``."""
     paths = tree.leaves_with_path(tree.unflatten(treedef, range(treedef.num_leaves)))
     return [f"{name}{tree.keystr(path)}" for path, _ in paths]
 
 
 def tree_difference(name: str, first: Any, second: Any, where: Sequence[str]) -> str:
-    """Where two structures begin to differ: the part, and what it is in each.
+    """Describe the first difference between two tree structures: the subtree, and its type in each.
 
     Args:
-      name: what they are the structures of.
+      name: the name of the tree.
       first, second: the structures.
-      where: says of each where it is, as in ``when it is given``.
+      where: describes the occasion of each, as in ``when it is given``.
     """
     try:
         pair = [tree.unflatten(t, [_LEAF] * t.num_leaves) for t in (first, second)]
         found = _difference(name, *pair)
-    except Exception:  # a node that is not made of such leaves
+    except Exception:  # a user's container that does not accept placeholders
         found = None
-    part, *kinds = found or (name, str(first), str(second))
-    return f"{part} is {kinds[0]} {where[0]} and {kinds[1]} {where[1]}"
+    subtree, *kinds = found or (name, str(first), str(second))
+    return f"{subtree} is {kinds[0]} {where[0]} and {kinds[1]} {where[1]}"
 
 
 _LEAF = object()
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
-    """The part in which two trees of placeholders begin to differ, and what it is in each."""
+    """Find the first subtree that differs between two trees of placeholders: its name, and its kind in each."""
     if a is b:  # leaves, or None
         return None
     if a is _LEAF or b is _LEAF or type(a) is not type(b):
         return name, _kind(a), _kind(b)
     children = [list(tree.flatten_one_level_with_keys(x)[0]) for x in (a, b)]
-    keys = [[tree.keystr((key,)) for key, _ in part] for part in children]
+    keys = [[tree.keystr((key,)) for key, _ in pairs] for pairs in children]
     if keys[0] != keys[1]:
-        return name, *(f"{_kind(a)} of {', '.join(part) or 'nothing'}" for part in keys)  # type: ignore[return-value]
+        return name, *(f"{_kind(a)} of {', '.join(names) or 'nothing'}" for names in keys)  # type: ignore[return-value]
     for (_, x), (_, y), key in zip(*children, keys[0], strict=True):
         found = _difference(name + key, x, y)
         if found is not None:
@@ -126,30 +125,32 @@ def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
 
 
 def _kind(x: Any) -> str:
+    """The kind of a node, for error messages: ``an array``, ``None``, ``a dict``."""
     return "an array" if x is _LEAF else "None" if x is None else f"a {type(x).__name__}"
 
 
-GIVEN_AND_RETURNED = "when it is given", "when it is returned"
+ARGUMENT_AND_RESULT = "when it is given", "when it is returned"
+"""Occasions for :func:`tree_difference`: a value as an argument of a body, and as its result."""
 
 
 def aval_difference(a: ShapedArray, b: ShapedArray) -> str:
-    """What differs between two types: shapes, dtypes or both; nothing if they agree but for weak types."""
-    parts = [part for part, differs in (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype)) if differs]
-    return f"the {' and '.join(parts)} differ" if parts else ""
+    """Say whether shapes, dtypes or both differ between two types; empty if neither does."""
+    names = [name for name, differs in (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype)) if differs]
+    return f"the {' and '.join(names)} differ" if names else ""
 
 
 # Bodies --------------------------------------------------------------------------------------------------------------
 
 
 class Body(NamedTuple):
-    """A function as a program.
+    """A staged function.
 
     Attributes:
-      jaxpr: without constants; its first inputs are what the function captured, the others its arguments, and then what
-        references hold. After its results are those of the references at the end.
-      captured: the arrays and tracers that it captured, and what the references hold that it reads and does not write.
-      out_tree: the structure of its result.
-      refs: the references that it writes, or was told to carry.
+      jaxpr: the program, without constants. Its inputs are the captured values, the arguments, and the contents of
+        ``refs``; its results are those of the function, followed by the new contents of ``refs``.
+      captured: the captured arrays and tracers, and the contents of references that are only read.
+      out_tree: the structure of the result.
+      refs: the references that the function writes, and those that were requested.
     """
 
     jaxpr: ClosedJaxpr
@@ -164,7 +165,7 @@ class Body(NamedTuple):
         return avals[: len(avals) - len(self.refs)]
 
     def writes(self) -> bool:
-        """Whether what a reference holds at the end is something else than at the beginning."""
+        """Whether the function changes the content of a reference."""
         jaxpr, count = self.jaxpr.jaxpr, len(self.refs)
         return count > 0 and jaxpr.outvars[-count:] != jaxpr.invars[-count:]
 
@@ -178,16 +179,16 @@ def stage(
     carried: Sequence[Ref] = (),
     varying: dict[Ref, frozenset[Any]] | None = None,
 ) -> Body:
-    """A function as a program.
+    """Stage a function of flat arguments, as a :class:`Body`.
 
     Args:
-      what: what it is staged for, for error messages.
+      what: the operation that it is staged for, for error messages.
       function: the user's function, for error messages.
       call: takes flat arguments, and returns a tree.
       avals: the types of the arguments.
       names: returns the names of the arguments, for error messages.
-      carried: references that are among its inputs and results in any case, before others that it writes.
-      varying: named axes along which what some references hold is made to vary.
+      carried: references that are inputs and results even if they are not written, before others that are.
+      varying: for some references, named axes along which their contents are taken to vary.
     """
     flat = FlatFunction(call, described=function)
     scope = Scope(carried, varying)
@@ -201,28 +202,28 @@ def stage(
 
 
 def with_varying_predicate(body: Body, axes: frozenset[Any]) -> Body:
-    """A program that only some indices of named axes run, as one of operands that vary along these.
+    """Convert a body that only some indices of named axes run, so that its operands vary along these axes.
 
-    Without, reverse mode would sum in it over all indices, those too that do not run it.
+    Otherwise reverse mode would, within the body, sum over all indices, including those that do not run it.
     """
     closed = body.jaxpr
     avals = [a.update(varying=a.varying | axes) for a in closed.in_avals]
     staged = stage_flat(closed, jaxpr_as_fun(closed), avals)
-    # Literals that are arrays may be constants of the new program, and are captured as others are.
+    # Literals that are arrays may have become constants of the new program: capture these, too.
     inner = staged.jaxpr
     jaxpr = Jaxpr([], [*inner.constvars, *inner.invars], inner.eqns, inner.outvars)
     return body._replace(jaxpr=ClosedJaxpr(jaxpr), captured=[*staged.consts, *(vary(x, axes) for x in body.captured)])
 
 
 class Carry(NamedTuple):
-    """What a loop carries from step to step.
+    """The carry of a loop.
 
     Attributes:
       what: the loop, for error messages.
-      function: the user's function that is its body, for error messages.
-      leaves: the initial values: those of hidden variables, and then those of the user's carry.
+      function: the user's body function, for error messages.
+      leaves: the initial values: those of hidden variables, followed by the leaves of the user's carry.
       treedef: the structure of the user's carry.
-      hidden: the names of variables that are carried beside it, such as the number of the step.
+      hidden: the names of further carried variables, such as the number of the step.
     """
 
     what: str
@@ -239,13 +240,13 @@ class Carry(NamedTuple):
         return [*self.hidden, *leaf_names("carry", self.treedef)]
 
     def promoted(self, out_tree: Any, outs: Sequence[ShapedArray]) -> bool:
-        """Give those initial values that are weakly typed the dtype of what a step returns, if that is another."""
+        """Promote weakly typed initial values to the dtypes of a step's results; return whether any changed."""
         if self.hidden:
             out_tree = tree.treedef_children(out_tree)[-1]
         if out_tree != self.treedef:
             raise ControlFlowError(
                 f"{self.what}: the body {name_of(self.function)} must return a carry of the tree that it is given, but "
-                f"{tree_difference('carry', self.treedef, out_tree, GIVEN_AND_RETURNED)}. Return the carry with the "
+                f"{tree_difference('carry', self.treedef, out_tree, ARGUMENT_AND_RESULT)}. Return the carry with the "
                 "same containers and keys, or start from an initial value of the tree that the body returns."
             )
         changed = self.vary([out.varying for out in outs])
@@ -258,7 +259,7 @@ class Carry(NamedTuple):
         return changed
 
     def vary(self, axes: Iterable[frozenset[Any]]) -> bool:
-        """Have initial values vary along the named axes along which what a step returns does; whether one changed."""
+        """Make initial values vary along the named axes of a step's results; return whether any changed."""
         changed = False
         for i, keys in enumerate(axes):
             before = self.leaves[i]
@@ -268,14 +269,14 @@ class Carry(NamedTuple):
         return changed
 
     def check(self, outs: Sequence[ShapedArray]) -> None:
-        """Refuse a step whose results have other types than the carry that it is given."""
-        for i, (given, out) in enumerate(zip(self.avals, outs, strict=True)):
-            how = aval_difference(given, out)
+        """Raise if a step returns a carry of other types than it takes."""
+        for i, (before, out) in enumerate(zip(self.avals, outs, strict=True)):
+            how = aval_difference(before, out)
             if how:
-                cure = "reshape it" if given.shape != out.shape else "convert it, with astype for example"
+                cure = "reshape it" if before.shape != out.shape else "convert it, with astype for example"
                 raise ControlFlowError(
                     f"{self.what}: the body {name_of(self.function)} must return a carry of the types that it is "
-                    f"given, but {self.names()[i]} is {given} when it is given and {out} when it is returned: {how}. "
+                    f"given, but {self.names()[i]} is {before} when it is given and {out} when it is returned: {how}. "
                     f"In the body {cure}, or start from an initial value of type {out}."
                 )
 
@@ -283,12 +284,12 @@ class Carry(NamedTuple):
 def stage_step(
     carry: Carry, call: Callable[..., Any], others: Sequence[ShapedArray], names: Callable[[], list[str]]
 ) -> Body:
-    """The body of a loop, and ``carry`` with weakly typed initial values promoted to what the body makes of them.
+    """Stage the body of a loop; promote weakly typed initial values in ``carry`` to the types that the body returns.
 
     Args:
-      carry: what the loop carries.
-      call: takes the leaves of the carry and then other arguments; returns a pair of the user's carry (with hidden
-        variables, a tuple of these and of it) and of any other tree.
+      carry: the carry of the loop.
+      call: takes the leaves of the carry, followed by other arguments; returns a pair of the user's carry (with hidden
+        variables, a tuple of these and the carry) and any other tree.
       others: the types of the other arguments.
       names: returns the names of all arguments, for error messages.
 
@@ -308,7 +309,7 @@ def stage_step(
 
 
 def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
-    """Note the named axes along which references vary after a step, and not before it; whether there are any."""
+    """Add to ``varying`` the named axes along which references vary only after a step; return whether there are any."""
     changed = False
     count = len(body.refs)
     pairs = zip(body.jaxpr.in_avals[-count:], body.jaxpr.out_avals[-count:], strict=True) if count else ()
@@ -320,33 +321,33 @@ def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
 
 
 def varied_contents(body: Body) -> list[Any]:
-    """What the references hold now that a program writes, of the types that it takes."""
+    """The current contents of the references that a body writes, converted to vary along the axes of its inputs."""
     count = len(body.refs)
     avals = body.jaxpr.in_avals[-count:] if count else []
     return [vary(x, a.varying) for x, a in zip(contents(body.refs), avals, strict=True)]
 
 
 def without_refs(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """A tree with numbers in the place of references, and what puts these back into a tree like it."""
+    """Replace references in a tree by numbers; return it, and a function that puts them back into a tree like it."""
     leaves, treedef = tree.flatten(value)
     refs = {i: x for i, x in enumerate(leaves) if isinstance(x, RefCell)}
     if not refs:
-        return value, lambda found: found
+        return value, lambda other: other
     check_aliases(list(refs.values()), "a branch")
 
-    def back(found: Any) -> Any:
-        return tree.unflatten(treedef, [refs.get(i, x) for i, x in enumerate(tree.leaves(found))])
+    def back(other: Any) -> Any:
+        return tree.unflatten(treedef, [refs.get(i, x) for i, x in enumerate(tree.leaves(other))])
 
     return tree.unflatten(treedef, [0 if i in refs else x for i, x in enumerate(leaves)]), back
 
 
 def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
-    """Refuse references where values go from step to step."""
+    """Raise if a leaf of carried or stacked values is a reference."""
     for x in leaves:
         if isinstance(x, RefCell):
             raise RefError(
-                f"{what}: {name} holds {x.described()}. A reference is no part of what is carried: the body closes "
-                "over it, and reads and writes it there."
+                f"{what}: {name} holds {x.described()}. A reference cannot be carried: the body must close over "
+                "it, to read and write it there."
             )
 
 
@@ -354,22 +355,22 @@ def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
 
 
 def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
-    """The equations of a program for some operands in another program, and its results there."""
-    if closed.consts:  # values, which have a place in a program of their own only
+    """Inline a program into another: return its equations for some operands, and its results."""
+    if closed.consts:  # only a separate program can hold values
         results = [Var(a) for a in closed.out_avals]
         return [Eqn(jit_p, list(operands), {"jaxpr": closed, "name": "invariant"}, results)], results
-    places: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
+    env: dict[Any, Any] = dict(zip(closed.jaxpr.invars, operands, strict=True))
     eqns = []
     for eqn in closed.eqns:
         outvars = [Var(v.aval) for v in eqn.outvars]
-        eqns.append(eqn.like([places.get(a, a) for a in eqn.invars], outvars))
-        places.update(zip(eqn.outvars, outvars, strict=True))
-    return eqns, [places.get(a, a) for a in closed.jaxpr.outvars]
+        eqns.append(eqn.like([env.get(a, a) for a in eqn.invars], outvars))
+        env.update(zip(eqn.outvars, outvars, strict=True))
+    return eqns, [env.get(a, a) for a in closed.jaxpr.outvars]
 
 
 @cached_by_jaxpr
 def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program, to be run once more for its results, without the operations that are there for their effects alone."""
+    """Remove operations that run only for their effects: the program is run again for its results."""
     jaxpr = closed.jaxpr
     if not jaxpr.effect:
         return closed
@@ -384,21 +385,22 @@ def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _quiet(value: Any) -> Any:
+    """Apply :func:`without_effects` to the programs in a parameter."""
     if isinstance(value, tuple):
         return tuple(map(_quiet, value))
     return without_effects(value) if isinstance(value, ClosedJaxpr) else value
 
 
-# Running eager -------------------------------------------------------------------------------------------------
+# Eager evaluation ----------------------------------------------------------------------------------------------
 
 
 def run_interpreted(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a program for concrete arrays, its operations run one by one by the current trace."""
+    """Evaluate a program on concrete arrays, operation by operation, under the current trace."""
     return typed(eval_jaxpr(closed.jaxpr, closed.consts, *args), closed)
 
 
 def typed(outs: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
-    """The first concrete results of a program, with the weak types that it says."""
+    """Give concrete results of a program (the first, if there are fewer) the weak types of the program's results."""
     values = []
     for x, v in zip(outs, closed.jaxpr.outvars, strict=False):
         if type(x) in SCALARS:
@@ -408,17 +410,17 @@ def typed(outs: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
 
 
 def check_checkpoints(what: str, checkpoints: Any) -> None:
-    """Refuse what is not a number of states."""
+    """Raise unless ``checkpoints`` is None or a positive int."""
     if checkpoints is None or (isinstance(checkpoints, int) and not isinstance(checkpoints, bool) and checkpoints > 0):
         return
     raise ControlFlowError(
-        f"{what}: checkpoints is the number of states that are kept for reverse mode, an int of at least 1, or None, "
+        f"{what}: checkpoints is the number of states that are saved for reverse mode, an int of at least 1, or None, "
         f"got {checkpoints!r}"
     )
 
 
 def auto_preaccumulated(program: ClosedJaxpr, carry: Carry, changing: range) -> ClosedJaxpr:
-    """The program of a step, of which parts keep their local Jacobian; ``changing`` are its inputs that are carried."""
+    """Preaccumulate regions of the program of a step; ``changing`` are the inputs that are carried."""
     from pullback.transforms.preaccumulation.automatic import in_step
 
     return in_step(program, name_of(carry.function), changing)

@@ -1,7 +1,7 @@
-"""``cond`` and ``switch``: one of several functions, chosen by a value, and the primitive ``cond``.
+"""``cond`` and ``switch``, which run one of several functions, and the primitive ``cond``.
 
-Operands of the primitive are the number of the branch, an int32 in range, and what all branches take. The branches
-return results of the same types.
+The operands of the primitive are the index of the branch, an int32 in range, and the operands of all branches. The
+branches return results of the same types.
 """
 
 from __future__ import annotations
@@ -90,28 +90,28 @@ def cond(
     *operands: PyTree,
     operand: PyTree = _NOTHING,
 ) -> Any:
-    """The result of one of two functions, chosen by a value: only that one is run.
+    """Run one of two functions, as a predicate says; the other does not run.
 
-    Both functions must return the same types. Eager, the one that is chosen is called as ordinary Python where the
-    value is known. The first time for some functions and types of operands both are also traced, to compare what they
-    return; not so if one of them looks at values, as ``if`` does. Under ``vmap``, if ``pred`` is mapped, both are run,
-    and the results selected.
+    Both functions must return the same types. In eager mode, if the predicate is known, the function is called as
+    ordinary Python. The first time for some functions and operand types, both are also traced, to compare their result
+    types, unless one reads values, as ``if`` does. Under ``vmap`` with a mapped ``pred`` both run, and the results are
+    selected.
 
     Args:
-      pred: a boolean or a number of no axes; a number counts as true if it is not zero.
-      true_fun: called as ``true_fun(*operands)`` if ``pred`` holds.
-      false_fun: called as ``false_fun(*operands)`` if not.
+      pred: a boolean or numeric scalar; a number is true if it is not zero.
+      true_fun: called as ``true_fun(*operands)`` if ``pred`` is true.
+      false_fun: called as ``false_fun(*operands)`` otherwise.
       operands: trees of arrays.
-      operand: a single operand, by its name.
+      operand: a single operand, as a keyword argument.
 
     Returns:
-      What the function returns, a tree of arrays.
+      The result of the function, a tree of arrays.
 
     Raises:
       ControlFlowError: ``pred`` is no scalar; or the functions return different trees, shapes or dtypes (a TypeError
         and ValueError).
 
-    The older spelling ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is understood too.
+    The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is accepted, too.
 
     >>> import pullback.numpy as pnp
     >>> print(cond(2.0 > 1.0, pnp.sin, pnp.cos, 0.0))
@@ -137,18 +137,18 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., R]], *operands: Py
 def switch(
     index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree, operand: PyTree = _NOTHING
 ) -> Any:
-    """The result of one of several functions, chosen by a number: only that one is run.
+    """Run one of several functions, as an index says; the others do not run.
 
-    See :func:`cond` for when the functions are run as ordinary Python, and when all of them are traced or run.
+    See :func:`cond` for when the functions run as ordinary Python, and when all of them are traced or run.
 
     Args:
-      index: an integer of no axes; one that is out of range chooses the first or the last function.
+      index: an integer scalar; it is clamped to the range of the branches.
       branches: functions, each called as ``branch(*operands)``.
       operands: trees of arrays.
-      operand: a single operand, by its name.
+      operand: a single operand, as a keyword argument.
 
     Returns:
-      What the function returns, a tree of arrays.
+      The result of the function, a tree of arrays.
 
     Raises:
       ControlFlowError: there are no branches; ``index`` is no integer scalar; or the functions return different trees,
@@ -165,9 +165,9 @@ def switch(
     number = array_of(index, "switch", "the index")
     if number.shape != () or not dtypes.is_integer(number.dtype):
         raise ControlFlowError(f"switch: the index must be an integer of no axes, got one of type {number.aval}")
-    given = _operands("switch", operands, operand)
+    operands = _operands("switch", operands, operand)
     if len(branches) == 1:
-        return _called(branches[0], "switch", given)
+        return _called(branches[0], "switch", operands)
     value = known(number)
     last = len(branches) - 1
     if value is not None:
@@ -177,10 +177,11 @@ def switch(
         clamped = convert_element_type(
             clamp_p.bind(wide(0), number, wide(min(last, dtypes.iinfo(number.dtype).max))), _int32
         )
-    return _choose("switch", clamped, list(branches), given)
+    return _choose("switch", clamped, list(branches), operands)
 
 
 def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    """The positional operands, or the keyword argument ``operand``; raise if there are both."""
     if operand is _NOTHING:
         return operands
     if operands:
@@ -189,7 +190,7 @@ def _operands(what: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, 
 
 
 def _predicate(pred: Any) -> Any:
-    """A condition as the number of a branch."""
+    """Convert a predicate to the index of a branch; raise if it is no scalar."""
     if type(pred) is bool:
         return as_array(np.int32(pred))
     x = array_of(pred, "cond", "the predicate")
@@ -202,7 +203,7 @@ def _predicate(pred: Any) -> Any:
 
 
 def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
-    """The result of the function whose number is ``index``."""
+    """Run the function at ``index``: as ordinary Python if the index is known, or by the primitive."""
     value = known(index)
     if value is not None and (config.disable_jit or state.trace.eager):
         if config.disable_jit:
@@ -216,26 +217,26 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
         bodies, leaves = [with_varying_predicate(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
     wanted = common_types(what, branch_names(what, functions), bodies)
     refs = list(dict.fromkeys(ref for body in bodies for ref in body.refs))
-    held = contents(refs)
+    before = contents(refs)
     if refs:
-        bodies, wanted = [_with_refs(body, refs, held) for body in bodies], [*wanted, *map(typeof, held)]
+        bodies, wanted = [_with_refs(body, refs, before) for body in bodies], [*wanted, *map(typeof, before)]
     captured: dict[Any, Any] = {}
     for body in bodies:
         captured.update(zip(_keys(body.captured), body.captured, strict=True))
     branches = tuple(deduplicated(_branch(body, captured, wanted)) for body in bodies)
-    outs = cond_p.bind(index, *captured.values(), *leaves, *held, branches=branches)
+    outs = cond_p.bind(index, *captured.values(), *leaves, *before, branches=branches)
     if refs:
         write_all(refs, outs[len(outs) - len(refs) :])
     return tree.unflatten(bodies[0].out_tree, outs[: len(outs) - len(refs)])
 
 
-def _with_refs(body: Body, refs: Sequence[Ref], held: Sequence[Any]) -> Body:
-    """A branch that takes what these references hold, and returns what they hold at the end, written or not."""
+def _with_refs(body: Body, refs: Sequence[Ref], values: Sequence[Any]) -> Body:
+    """Extend a branch to take the contents ``values`` of references, and to return their new contents in any case."""
     jaxpr = body.jaxpr.jaxpr
     inputs, results = len(jaxpr.invars) - len(body.refs), len(jaxpr.outvars) - len(body.refs)
     before = dict(zip(body.refs, jaxpr.invars[inputs:], strict=True))
     after = dict(zip(body.refs, jaxpr.outvars[results:], strict=True))
-    for ref, x in zip(refs, held, strict=True):
+    for ref, x in zip(refs, values, strict=True):
         if ref not in before:
             before[ref] = after[ref] = Var(typeof(x))
     invars = [*jaxpr.invars[:inputs], *[before[r] for r in refs]]
@@ -244,7 +245,7 @@ def _with_refs(body: Body, refs: Sequence[Ref], held: Sequence[Any]) -> Body:
 
 
 def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) -> Any:
-    """The result of a branch that is run as ordinary Python: it takes and returns arrays, as a traced one does."""
+    """Run a branch as ordinary Python, with operands and results converted to arrays, as in a traced branch."""
     if not all(isinstance(x, Array) for x in operands):
         operands, with_refs = without_refs(operands)
         leaves, in_tree = leaves_of(operands, what, "operands")
@@ -254,7 +255,7 @@ def _called(function: Callable[..., Any], what: str, operands: tuple[Any, ...]) 
 
 
 def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
-    """What values are known by: a value that is there twice, as itself and as what a reference holds, has two keys."""
+    """Keys of captured values: ids, with a count for a value that occurs twice, as when a reference holds it, too."""
     counts: Counter[int] = Counter()
     keys = []
     for x in captured:
@@ -264,7 +265,7 @@ def _keys(captured: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def _branch(body: Body, captured: dict[Any, Any], wanted: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A branch that takes what all branches captured, and whose results have the types that are wanted."""
+    """Extend a branch to take the values that any branch captured, and convert its results to the types ``wanted``."""
     jaxpr = body.jaxpr.jaxpr
     own = dict(zip(_keys(body.captured), jaxpr.invars, strict=False))
     inputs = [own[key] if key in own else Var(x.aval) for key, x in captured.items()]
@@ -285,7 +286,7 @@ cond_p = Primitive("cond", multiple_results=True, keeps_weak_type=False)
 @cond_p.abstract_eval
 def _abstract_eval(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
     if index.shape != () or index.dtype != _int32:
-        raise JaxprError(f"cond takes a number of a branch of type i32[], but was given {index}")
+        raise JaxprError(f"cond takes an index of a branch of type i32[], but got {index}")
     outs = branches[0].out_avals
     for branch in branches:
         check_types("a branch of this cond", avals, branch.in_avals)
@@ -322,6 +323,7 @@ cond_p.lowering(emission.write_cond)
 
 @cond_p.transpose
 def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -> list[Any]:
+    """The transposition rule: a ``cond`` of the transposed branches."""
     linear = tuple(map(is_linear, args))
     nonzero = tuple(ct is not ZERO for ct in cts)
     fixed, _ = partition_list(args, linear)
@@ -335,13 +337,14 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
 
 @cached_by_jaxpr
 def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple[Branches, Branches, list[bool]]:
-    """Branches in two parts, which fit each other.
+    """Split branches by partial evaluation into known and unknown branches of common types.
 
-    Only one branch runs, so residuals of the same type from different branches share a place, a slot.
+    Only one branch runs, so that residuals of the same type from different branches share a slot.
 
     Returns:
-      The known parts, from ``known operands`` to ``known results, slots``; the unknown parts, from ``known operands,
-      known results, slots, unknown operands`` to ``unknown results``; and for each result whether it is unknown.
+      The known branches, from ``known operands`` to ``known results, slots``; the unknown branches, from ``known
+      operands, known results, slots, unknown operands`` to ``unknown results``; and for each result whether it is
+      unknown.
     """
     branches = (first, *others)
     flags = [partial_eval_jaxpr(b, unknown).unknown_outputs for b in branches]
@@ -350,33 +353,33 @@ def _cut(first: ClosedJaxpr, others: Branches, unknown: Sequence[bool]) -> tuple
     operands = unknown.count(False)
     shared = operands + results.count(False)
     slots: list[ShapedArray] = []
-    numbers: dict[Any, int] = {}  # of slots, by the type, and how many slots of that type a branch filled before
-    places: list[dict[int, int]] = []  # for each branch: the slots of its own residuals
+    numbers: dict[Any, int] = {}  # the slot of the n-th residual of a type in a branch, by (type, n)
+    branch_slots: list[dict[int, int]] = []  # for each branch, the slots of its residuals
     for cut in cuts:
         filled: Counter[Any] = Counter()
-        place: dict[int, int] = {}
+        slot_of: dict[int, int] = {}
         for i, aval in zip(cut.residual_sources, cut.residual_avals, strict=True):
             if i >= shared:
                 kind = aval.shape, aval.dtype
-                place[i] = numbers.setdefault((kind, filled[kind]), len(slots))
-                if place[i] == len(slots):
+                slot_of[i] = numbers.setdefault((kind, filled[kind]), len(slots))
+                if slot_of[i] == len(slots):
                     slots.append(aval)
                 filled[kind] += 1
-        places.append(place)
-    known = tuple(_with_slots(c.known, shared - operands, p, slots) for c, p in zip(cuts, places, strict=True))
+        branch_slots.append(slot_of)
+    known = tuple(_with_slots(c.known, shared - operands, s, slots) for c, s in zip(cuts, branch_slots, strict=True))
     rest = []
-    for cut, place in zip(cuts, places, strict=True):
+    for cut, slot_of in zip(cuts, branch_slots, strict=True):
         inputs = [Var(a) for a in (*cut.known.in_avals, *cut.known.out_avals[: shared - operands], *slots)]
         invars = cut.unknown.jaxpr.invars
         for v, i in zip(invars, cut.residual_sources, strict=False):
-            inputs[shared + place[i] if i in place else i] = v
+            inputs[shared + slot_of[i] if i in slot_of else i] = v
         inputs += invars[len(cut.residual_sources) :]
         rest.append(ClosedJaxpr(cut.unknown.jaxpr.replace(invars=inputs), cut.unknown.consts))
     return known, tuple(rest), results
 
 
 def _with_slots(closed: ClosedJaxpr, results: int, own: dict[int, int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The known part of a branch, with a result for each slot: a residual of its own, or zeros."""
+    """Extend a known branch by a result for each slot: its residual there, or zeros."""
     filled = {k: i - len(closed.in_avals) for i, k in own.items()}
 
     def run(*args: Any) -> list[Any]:
@@ -428,18 +431,18 @@ def _batch(
 def _select(
     axis: MappedAxis, index: Any, operands: Sequence[Any], dims: Sequence[int | None], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
-    """All branches, and of each example the results of the branch that is its own."""
+    """Run all branches for all examples, and select for each example the results of its branch."""
     fronted = [x if d is None else front(x, d, axis) for x, d in zip(operands, dims, strict=True)]
     mapped = tuple(None if d is None else 0 for d in dims)
     columns = []
     for i, branch in enumerate(branches):
-        taken = eq_p.bind(index, _int32.type(i))
+        needed = eq_p.bind(index, _int32.type(i))
         program, _ = batch_jaxpr(branch, axis, mapped, True)
-        columns.append(jaxpr_as_fun(program)(*guard(taken, fronted, [d is not None for d in mapped])))
+        columns.append(jaxpr_as_fun(program)(*guard(needed, fronted, [d is not None for d in mapped])))
     outs: list[Any] = []
     out_dims: list[int | None] = []
-    for cases, position in zip(zip(*columns, strict=True), _handed_through(branches), strict=True):
-        if position is not None and dims[position] is None:  # what all branches return, whatever the example
+    for cases, position in zip(zip(*columns, strict=True), _forwarded(branches), strict=True):
+        if position is not None and dims[position] is None:  # equal for all examples, whatever the branch
             outs.append(operands[position])
             out_dims.append(None)
         else:
@@ -448,8 +451,8 @@ def _select(
     return outs, out_dims
 
 
-def _handed_through(branches: Branches) -> list[int | None]:
-    """For each result the position of the operand that it is in all branches; None if it is none."""
+def _forwarded(branches: Branches) -> list[int | None]:
+    """For each result, the position of the operand that all branches return there; None if there is no such operand."""
     positions = []
     for closed in branches:
         inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}

@@ -1,7 +1,7 @@
-"""Branches and loops in StableHLO.
+"""Lowering branches and loops to StableHLO.
 
-A region may use the values of the function around it, so that constants need not be carried. What is carried besides
-the user's values is the number of the step, and, where a body has effects, what the last effect returned: so the
+A region may read the values of the enclosing function, so that consts need not be carried. Besides the user's carry, a
+loop carries the number of the step, and, if its body has effects, a token, the result of the last effect, by which the
 compiler keeps their order.
 """
 
@@ -18,13 +18,14 @@ from pullback.transforms.traces.inlining import write_program
 
 _BOOL = np.dtype(bool)
 _TOKEN = ((), _BOOL)
-"""The type of what effects are ordered by."""
+"""The type of the token that orders effects."""
 
 Value = Any
 Body = Callable[[list[Value]], Sequence[Value]]
 
 
 def _token(hlo: Any) -> Value:
+    """The current token, or a new token before the first effect."""
     return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
 
 
@@ -32,7 +33,7 @@ def _token(hlo: Any) -> Value:
 
 
 def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[ClosedJaxpr]) -> list[Value]:
-    """The lowering rule of ``cond``: the results of the branch that an index selects; the index is in range."""
+    """The lowering rule of ``cond``; the index is in range."""
     known = hlo.known_integers(index)
     if known is not None:
         return write_program(hlo, branches[min(max(int(known), 0), len(branches) - 1)], operands)
@@ -61,13 +62,13 @@ def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[Clos
 
 
 def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effect: bool) -> list[Value]:
-    """What a loop carries when it ends.
+    """Emit a while loop; return its final carry.
 
     Args:
-      hlo: the function that is being written.
-      init: what it carries at the beginning.
-      goes_on: from what it carries to whether there is another step, as a list of one value; it has no effects.
-      body: from what it carries to what it carries after a step.
+      hlo: the builder.
+      init: the initial carry.
+      goes_on: writes the condition: from the carry to a list of one boolean; it has no effects.
+      body: writes a step: from the carry to the next carry.
       effect: whether a step has effects.
     """
     init = [*init, _token(hlo)] if effect else list(init)
@@ -98,26 +99,26 @@ def write_scan(
     reverse: bool,
     unroll: int,
 ) -> list[Value]:
-    """The lowering rule of ``scan``: the final carry and the stacked results."""
+    """The lowering rule of ``scan``."""
     consts, init, xs = split_list(operands, num_consts, num_carry)
     if length <= unroll:
         return _straight(hlo, jaxpr, range(length)[:: -1 if reverse else 1], consts, init, xs)
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
 
-    def step(values: Sequence[Value], place: Value) -> list[Value]:
-        """The carry and the stacked results after the step that takes the element at ``place``."""
-        outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, place) for x in xs)])
+    def step(values: Sequence[Value], i: Value) -> list[Value]:
+        """Emit the step of element ``i``: from carry and stacked results to both after the step."""
+        outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, i) for x in xs)])
         stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
-        return [*outs[:num_carry], *(_with_row(hlo, y, row, place) for y, row in stacked)]
+        return [*outs[:num_carry], *(_with_row(hlo, y, row, i) for y, row in stacked)]
 
     def body(carried: list[Value]) -> list[Value]:
         k, *values = carried
         for ahead in range(unroll):
             if reverse:
-                place = hlo.elementwise("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
+                i = hlo.elementwise("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
             else:
-                place = hlo.elementwise("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
-            values = step(values, place)
+                i = hlo.elementwise("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
+            values = step(values, i)
         return [hlo.elementwise("stablehlo.add", k, hlo.number(unroll, index)), *values]
 
     rounds = length // unroll * unroll
@@ -129,7 +130,7 @@ def write_scan(
         body,
         jaxpr.jaxpr.effect,
     )[1:]
-    for k in range(rounds, length):
+    for k in range(rounds, length):  # the steps that do not fill a round
         values = step(values, hlo.number(length - 1 - k if reverse else k, index))
     return values
 
@@ -137,7 +138,7 @@ def write_scan(
 def _straight(
     hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """A scan whose steps are written one after the other, in some order of the elements."""
+    """Emit a scan without a loop: the steps one after the other, in an order of the elements."""
     count, carry = len(init), list(init)
     ys: list[Any] = [None] * len(order)
     for i in order:
@@ -155,14 +156,16 @@ def _straight(
     return [*carry, *(hlo.concatenate(column, 0) for column in zip(*ys, strict=True))]
 
 
-def _row(hlo: Any, x: Value, place: Value) -> Value:
+def _row(hlo: Any, x: Value, i: Value) -> Value:
+    """Emit the element ``i`` along the first axis."""
     sizes = (1, *x.shape[1:])
-    starts = [place, *[hlo.number(0, place.dtype)] * (x.ndim - 1)]
+    starts = [i, *[hlo.number(0, i.dtype)] * (x.ndim - 1)]
     out = hlo.op("stablehlo.dynamic_slice", [x, *starts], sizes, x.dtype, f"slice_sizes = {hlo.integers(sizes)}")
     return hlo.reshape(out, x.shape[1:])
 
 
-def _with_row(hlo: Any, x: Value, row: Value, place: Value) -> Value:
-    starts = [place, *[hlo.number(0, place.dtype)] * (x.ndim - 1)]
+def _with_row(hlo: Any, x: Value, row: Value, i: Value) -> Value:
+    """Emit the update of the element ``i`` along the first axis."""
+    starts = [i, *[hlo.number(0, i.dtype)] * (x.ndim - 1)]
     update = hlo.reshape(row, (1, *row.shape))
     return hlo.op("stablehlo.dynamic_update_slice", [x, update, *starts], x.shape, x.dtype)

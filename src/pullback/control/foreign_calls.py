@@ -1,4 +1,4 @@
-"""Calls of compiled functions that are not of this library: ``ffi_call``."""
+"""``ffi_call``: calls of foreign compiled functions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ ffi_call_p = Primitive("ffi_call", multiple_results=True, keeps_weak_type=False)
 ffi_effect_p = Primitive("ffi_call_with_effect", multiple_results=True, keeps_weak_type=False, effect=True)
 
 
-def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, given: Any, **params: Any) -> Any:
+def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, attributes: Any, **params: Any) -> Any:
+    """The lowering rule: a custom call with the target, the attributes, layouts and aliases."""
     version = params["api_version"]
-    config = f"{{{foreign.written(given)}}}" if version == 4 else foreign.Attribute("", params["legacy"] or "").text
-    parts = [
+    older = foreign.Attribute("", params["legacy"] or "").text
+    config = f"{{{foreign.written(attributes)}}}" if version == 4 else older
+    fields = [
         f"call_target_name = {foreign.Attribute('', target).text}",
         f"has_side_effect = {str(effect).lower()}",
         f"api_version = {version} : i32",
@@ -36,10 +38,11 @@ def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, g
         foreign.aliasing(params["aliases"], len(types)),
     ]
     results = [(a.shape, a.dtype) for a in types]
-    return hlo.multi_result("stablehlo.custom_call", operands, results, ", ".join(part for part in parts if part))
+    return hlo.multi_result("stablehlo.custom_call", operands, results, ", ".join(field for field in fields if field))
 
 
 def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -> Any:
+    """The jvp rule: raises, as a foreign function has no derivative."""
     raise ForeignCallError(
         f"ffi_call of {target!r} was differentiated, but the derivative of a foreign function is not known. Wrap the "
         "call in a function with a derivative of its own: custom_jvp or custom_vjp."
@@ -47,6 +50,7 @@ def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -
 
 
 def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    """The batching rule, by ``vmap_method``."""
     method = params["vmap_method"]
     if method is None:
         raise ForeignCallError(
@@ -70,18 +74,19 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Se
         "types": types,
         "input_layouts": tuple(input_layouts),
         "output_layouts": tuple(map(_with_axis, params["output_layouts"])),
-        # An operand that is not as long as the result cannot share its memory.
+        # An operand without the mapped axis is smaller than the result, and cannot share its memory.
         "aliases": tuple((i, o) for i, o in params["aliases"] if foreign.types_agree(abstractify(values[i]), types[o])),
     }
     return primitive.bind(*values, **{**params, **changes}), [0] * len(types)
 
 
 def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, params: dict[str, Any]) -> Any:
+    """The batching rule by a loop over the examples."""
     mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
 
     def one(examples: Sequence[Any]) -> Any:
-        found = iter(examples)
-        operands = [x if d is None else next(found) for x, d in zip(args, dims, strict=True)]
+        rest = iter(examples)
+        operands = [x if d is None else next(rest) for x, d in zip(args, dims, strict=True)]
         return primitive.bind(*operands, **params)
 
     outs = map_examples(one, mapped)
@@ -89,7 +94,7 @@ def _one_by_one(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, pa
 
 
 def _with_axis(order: tuple[int, ...]) -> tuple[int, ...]:
-    """The layout of an array with one more axis, the first and slowest."""
+    """The layout of an array with a further axis, the first and slowest."""
     return (0, *[i + 1 for i in order])
 
 
@@ -101,11 +106,12 @@ for _primitive in (ffi_call_p, ffi_effect_p):
     _primitive.batch(lambda axis, args, dims, _p=_primitive, **params: _batch(_p, axis, args, dims, **params))
 
 
-# What users call -----------------------------------------------------------------------------------------------------
+# The public functions ------------------------------------------------------------------------------------------------
 
 
-def _aliases(given: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Any:
-    found = tuple(sorted((given or {}).items()))
+def _aliases(aliases: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> Any:
+    """Check ``input_output_aliases``, and return it as a sorted tuple of pairs."""
+    found = tuple(sorted((aliases or {}).items()))
     for i, o in found:
         if not (0 <= i < len(ins) and 0 <= o < len(outs)):
             raise ForeignCallError(
@@ -120,10 +126,11 @@ def _aliases(given: Mapping[int, int] | None, ins: Sequence[ShapedArray], outs: 
     return found
 
 
-def _orders(given: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tuple[int, ...], ...]:
-    entries = [None] * len(avals) if given is None else list(given)
+def _orders(layouts: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tuple[int, ...], ...]:
+    """Convert layouts to orders of axes, from major to minor; None is row-major."""
+    entries = [None] * len(avals) if layouts is None else list(layouts)
     if len(entries) != len(avals):
-        raise ForeignCallError(f"ffi_call: there must be a layout for each {what}, {len(avals)}, got {given!r}")
+        raise ForeignCallError(f"ffi_call: there must be a layout for each {what}, {len(avals)}, got {layouts!r}")
     return tuple(
         foreign.major_to_minor(entry, len(a.shape), f"{what} {i}")
         for i, (entry, a) in enumerate(zip(entries, avals, strict=True))
@@ -143,29 +150,29 @@ def ffi_call(
     custom_call_api_version: int = 4,
     legacy_backend_config: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that calls a compiled function which was registered by name, eager and in compiled programs.
+    """Make a function that calls a registered foreign function, in eager mode and in compiled programs.
 
     Args:
-      target_name: its name, see :func:`register_ffi_target`.
-      result_shape_dtypes: the type of its result, a ``ShapeDtypeStruct`` or anything with a shape and a dtype, or a
-        sequence of such.
-      has_side_effect: whether it does more than to return results, so that it has to run though nobody needs them.
-      vmap_method: what ``vmap`` makes of it: as for ``pure_callback``. None: it is an error.
+      target_name: the name of the foreign function, see :func:`register_ffi_target`.
+      result_shape_dtypes: the type of its result, a ``ShapeDtypeStruct`` or an object with a shape and a dtype, or a
+        sequence of these.
+      has_side_effect: whether it has effects, so that it must run even if its results are not needed.
+      vmap_method: how ``vmap`` calls it, as for ``pure_callback``. None: ``vmap`` raises.
       input_layouts: for each operand the order of its axes in memory, the slowest first, or None.
-      output_layouts: the same for the result, or for each.
+      output_layouts: the layout of the result, or of each result.
       input_output_aliases: pairs of an operand and the result that takes its memory.
-      custom_call_api_version: 4 for the typed interface; 1 to 3 for the older ones.
-      legacy_backend_config: the text that the older ones are given.
+      custom_call_api_version: 4 for the typed interface; 1 to 3 for the older interfaces.
+      legacy_backend_config: the configuration string of the older interfaces.
 
     Returns:
       ``call(*operands, **attributes)``, which returns an array, or a tuple of arrays for a sequence of types.
-      Attributes are numbers (NumPy's for those that are not of 64 bits), texts, arrays of NumPy's, and tuples or
-      dictionaries of such.
+      Attributes are numbers (NumPy scalars for other sizes than 64 bits), strings, NumPy arrays, and tuples or
+      dictionaries of these.
 
     Raises:
-      ForeignCallError: an argument makes no sense; in use, an attribute is of another kind, types do not fit, or the
+      ForeignCallError: an argument is invalid; from a call, an attribute is of another kind, types do not match, or the
         call was differentiated, or mapped without ``vmap_method`` (a ValueError, TypeError and RuntimeError).
-      CompilationError: there is no function of this name (a JaxRuntimeError).
+      CompilationError: no function of this name is registered (a JaxRuntimeError).
 
     >>> import numpy as np
     >>> import pullback.numpy as pnp
@@ -194,9 +201,10 @@ def ffi_call(
     )
 
     @api_boundary
-    def call(*operands: Any, **given: Any) -> Any:
-        if given and custom_call_api_version != 4:
-            raise ForeignCallError(f"ffi_call of {target_name!r}: only version 4 has attributes, got {sorted(given)}")
+    def call(*operands: Any, **attributes: Any) -> Any:
+        if attributes and custom_call_api_version != 4:
+            names = sorted(attributes)
+            raise ForeignCallError(f"ffi_call of {target_name!r}: only version 4 has attributes, got {names}")
         arrays = [as_array(x) for x in tree.leaves(operands)]
         avals = [x.aval for x in arrays]
         primitive = ffi_effect_p if has_side_effect else ffi_call_p
@@ -204,7 +212,7 @@ def ffi_call(
             *arrays,
             target=target_name,
             types=declared,
-            given=foreign.attributes(given),
+            attributes=foreign.attributes(attributes),
             vmap_method=vmap_method,
             input_layouts=_orders(input_layouts, avals, "operand"),
             output_layouts=_orders(
@@ -225,50 +233,50 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 
     Args:
       name: the name.
-      fn: a capsule with the address of the function (see :func:`pycapsule`), or a dictionary of such for the stages
+      fn: a capsule with the address of the function (see :func:`pycapsule`), or a dictionary of capsules for the stages
         ``instantiate``, ``prepare``, ``initialize`` and ``execute``.
       platform: ``"cpu"``, ``"cuda"``, ...
-      api_version: 1 for the typed interface, 0 for the older one.
-      kwargs: what the runtime takes besides, such as ``traits``.
+      api_version: 1 for the typed interface, 0 for the older interface.
+      kwargs: further arguments of the runtime, such as ``traits``.
 
     Raises:
-      ForeignCallError: the runtime refuses it (a RuntimeError, TypeError and ValueError).
+      ForeignCallError: the runtime rejects the function (a RuntimeError, TypeError and ValueError).
     """
     foreign.register(name, fn, platform, api_version, kwargs)
 
 
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
-    """Register a type of what functions keep between calls.
+    """Register a type of the state that functions keep between calls.
 
     Args:
-      name: its name.
+      name: the name of the type.
       type_registration: a dictionary with capsules: ``type_id``, and optionally ``type_info``.
       platform: ``"cpu"``, ``"cuda"``, ...
 
     Raises:
-      ForeignCallError: the runtime refuses it (a RuntimeError, TypeError and ValueError).
+      ForeignCallError: the runtime rejects the type (a RuntimeError, TypeError and ValueError).
     """
     foreign.register_type(name, type_registration, platform)
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Register the number of a type, in the older spelling of :func:`register_ffi_type`.
+    """Register the identifier of a type: the older form of :func:`register_ffi_type`.
 
     Args:
-      name: its name.
+      name: the name of the type.
       obj: a capsule with the address of its ``TypeId``.
       platform: ``"cpu"``, ``"cuda"``, ...
 
     Raises:
-      ForeignCallError: the runtime refuses it (a RuntimeError, TypeError and ValueError).
+      ForeignCallError: the runtime rejects the type (a RuntimeError, TypeError and ValueError).
     """
     foreign.register_type(name, {"type_id": obj}, platform)
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say of a function that it does the same for each part of its operands along their leading axes.
+    """Declare that a function may be applied to slices of its operands along their leading axes separately.
 
-    Programs over several devices then run it on the parts.
+    Programs over several devices then run it on the shards.
 
     Args:
       name: the name of the function.
@@ -277,19 +285,19 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A capsule with the address of a function, for :func:`register_ffi_target`.
+    """Make a capsule with the address of a function, for :func:`register_ffi_target`.
 
     Args:
       funcptr: a function of a library that ``ctypes`` has loaded, such as ``ctypes.CDLL("./my.so").MyHandler``.
 
     Raises:
-      ForeignCallError: it is none (a TypeError).
+      ForeignCallError: ``funcptr`` is no such function (a TypeError).
     """
     return foreign.capsule(funcptr)
 
 
 def include_dir() -> str:
-    """The directory of the headers with which functions in C++ are compiled: ``xla/ffi/api/ffi.h`` and others.
+    """The directory of the C++ headers for foreign functions: ``xla/ffi/api/ffi.h`` and others.
 
     >>> import os
     >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))

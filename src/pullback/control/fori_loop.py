@@ -1,4 +1,4 @@
-"""``fori_loop``: a loop over integers, which is a ``scan`` if their number is known, and otherwise a ``while_loop``."""
+"""``fori_loop``: a loop over integers, as a ``scan`` if the bounds are known, and otherwise as a ``while_loop``."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def fori_loop(
 ) -> Any:
     """Apply a function for each integer from ``lower`` to ``upper - 1``.
 
-    If both bounds are integers known in Python it is a :func:`scan`, otherwise a :func:`while_loop`.
+    If both bounds are integers known in Python, it runs as a :func:`scan`, otherwise as a :func:`while_loop`.
 
     Args:
-      lower: the first integer; or a float, to count in steps of one from there.
-      upper: the one after the last; there are no steps if it is not larger.
+      lower: the first integer; or a float, from which to count in steps of 1.
+      upper: the end of the range, exclusive; there are no steps if it is not larger than ``lower``.
       body_fun: ``body_fun(i, carry) -> carry``, of the same tree, shapes and dtypes.
-      init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
-        returns for them.
-      unroll: how many steps one round of the compiled loop takes, as for ``scan``; only if the bounds are known.
-      checkpoints: how many states are kept for reverse mode; by default all if the bounds are known, and otherwise as
-        for ``while_loop``.
-      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
-      preaccumulate: ``"auto"`` has parts of a step keep their local Jacobian for reverse mode, as for ``scan``.
+      init_val: the initial carry, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun`` returns for
+        them.
+      unroll: the number of steps in an iteration of the compiled loop, as for ``scan``; only if the bounds are known.
+      checkpoints: the number of states to save for reverse mode; by default all if the bounds are known, and otherwise
+        as for ``while_loop``.
+      progress: whether to show a progress bar, or its description; this needs the library ``tqdm``.
+      preaccumulate: ``"auto"`` stores local Jacobians of regions of a step for reverse mode, as for ``scan``.
 
     Returns:
       The carry after the last step.
@@ -109,14 +109,14 @@ def fori_loop(
 
 
 def _in_python(counts: range, first: Array, body_fun: Callable[..., Any], value: Any) -> Any:
-    """The carry after the last step."""
+    """Run the loop in Python, for ``disable_jit``; return the final carry."""
     for i in counts:
         value = body_fun(convert_element_type(as_array(i), first.dtype, first.weak_type), value)
     return value
 
 
 def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
-    """A step that also moves a progress bar, which is shown at once."""
+    """Wrap a body so that it updates a progress bar; show the bar now."""
     bar, total = Bar(progress), sub(last, first)
     bar.start(total)
 
@@ -133,7 +133,7 @@ def _unbounded(
     first: Array, last: Array, body_fun: Any, leaves: list[Array], treedef: Any, unroll: Any, checkpoints: int | None,
     preaccumulate: str | None,
 ) -> Any:  # fmt: skip
-    """A loop between bounds that are not integers known in Python."""
+    """Run a loop whose bounds are not integers known in Python, as a while loop."""
     if unroll is not None:
         raise ControlFlowError(
             "fori_loop: unroll needs integer bounds that are known in Python, but one of them is traced or a float; "
@@ -151,7 +151,7 @@ def _unbounded(
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
-    """The bounds as arrays of one dtype."""
+    """Convert the bounds to scalars of one dtype; raise if that is impossible."""
     arrays = []
     for x, name in ((lower, "lower"), (upper, "upper")):
         array = array_of(x, "fori_loop", f"the bound {name}")
@@ -178,7 +178,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer surely does not change in another dtype."""
+    """Whether an integer dtype can surely represent an integer, whose value may be unknown."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

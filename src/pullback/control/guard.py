@@ -1,9 +1,8 @@
-"""The primitive ``guard``: operands of a function that is computed for a whole batch, but needed for some examples.
+"""The primitive ``guard``, for operands of a function that runs for a batch, but is needed for some examples only.
 
-A mapped branch is computed for all examples, and its results are selected. Where an example does not need it, it may
-have no derivative, and zero times an infinite derivative is NaN. So where something is differentiated, examples that do
-not need the function are given what one that does has. Where nothing is, the operands stay as they are, which costs
-nothing.
+A mapped branch runs for all examples, and its results are selected. For an example that does not need it, it may have
+no finite derivative, and zero times infinity is NaN. So under differentiation the operands of these examples are
+replaced by those of an example that needs the function. Otherwise the operands are unchanged, at no cost.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _int32 = np.dtype(np.int32)
 
 
 def guard(needed: Any, operands: Sequence[Any], mapped: Sequence[bool]) -> list[Any]:
-    """The operands of a function that only some examples of a batch need.
+    """Guard the operands of a function that only some examples of a batch need.
 
     Args:
-      needed: which examples need it, booleans of shape ``(n,)``.
-      operands: its operands.
-      mapped: which of them have an element for each example, along axis 0; the examples share the others.
+      needed: which examples need the function, booleans of shape ``(n,)``.
+      operands: the operands of the function.
+      mapped: which operands have an element for each example, along axis 0; the examples share the others.
     """
     return guard_p.bind(needed, *operands, mapped=tuple(mapped))  # type: ignore[no-any-return]
 
@@ -55,29 +54,30 @@ guard_p.lowering(lambda hlo, needed, *operands, mapped: list(operands))
 
 @guard_p.jvp
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, mapped: Mapped) -> tuple[list[Any], list[Any]]:
+    """The jvp rule: examples that are not needed get the operands of the first needed one, and zero tangents."""
     needed, *operands = primals
     some, first = reduce_or(needed, (0,)), argmax(needed, 0, _int32)
     outs = []
     for x, m in zip(operands, mapped, strict=True):
         if m and dtypes.is_inexact(x.dtype):
             starts = [first, *[0] * (len(x.shape) - 1)]
-            x = where(_beside(needed, x), x, dynamic_slice(x, starts, (1, *x.shape[1:])))
+            x = where(_broadcastable(needed, x), x, dynamic_slice(x, starts, (1, *x.shape[1:])))
         outs.append(x)
     return outs, [
-        ZERO if t is ZERO else where(_beside(needed, t) if m else some, t, 0)
+        ZERO if t is ZERO else where(_broadcastable(needed, t) if m else some, t, 0)
         for t, m in zip(tangents[1:], mapped, strict=True)
     ]
 
 
 @taylor_program(guard_p)
 def _taylor(order: int, primals: Sequence[Any], series: Sequence[Any], *, mapped: Mapped) -> Any:
-    """As in the jvp rule: operands of one that needs the function, and no derivatives."""
+    """The Taylor rule: it treats each coefficient as the jvp rule treats the tangent."""
     orders = [_jvp(primals, tangents, mapped=mapped)[1] for tangents in zip(*series, strict=True)]
     return _jvp(primals, [ZERO] * len(primals), mapped=mapped)[0], list(zip(*orders, strict=True))
 
 
-def _beside(needed: Any, x: Any) -> Any:
-    """Which examples need the function, in the shape in which it broadcasts against an operand."""
+def _broadcastable(needed: Any, x: Any) -> Any:
+    """Reshape ``needed`` to broadcast against an operand."""
     return front_aligned(needed, 0, len(x.shape) - 1)
 
 
@@ -85,7 +85,7 @@ def _beside(needed: Any, x: Any) -> Any:
 def _transpose(cts: Sequence[Any], needed: Any, *operands: Any, mapped: Mapped) -> list[Any]:
     some = reduce_or(needed, (0,))
     return [None] + [
-        where(_beside(needed, ct) if m else some, ct, 0) if is_linear(x) and ct is not ZERO else None
+        where(_broadcastable(needed, ct) if m else some, ct, 0) if is_linear(x) and ct is not ZERO else None
         for ct, x, m in zip(cts, operands, mapped, strict=True)
     ]
 
@@ -94,8 +94,7 @@ def _transpose(cts: Sequence[Any], needed: Any, *operands: Any, mapped: Mapped) 
 def _batch(
     axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, mapped: Mapped
 ) -> tuple[list[Any], list[int | None]]:
-    # Of several examples at a time each has its own first that needs the function: the rule for differentiation is
-    # mapped, without tangents.
+    # The first example that needs the function differs along the new axis: replace operands now, as the jvp rule does.
     return batch_flat("guard", lambda *xs: _jvp(xs, [ZERO] * len(xs), mapped=mapped)[0], axis, args, dims)
 
 
@@ -108,7 +107,7 @@ def _dce(used: Sequence[bool], eqn: Eqn) -> Eqn:
 
 @guard_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """Each operand is guarded by itself."""
+    """Split by operand: each is guarded independently."""
     results = [u or unknown[0] for u in unknown[1:]]
     return if_needed(_dce([not u for u in results], eqn)), if_needed(_dce(results, eqn)), results
 
@@ -118,7 +117,7 @@ guard_p.record(partial(record_split, guard_p))
 
 @checked_program(guard_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Operations look at all examples: those that do not need the function have what one has that does."""
+    """The rule for ``checkify``: all examples are checked, so that operands are replaced as in the jvp rule."""
     if trace.errors == USER:
         return guard_p.bind(*args, **params)  # type: ignore[no-any-return]
     needed, *operands = args
@@ -127,6 +126,6 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
     for x, m in zip(operands, params["mapped"], strict=True):
         if m:
             other = dynamic_slice(x, [first, *[0] * (len(x.shape) - 1)], (1, *x.shape[1:]))
-            x = where(_beside(needed, x), x, other)
+            x = where(_broadcastable(needed, x), x, other)
         outs.append(x)
     return guard_p.bind(needed, *outs, **params)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Loop-invariant code motion: what all steps of a scan compute alike is computed once."""
+"""Loop-invariant code motion: moving equations that are equal in all steps out of a scan."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 
 
 class Hoisted(NamedTuple):
-    """A scan after loop-invariant code motion.
+    """The result of loop-invariant code motion for a scan.
 
     The step ``consts (a), carry (b, c), xs (x) -> carry (b, c + sin a + b), ys (x)`` becomes the step ``consts (b, s),
     carry (c), xs (x) -> carry (c + s + b)`` and the program ``a, b -> s``.
 
     Attributes:
       jaxpr: the smaller step.
-      fixed: for each carry, whether no step changes it: ``[True, False]``. Such a carry is appended to the constants.
-      through: for each stacked result, the index of the element that it is, or None: ``[0]``.
-      consts: for each constant, whether the step still reads it: ``[False, True]``. Results of ``invariant`` come after
-        those that it reads.
-      invariant: the program of the constants that runs once.
+      fixed: for each carried value, whether no step changes it: ``[True, False]``. Such values are appended to consts.
+      through: for each stacked result, the index of the element that it equals, or None: ``[0]``.
+      consts: for each const, whether the step still reads it: ``[False, True]``. Results of ``invariant`` follow those
+        that it reads.
+      invariant: the program of the consts that runs before the loop.
     """
 
     jaxpr: ClosedJaxpr
@@ -35,7 +35,7 @@ class Hoisted(NamedTuple):
 
 @cached_by_jaxpr
 def hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | None:
-    """A scan after loop-invariant code motion; None if nothing moves."""
+    """Move loop-invariant equations out of a scan; return None if there are none."""
     jaxpr = closed.jaxpr
     consts, carry, xs = split_list(jaxpr.invars, num_consts, num_carry)
     carry_outs, y_outs = split_list(jaxpr.outvars, num_carry)
@@ -44,42 +44,42 @@ def hoisted(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> Hoisted | N
     through = [elements.get(a) for a in y_outs]
     moving, constant = partition_list(carry, fixed)
     consts += constant
-    once, left, _ = invariant_equations(jaxpr, consts)
-    if not (once or constant or any(k is not None for k in through)):
+    invariant, left, _ = invariant_equations(jaxpr, consts)
+    if not (invariant or constant or any(k is not None for k in through)):
         return None
     results = [*partition_list(carry_outs, fixed)[0], *(a for a, k in zip(y_outs, through, strict=True) if k is None)]
     read = {a for atoms in (*(eqn.invars for eqn in left), results) for a in atoms}
-    computed = [v for eqn in once for v in eqn.outvars if v in read]
-    kept = [v in read for v in consts]
-    inputs = [*select(consts, kept), *computed, *moving, *xs]
+    computed = [v for eqn in invariant for v in eqn.outvars if v in read]
+    still_read = [v in read for v in consts]
+    inputs = [*select(consts, still_read), *computed, *moving, *xs]
     return Hoisted(
         ClosedJaxpr(Jaxpr(jaxpr.constvars, inputs, left, results), closed.consts),
         fixed,
         through,
-        kept,
-        ClosedJaxpr(Jaxpr([], consts, once, computed)),
+        still_read,
+        ClosedJaxpr(Jaxpr([], consts, invariant, computed)),
     )
 
 
 def invariant_equations(
     jaxpr: Jaxpr, consts: Sequence[Var], may_grow: bool = False
 ) -> tuple[list[Eqn], list[Eqn], set[Var]]:
-    """The equations of a program that all steps compute alike, the others, and the variables that are the same.
+    """Split a step into loop-invariant equations and the others; return both, and the invariant variables.
 
-    Unless it ``may_grow``, what is larger than what it is made of, such as a broadcast, stays: computed once, it would
-    have to be stored. So does the use of a random key, which each step repeats.
+    Equations whose results are larger than their operands, such as broadcasts, stay unless ``may_grow``: outside of the
+    loop their results would have to be stored. Uses of random keys stay, too, since each step repeats them.
     """
     fixed = set(consts)
-    once: list[Eqn] = []
+    invariant: list[Eqn] = []
     left: list[Eqn] = []
     for eqn in jaxpr.eqns:
         operands = {a for a in eqn.invars if type(a) is Var}
         grows = sum(v.aval.size for v in eqn.outvars) > sum(v.aval.size for v in operands)
-        # No effect, as a use that nobody reads is left out, but counted: the one operation of this kind.
+        # The use of a key is no effect, since dead uses are eliminated, but uses are counted in each step.
         stays = eqn.effect or eqn.primitive is random_use_p
         if operands <= fixed and (may_grow or (operands and not grows)) and not stays:
-            once.append(eqn)
+            invariant.append(eqn)
             fixed.update(eqn.outvars)
         else:
             left.append(eqn)
-    return once, left, fixed
+    return invariant, left, fixed

@@ -1,4 +1,4 @@
-"""``while_loop``: steps as long as a condition holds."""
+"""``while_loop``: repeating a step while a condition holds."""
 
 from __future__ import annotations
 
@@ -66,22 +66,22 @@ def while_loop(
     checkpoints: int | None = None,
     preaccumulate: str | None = None,
 ) -> Any:
-    """Apply a function again and again, as long as a condition holds.
+    """Apply a function repeatedly, while a condition holds.
 
-    Eager, too, a loop of more than a few operations runs as one compiled program, which is kept; under
+    Also in eager mode a loop of more than a few operations runs as a compiled program, which is cached; under
     ``disable_jit`` it is a loop in Python.
 
     Args:
-      cond_fun: from the carry to a boolean of no axes: whether there is another step.
+      cond_fun: from the carry to a boolean scalar: whether there is another step.
       body_fun: from the carry to the carry after a step, of the same tree, shapes and dtypes.
-      init_val: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun``
-        returns for them.
-      checkpoints: how many states are kept for reverse mode, whatever the number of steps; those between are computed
-        again. By default 128, or fewer if these took more than 64 MB.
-      preaccumulate: ``"auto"`` has parts of a step keep their local Jacobian for reverse mode, as for ``scan``.
+      init_val: the initial carry, a tree of arrays. Weakly typed numbers take the dtype that ``body_fun`` returns for
+        them.
+      checkpoints: the number of states to save for reverse mode, whatever the number of steps; the others are
+        recomputed. By default 128, or fewer if these would take more than 64 MB.
+      preaccumulate: ``"auto"`` stores local Jacobians of regions of a step for reverse mode, as for ``scan``.
 
     Returns:
-      The carry for which the condition does not hold. Under ``vmap`` each example ends with its own.
+      The carry for which the condition does not hold. Under ``vmap`` each example has its own number of steps.
 
     Raises:
       ControlFlowError: ``body_fun`` returns another carry than it takes, or ``cond_fun`` no boolean (a TypeError and
@@ -99,7 +99,7 @@ def while_loop(
         value = tree.unflatten(treedef, leaves)
         while True:
             holds = known(_condition(cond_fun(value), cond_fun))
-            if holds is None:  # it differs from example to example
+            if holds is None:  # mapped: it differs between examples
                 leaves, treedef = leaves_of(value, "while_loop", "carry")
                 break
             if not holds:
@@ -117,7 +117,7 @@ def while_loop(
 
 
 def _condition(holds: Any, function: Any) -> Any:
-    """What a condition returned, checked."""
+    """Convert the result of the condition to an array; raise unless it is a boolean scalar."""
     try:
         x = as_array(holds)
     except OperandError:
@@ -135,15 +135,15 @@ def run_while(
     carry: Carry, test_function: Any, test: Callable[..., Any], step: Callable[..., Any], checkpoints: int | None,
     preaccumulate: str | None = None,
 ) -> list[Any]:  # fmt: skip
-    """The leaves of the final carry.
+    """Stage and run a while loop; return the leaves of the final carry.
 
     Args:
       carry: the initial carry.
       test_function: the user's condition, for error messages.
       test: from the leaves of the carry to whether there is another step.
-      step: from the leaves of the carry to a pair of the tree of the carry after a step, and None.
-      checkpoints: how many states are kept for reverse mode.
-      preaccumulate: whether parts of a step keep their local Jacobian.
+      step: from the leaves of the carry to a pair of the carry after a step, a tree, and None.
+      checkpoints: the number of states to save for reverse mode.
+      preaccumulate: ``"auto"`` to preaccumulate regions of a step.
     """
     body = stage_step(carry, step, [], carry.names)
     refs = body.refs
@@ -151,24 +151,24 @@ def run_while(
     condition = stage(carry.what, test_function, test, carry.avals, carry.names, refs, known_axes)
     if condition.writes():
         raise RefError(
-            f"while_loop: the condition {name_of(test_function)} writes to a reference, but it may only read: whether "
-            "there is another step is asked once more than steps are taken. Write in the body."
+            f"while_loop: the condition {name_of(test_function)} writes to a reference, but it may only read: it runs "
+            "once more than the body. Write in the body."
         )
     init = [*carry.leaves, *varied_contents(body)]
     axes = condition.jaxpr.out_avals[0].varying
     if axes:
         init = [vary(x, axes) for x in init]
         body, condition = with_varying_predicate(body, axes), with_varying_predicate(condition, axes)
-    # What no step changes is no part of the carry, but a constant.
+    # Carried values that no step changes become constants, which reverse mode need not save.
     inputs = body.jaxpr.jaxpr.invars[len(body.captured) :]
     fixed = [a is v for a, v in zip(body.jaxpr.jaxpr.outvars, inputs, strict=False)]
     results, _ = partition_list(range(len(fixed)), fixed)
     moving, constants = partition_list(init, fixed)
 
-    def with_constants(part: Body, results: Sequence[int]) -> ClosedJaxpr:
-        count = len(part.captured)
+    def with_constants(staged: Body, results: Sequence[int]) -> ClosedJaxpr:
+        count = len(staged.captured)
         changing, constant = partition_list(range(count, count + len(fixed)), fixed)
-        return deduplicated(reordered(part.jaxpr, [*range(count), *constant, *changing], results))
+        return deduplicated(reordered(staged.jaxpr, [*range(count), *constant, *changing], results))
 
     program, predicate = with_constants(body, results), with_constants(condition, [0])
     operands = [*condition.captured, *constants], [*body.captured, *constants], moving

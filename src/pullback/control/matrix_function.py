@@ -1,14 +1,14 @@
-"""Functions of Hermitian matrices, and their derivatives of every order, as operations of their own.
+"""Functions of Hermitian matrices, and their derivatives of every order, as primitives.
 
-With A = V W V*, f(A) is V f(W) V*. Its derivative in directions E1, ..., Ek is the sum, over the orders of these, of
-V T V*. With M = V* E V, T has the elements sum f[w_i, w_j, ..., w_l] M1_ij ... Mk_(..)l, of divided differences of f
-(Daleckii and Krein 1965; N. J. Higham 2008, "Functions of Matrices", theorem 3.11 and section 3.2). It is symmetric
-in the directions, so that the next derivative is one more of them, and the transpose is the same with the cotangent in
-the place of a direction. Eigenvectors are never differentiated: the basis of equal or nearly equal eigenvalues does not
-matter, and nothing is divided by their difference where that would cost digits.
+With A = V W V*, f(A) is V f(W) V*. Its derivative in directions E1, ..., Ek is the sum, over the permutations of these,
+of V T V*. With M = V* E V, T has the elements sum f[w_i, w_j, ..., w_l] M1_ij ... Mk_(..)l, with divided differences of
+f (Daleckii and Krein 1965; N. J. Higham 2008, "Functions of Matrices", theorem 3.11 and section 3.2). It is symmetric
+in the directions: a further derivative has a further direction, and the transpose has the cotangent instead of a
+direction. Eigenvectors are never differentiated: the basis of equal or nearly equal eigenvalues does not matter, and
+there is no division by small differences where that would lose digits.
 
-A function may depend on other arrays, which it captured. The derivative with respect to one of them is that of another
-function of the eigenvalues, linear in the tangent, which is one more captured array.
+A function may capture other arrays. The derivative with respect to one of them is another function of the matrix,
+linear in the tangent, which is a further captured array.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from pullback.transforms.traces.taylor import taylor_flat
 
 
 class Scalar:
-    """A function of a number, and of the arrays that it captured, as a parameter of operations.
+    """A function of a scalar and of captured arrays, as a parameter of primitives.
 
     Attributes:
-      call: ``call(x, *captured) -> number``.
-      name: for jaxprs and errors.
+      call: ``call(x, *captured) -> scalar``.
+      name: its name, for jaxprs and errors.
     """
 
     __slots__ = ("call", "name")
@@ -57,12 +57,12 @@ class Scalar:
         self.call, self.name = call, name
 
     def along(self, i: int) -> Scalar:
-        """The derivative with respect to a captured array; the tangent is one more captured array, the last one."""
+        """The derivative with respect to captured array ``i``; the tangent is a further captured array, the last."""
 
         def derivative(x: Any, *captured: Any) -> Any:
-            *given, t = captured
-            of_one = lambda c: self.call(x, *given[:i], c, *given[i + 1 :])
-            return jvp(of_one, (given[i],), (t,))[1]
+            *arrays, t = captured
+            of_one = lambda c: self.call(x, *arrays[:i], c, *arrays[i + 1 :])
+            return jvp(of_one, (arrays[i],), (t,))[1]
 
         return Scalar(derivative, f"{self.name}'")
 
@@ -71,10 +71,10 @@ class Scalar:
 
 
 def matrix_function(f: Callable[[Any], Any], a: Any) -> Any:
-    """The matrices with the eigenvectors of Hermitian ones, and the values of a function for the eigenvalues.
+    """Apply a scalar function to Hermitian matrices: to their eigenvalues, with the same eigenvectors.
 
     Args:
-      f: a function of a real number.
+      f: a function of a real scalar.
       a: the matrices.
     """
     real = dtypes.to_real(a.dtype)
@@ -99,7 +99,7 @@ def matrix_function(f: Callable[[Any], Any], a: Any) -> Any:
 
 
 def _taylor_coefficients(function: Scalar, w: Any, captured: Sequence[Any], shared: Sequence[bool], order: int) -> Any:
-    """The Taylor coefficients of a function at each node, from 0 to ``order``."""
+    """The Taylor coefficients of a function at each node, from 0 to ``order``; ``shared`` captured arrays serve all."""
     axes = [None if same else 0 for same in shared]
     of_row: Any = lambda row, *captured: vmap(lambda x: function.call(x, *captured))(row)
     if all(shared):
@@ -122,29 +122,30 @@ def _taylor_coefficients(function: Scalar, w: Any, captured: Sequence[Any], shar
 
 
 def _size(shape: Sequence[int]) -> int:
+    """The number of elements of a shape."""
     return int(np.prod(shape, dtype=int))
 
 
 def _broadcast_axes(x: Any, axes: Sequence[int], count: int) -> Any:
-    """An array, whose last axes are to be the given ones of ``count`` last axes, with the others of size one."""
+    """Expand an array so that its last axes become ``axes`` of ``count`` last axes; the others have size 1."""
     lead = len(x.shape) - len(axes)
     return shapes.expand_dims(x, [lead + i for i in range(count) if i not in axes])
 
 
 def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[Any] | None = None) -> Any:
-    """The divided differences f[w_i, ..., w_l] of order k, for all k + 1 of the nodes.
+    """The divided differences f[w_i, ..., w_l] of order k, for all tuples of k + 1 nodes.
 
-    Two ways are taken, each with an estimate of its error, and of these the better one at each place. Of nodes that are
-    apart, the quotient of the differences of the order below by the largest gap. Of nodes that are near each other, the
-    Taylor series about the first of them, sum a_j h_(j - k)(w_j - w_i, ...), with the complete homogeneous symmetric
-    polynomials h. It has to agree with the other within that one's error, so that it does not reach beyond a kink.
+    Two methods are evaluated with an estimate of the error, and for each element the better result is selected. For
+    separate nodes: the quotient of the differences of order k - 1 and the largest gap. For close nodes: the Taylor
+    series about the first node, sum a_j h_(j - k)(w_j - w_i, ...), with the complete homogeneous symmetric polynomials
+    h. It must agree with the quotient within the quotient's error, so that it does not reach beyond a kink.
 
     Args:
-      coefficients: those of Taylor's series at the nodes, arrays (..., n).
+      coefficients: the Taylor coefficients at the nodes, arrays (..., n).
       w: the nodes (..., n).
       k: the order.
-      near: where the series was taken, by order, if it is known; an empty list is filled with it. If it is known the
-        result is linear in the coefficients, for derivatives too.
+      near: for each order, where the series is used, if it is known; an empty list is filled with it. If it is known
+        the result is linear in the coefficients, also in derivatives.
 
     Returns:
       An array (..., n, ..., n) with k + 1 axes of nodes.
@@ -155,31 +156,32 @@ def divided_differences(coefficients: Sequence[Any], w: Any, k: int, near: list[
 
 
 def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], known: bool) -> tuple[Any, Any]:
-    # What is computed for a number may be the value of another one, next to it: that counts among the errors.
+    """The divided differences, and estimates of their errors; see :func:`divided_differences`."""
+    # A value may be exact for a neighbouring argument: this counts as an error, by the slope.
     epsilon = float(np.finfo(w.dtype).eps)
     if k == 0:
         value, slope = (ops.abs(ops.stop_gradient_p.bind(c)) for c in coefficients[:2])
         return coefficients[0], (value + ops.abs(w) * slope) * (2 * epsilon)
     below, error = _with_errors(coefficients, w, k - 1, near, known)
     gap, change, bound = _widest(below, error, w, k)
-    apart = ops.ne_p.bind(gap, 0)
-    inverse = ops.div(1, ops.where(apart, gap, 1))
+    distinct = ops.ne_p.bind(gap, 0)
+    inverse = ops.div(1, ops.where(distinct, gap, 1))
     quotient = scaled(change, inverse)
     if known:
-        chosen = near[k - 1]
-        return ops.where(chosen, _near_series(coefficients, w, k, chosen)[0], quotient), bound
-    far_error = ops.where(apart, ops.mul(bound, ops.abs(inverse)), np.inf)
+        use_series = near[k - 1]
+        return ops.where(use_series, _near_series(coefficients, w, k, use_series)[0], quotient), bound
+    far_error = ops.where(distinct, ops.mul(bound, ops.abs(inverse)), np.inf)
     series, near_error = _near_series(coefficients, w, k, None)
     agree = ops.le_p.bind(ops.abs(ops.sub(series, quotient)), ops.mul(far_error, 16))
-    agree = ops.or_p.bind(agree, ops.not_p.bind(apart))
-    chosen = ops.and_p.bind(ops.lt(near_error, far_error), agree)
-    near.append(chosen)
-    out = ops.where(chosen, series, quotient)
-    return out, ops.add(ops.where(chosen, near_error, far_error), ops.mul(ops.abs(out), epsilon))
+    agree = ops.or_p.bind(agree, ops.not_p.bind(distinct))
+    use_series = ops.and_p.bind(ops.lt(near_error, far_error), agree)
+    near.append(use_series)
+    out = ops.where(use_series, series, quotient)
+    return out, ops.add(ops.where(use_series, near_error, far_error), ops.mul(ops.abs(out), epsilon))
 
 
 def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
-    """Of k + 1 nodes the largest gap, the change of the order below across it, and the error of that."""
+    """The largest gap among k + 1 nodes, the change of the differences of order k - 1 across it, and its error."""
     nodes = [_broadcast_axes(w, (r,), k + 1) for r in range(k + 1)]
     others = [[i for i in range(k + 1) if i != r] for r in range(k + 1)]
     values = [_broadcast_axes(below, axes, k + 1) for axes in others]
@@ -194,15 +196,15 @@ def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _near_series(coefficients: Sequence[Any], w: Any, k: int, chosen: Any) -> tuple[Any, Any]:
-    """The divided differences by Taylor's series about the first node, and how large their errors may be.
+def _near_series(coefficients: Sequence[Any], w: Any, k: int, use_series: Any) -> tuple[Any, Any]:
+    """The divided differences by the Taylor series about the first node, and bounds of their errors.
 
-    Where it is known which of them are chosen, the others are sums of zeros, and there are no errors.
+    If ``use_series`` says which are used, the others are sums of zeros, and there are no bounds.
     """
     first = _broadcast_axes(w, (0,), k + 1)
     distances = [ops.sub(_broadcast_axes(w, (r,), k + 1), first) for r in range(1, k + 1)]
-    if chosen is not None:
-        distances = [ops.where(chosen, d, 0) for d in distances]
+    if use_series is not None:
+        distances = [ops.where(use_series, d, 0) for d in distances]
     powers: list[Any] = [1.0] * k
     terms = [_broadcast_axes(coefficients[k], (0,), k + 1)]
     for c in coefficients[k + 1 :]:
@@ -210,7 +212,7 @@ def _near_series(coefficients: Sequence[Any], w: Any, k: int, chosen: Any) -> tu
             powers[r] = ops.mul(d, powers[r]) if r == 0 else ops.add(ops.mul(d, powers[r]), powers[r - 1])
         terms.append(scaled(_broadcast_axes(c, (0,), k + 1), powers[-1]))
     total = reduce(ops.add, terms)
-    if chosen is not None:
+    if use_series is not None:
         return total, None
     sizes = [ops.abs(term) for term in terms]
     moved = _broadcast_axes(ops.mul(ops.mul(ops.abs(coefficients[k + 1]), k + 1), ops.abs(w)), (0,), k + 1)
@@ -219,21 +221,22 @@ def _near_series(coefficients: Sequence[Any], w: Any, k: int, chosen: Any) -> tu
 
 
 def _order(k: int, dtype: np.dtype[Any]) -> int:
-    """The order of Taylor's series: at a tenth of its radius the rest is below the rounding of the other way."""
+    """The order of the Taylor series: at a tenth of its radius the remainder is below the rounding of the quotient."""
     return k + (16 if dtype.itemsize == 8 else 8) if k else 0
 
 
-# What all of the operations share ------------------------------------------------------------------------------------
+# Common formulas -----------------------------------------------------------------------------------------------------
 
 
 def _decomposed(function: Scalar, a: Any, captured: Sequence[Any], shared: Sequence[bool], k: int) -> tuple[Any, Any]:
-    """The eigenvectors, and the divided differences of order k as numbers of the matrices' dtype."""
+    """The eigenvectors, and the divided differences of order k in the dtype of the matrices."""
     w, v = eigh(a)
     coefficients = _taylor_coefficients(function, w, captured, shared, _order(k, w.dtype))
     return v, ops.convert_element_type(divided_differences(coefficients, w, k), a.dtype)
 
 
 def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
+    """The directions in the basis of eigenvectors, V* E V."""
     if not directions:
         return []
     v = shapes.broadcast_to(v, directions[0].shape)
@@ -241,7 +244,7 @@ def _inner(v: Any, directions: Sequence[Any]) -> list[Any]:
 
 
 def _paths(inner: Sequence[Any]) -> Any:
-    """For indices i, j, ..., l the sum over the orders of k matrices of M1_ij ... Mk_(..)l."""
+    """For indices i, j, ..., l the sum over the permutations of k matrices of M1_ij ... Mk_(..)l."""
     k = len(inner)
     terms = []
     for order in permutations(range(k)):
@@ -251,6 +254,7 @@ def _paths(inner: Sequence[Any]) -> Any:
 
 
 def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -> Any:
+    """The function of the matrices, V f(W) V*."""
     if 0 in a.shape:
         return a
     v, values = _decomposed(function, a, captured, shared, 0)
@@ -258,7 +262,7 @@ def _value(a: Any, *captured: Any, function: Scalar, shared: tuple[bool, ...]) -
 
 
 def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tuple[bool, ...]) -> Any:
-    """The derivative in the directions t and ``count - 1`` others, which come before what is captured."""
+    """The derivative in the directions ``t`` and the first ``count - 1`` of ``rest``, which captured arrays follow."""
     if 0 in t.shape:
         return t
     directions, captured = (t, *rest[: count - 1]), rest[count - 1 :]
@@ -272,7 +276,7 @@ def _along(t: Any, a: Any, *rest: Any, count: int, function: Scalar, shared: tup
 
 
 def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
-    """The derivative with respect to a captured array along t, differentiated in ``count`` directions."""
+    """The derivative with respect to captured array ``index`` along ``t``, and in ``count`` directions."""
     directions, captured = rest[:count], (*rest[count:], t)
     along, shared = function.along(index), (False,) * len(captured)
     if not directions:
@@ -281,7 +285,7 @@ def _by_captured(t: Any, a: Any, *rest: Any, count: int, function: Scalar, index
 
 
 def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index: int) -> Any:
-    """The cotangent of a captured array, for that of the derivative in ``count`` directions."""
+    """The cotangent of captured array ``index``, for the cotangent of the derivative in ``count`` directions."""
     directions, captured = rest[:count], rest[count:]
     if 0 in ct.shape:
         return shapes.zeros_like(captured[index])
@@ -297,8 +301,8 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
     divided_differences(_taylor_coefficients(function, w, fixed, shared, order), w, count, near)
 
     def pairing(c: Any) -> Any:
-        given = [*captured[:index], c, *captured[index + 1 :]]
-        table = divided_differences(_taylor_coefficients(function, w, given, shared, order), w, count, near)
+        arrays = [*captured[:index], c, *captured[index + 1 :]]
+        table = divided_differences(_taylor_coefficients(function, w, arrays, shared, order), w, count, near)
         terms = ops.mul(ops.convert_element_type(table, weights.dtype), weights)
         total = reductions.reduce_sum(terms, tuple(range(len(terms.shape))))
         return ops.real(total) if dtypes.is_complex(total.dtype) else total
@@ -308,17 +312,17 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
 
 
 def _cotangent_along(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
-    """The cotangent of a captured array of the derivative with respect to another along u."""
+    """The cotangent of captured array ``i``, of the derivative with respect to captured array ``j`` along ``u``."""
     j, i = indices
     return _cotangent(ct, a, *rest, u, count=count, function=function.along(j), index=i)
 
 
 # The operations ------------------------------------------------------------------------------------------------------
 
-# All but the first are linear in the first operand: a direction, a captured array's tangent, a cotangent, and again a
-# captured array's tangent. The matrices follow (in the last, after a cotangent), then other directions, then what is
-# captured. The first two may have captured arrays that are one for all matrices, and the second one matrices that are
-# one for all directions, whose leading axes have size one; the others have none of this.
+# All except the first are linear in the first operand: a direction, the tangent of a captured array, a cotangent, and
+# the tangent of a captured array. The matrices follow (in the last, after a cotangent), then other directions, then the
+# captured arrays. In the first two, matrices may share captured arrays, and in the second, directions may share
+# matrices, whose leading axes then have size 1.
 matrix_function_p = Primitive("matrix_function", keeps_weak_type=False)
 matrix_function_along_p = Primitive("matrix_function_along", keeps_weak_type=False)
 by_captured_p = Primitive("matrix_function_by_captured", keeps_weak_type=False)
@@ -356,11 +360,12 @@ def _cotangent_along_abstract_eval(
 
 
 def _total(terms: Sequence[Any]) -> Any:
+    """The sum of tangents; ``ZERO`` if there are none."""
     return reduce(ops.add_any_p.bind, terms) if terms else ZERO
 
 
 def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """The matrices and the captured arrays with all the leading axes."""
+    """Broadcast the matrices and the captured arrays to all leading axes."""
     own = [shapes.broadcast_to(c, (*lead, *c.shape)) if same else c for c, same in zip(captured, shared, strict=True)]
     return shapes.broadcast_to(a, (*lead, *a.shape[-2:])), own
 
@@ -368,7 +373,7 @@ def _for_all(lead: Any, a: Any, captured: Sequence[Any], shared: Sequence[bool])
 def _of_captured(
     lead: Any, a: Any, directions: Sequence[Any], captured: Any, tangents: Any, function: Scalar, shared: Any
 ) -> list[Any]:
-    """The tangents of a derivative that those of the captured arrays make."""
+    """The terms of the tangent of a derivative by the tangents of the captured arrays."""
     if all(t is ZERO for t in tangents):
         return []
     a, own = _for_all(lead, a, captured, shared)
@@ -410,8 +415,7 @@ def _along_jvp(primals: Any, tangents: Any, *, count: int, function: Scalar, sha
 
 @partial(matrix_function_along_p.transpose, linear_in=(0,))
 def _along_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: Any) -> Any:
-    # tr(C' D) is the same for C' in the place of the direction, and the direction in that of C', for the pairing of ct
-    # with D is tr(ct' D) with the transpose.
+    # The pairing of ct with the derivative D in a direction is tr(ct' D), which is symmetric in ct' and the direction.
     out = matrix_transpose(matrix_function_along_p.bind(matrix_transpose(ct), a, *rest, **params))
     return out, *[None] * (1 + len(rest))
 
@@ -442,7 +446,7 @@ def _by_captured_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: 
 
 
 def _swapped(t: Any, ct: Any) -> tuple[Any, Any]:
-    """A direction in the place of a cotangent, and that in the place of the direction: their traces are the same."""
+    """Exchange a direction and a cotangent, transposed: the pairing is symmetric in them."""
     return matrix_transpose(t), matrix_transpose(ct)
 
 
@@ -477,7 +481,7 @@ def _cotangent_transpose(ct: Any, t: LinearVar, a: Any, *rest: Any, **params: An
 def _cotangent_along_jvp(primals: Any, tangents: Any, *, count: int, function: Scalar, indices: Any) -> Any:
     u, *others = primals
     j, i = indices
-    # As the cotangent of the derivative along u, but for the tangent of u itself, which has to come first.
+    # As for the cotangent of the derivative along u, with a further term for the tangent of u, the first operand.
     along: Any = {"count": count, "function": function.along(j), "index": i}
     params: Any = {"count": count, "function": function, "indices": indices}
     _, t = _cotangent_jvp((*others, u), (*tangents[1:], ZERO), **along)
@@ -496,7 +500,7 @@ def _cotangent_along_transpose(ct: Any, t: LinearVar, *others: Any, indices: Any
 
 
 def _mapped(axis: MappedAxis, lead: Any, captured: Any, dims: Any, shared: Any) -> tuple[list[Any], tuple[bool, ...]]:
-    """Captured arrays for one more leading axis, and which are still one for all matrices."""
+    """Map captured arrays over a further leading axis; return them, and which are still shared by all matrices."""
     out, still = [], []
     for c, dim, same in zip(captured, dims, shared, strict=True):
         still.append(same and dim is None)
@@ -519,7 +523,7 @@ def _value_batch(axis: MappedAxis, args: Any, dims: Any, *, function: Scalar, sh
 
 
 def _without(x: Any, dim: int) -> tuple[int, ...]:
-    """The leading axes of matrices without the mapped one."""
+    """The sizes of the leading axes of matrices, except the mapped axis."""
     return tuple(n for i, n in enumerate(x.shape) if i != dim)[:-2]
 
 
@@ -527,7 +531,7 @@ def _without(x: Any, dim: int) -> tuple[int, ...]:
 def _along_batch(
     axis: MappedAxis, args: Any, dims: Any, *, count: int, function: Scalar, shared: tuple[bool, ...]
 ) -> Any:
-    # Matrices that are not mapped are decomposed once, if the function is one for all.
+    # Unmapped matrices are not broadcast, so that each is decomposed only once, if all captured arrays are shared.
     positions = [0, *range(2, count + 1)]
     moved = mapped_to_front(axis, [args[i] for i in positions], [dims[i] for i in positions])
     lead = moved[0].shape[1:-2]

@@ -1,4 +1,4 @@
-"""Code that depends on where it runs, and operations that are known by a name."""
+"""``platform_dependent`` and ``composite``: code that depends on the platform, and named operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALSO = {"cuda": ("gpu",), "rocm": ("gpu",), "gpu": ("cuda", "rocm")}
 
 
 def _index(platform: str, platforms: tuple[str, ...], default: bool) -> int:
-    """Which of the platforms a program runs on; one more for none of them, if there is something to do then."""
+    """The index of a platform in ``platforms``, or their number if there is a default; raise if there is neither."""
     for name in (platform, *_ALSO.get(platform, ())):
         if name in platforms:
             return platforms.index(name)
@@ -51,22 +51,22 @@ def _index_lowering(hlo: Any, *, platforms: tuple[str, ...], default: bool) -> A
 
 
 def platform_dependent(*args: PyTree, default: Callable[..., R] | None = None, **per_platform: Callable[..., R]) -> R:
-    """The result of the function for the platform on which a program runs.
+    """Run the function for the platform on which the program runs.
 
-    A compiled program has all of them, and takes the one of the platform for which it is compiled; eager code runs the
-    one for the host, ``cpu``.
+    A traced program has all functions; lowering selects the function for the platform. Eager code runs the function for
+    the host, ``cpu``.
 
     Args:
       args: trees of arrays.
-      default: the function for platforms that are not named.
-      per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``gpu=`` (for both of these), ``tpu=``.
+      default: the function for other platforms.
+      per_platform: functions by platform: ``cpu=``, ``cuda=``, ``rocm=``, ``gpu=`` (for CUDA and ROCm), ``tpu=``.
 
     Returns:
-      What the function returns, a tree of arrays.
+      The result of the function, a tree of arrays.
 
     Raises:
-      ArgumentError: something else than functions (a TypeError and a ValueError).
-      MissingRuleError: there is none for the platform, and no default (a NotImplementedError).
+      ArgumentError: an argument is no function (a TypeError and a ValueError).
+      MissingRuleError: there is no function for the platform, and no default (a NotImplementedError).
 
     >>> from pullback import jit, lax
     >>> f = lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x - 1)
@@ -80,27 +80,27 @@ def platform_dependent(*args: PyTree, default: Callable[..., R] | None = None, *
         return default(*args)
     index = platform_index_p.bind(platforms=tuple(per_platform), default=default is not None)
     if len(branches) == 1:
-        branches *= 2  # so that the choice stays in the program, which is refused on other platforms
+        branches *= 2  # keeps the choice in the program, so that lowering for other platforms raises
     result: R = switch(index, branches, *args)
     return result
 
 
 def composite(decomposition: Callable[P, R], name: str, version: int = 0) -> Callable[P, R]:
-    """A function that is known by a name, and does what its decomposition does.
+    """Make a function that applies a decomposition, under a name.
 
-    No compiler here has operations of its own for such names: programs have the operations of the decomposition, in a
-    scope of that name, so that all transformations apply to it.
+    The compiler has no operations for such names. Programs have the operations of the decomposition, in a named scope,
+    so that all transformations apply to them.
 
     Args:
       decomposition: a function of trees of arrays; its keyword arguments are attributes of the operation.
       name: the name, such as ``"my.tangent"``.
-      version: which meaning of the name it is, an int that is not negative.
+      version: the version of the operation, an int that is not negative.
 
     Returns:
       A function like ``decomposition``.
 
     Raises:
-      ArgumentError: a name that is no string, or a version that is no such int (a TypeError and a ValueError).
+      ArgumentError: the name is no string, or the version no such int (a TypeError and a ValueError).
 
     >>> from pullback import grad, lax
     >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), name="my.tangent")

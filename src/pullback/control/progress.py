@@ -1,4 +1,4 @@
-"""Progress bars for loops, which are eager or compiled, mapped or differentiated."""
+"""Progress bars for loops, in eager and compiled code, also under transformations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.programs.callbacks import debug_callback
 
 UPDATES = 20
-"""So often, at most, a bar moves: a loop calls Python that many times, however many steps it has."""
+"""The largest number of updates of a bar, whatever the number of steps: each update is a callback."""
 
 
 def check_progress(what: str, progress: Any) -> None:
-    """Refuse what is neither a boolean nor a description, and a bar without the library that draws it."""
+    """Raise unless ``progress`` is a bool or a string, and the library for bars is installed if one is requested."""
     if not isinstance(progress, (bool, str)):
-        raise ControlFlowError(f"{what}: progress must be a bool, or a text that describes the bar, got {progress!r}")
+        raise ControlFlowError(f"{what}: progress must be a bool, or a string that describes the bar, got {progress!r}")
     if progress:
         try:
             import tqdm  # noqa: F401
@@ -34,9 +34,9 @@ def check_progress(what: str, progress: Any) -> None:
 
 
 class Bar:
-    """A bar, drawn anew for each run of a loop.
+    """A progress bar, which restarts for each run of a loop.
 
-    Under ``vmap`` there is one for all examples: it shows how far the one is that has the most steps.
+    Under ``vmap`` a single bar shows the progress of the example with the most steps.
     """
 
     def __init__(self, description: Any) -> None:
@@ -50,15 +50,16 @@ class Bar:
         debug_callback(self._show, total, ordered=True)
 
     def _tick(self, done: Any, total: Any) -> None:
-        """Move the bar after a step, if it is time to."""
+        """Update the bar after a step, if that is due."""
         every = ops.max_p.bind(ops.div(total, _like(UPDATES, total)), _like(1, total))
         now = ops.eq_p.bind(ops.rem_p.bind(done, every), _like(0, total))
         now = ops.or_p.bind(now, ops.ge_p.bind(done, total))
         cond(now, lambda *counts: debug_callback(self._move, *counts, ordered=True), lambda *counts: None, done, total)
 
-    # What is called on the host.
+    # Callbacks
 
     def _show(self, total: Any) -> None:
+        """Draw a new bar."""
         from tqdm.auto import tqdm
 
         if self._bar is not None:
@@ -66,6 +67,7 @@ class Bar:
         self._bar = tqdm(total=int(total), desc=self.description)
 
     def _move(self, done: Any, total: Any) -> None:
+        """Update the bar, and close it after the last step."""
         if self._bar is not None:
             self._bar.update(int(done) - self._bar.n)
             if done >= total:
@@ -74,11 +76,12 @@ class Bar:
 
 
 def _like(n: int, x: Any) -> ArrayImpl:
+    """The scalar ``n`` with the dtype of ``x``."""
     return scalar_array(np.dtype(x.dtype).type(n))
 
 
 def for_all(call: Callable[..., None]) -> Any:
-    """A function of counters, which ``vmap`` calls once, with the greatest of each."""
+    """Make a function of counters that ``vmap`` calls for the batch, with the maximum of each counter."""
     mapped = custom_vmap(call)
 
     @mapped.def_vmap

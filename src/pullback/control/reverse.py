@@ -1,12 +1,12 @@
 """Reverse mode through loops of unknown length, in bounded memory.
 
 Linearised, a loop carries values and tangents, and is linear in the tangents. Its transpose runs twice: forwards for
-the values, of which it keeps some (``checkpointing``), and backwards for the cotangents.
+the values, and saves some of them (``checkpointing``), and backwards for the cotangents.
 
-The transposed loop is an operation that is linear in the cotangents. Its own transpose is the loop that it came from.
-Its derivative with respect to the values is an operation too. To transpose that, we differentiate the loop of values
-and tangents in reverse. So the states of the backward pass are never kept: a gradient of a gradient needs no more
-memory than the gradient of a loop that carries more.
+The transposed loop is an operation that is linear in the cotangents, and its transpose is the original loop. Its
+derivative with respect to the values is an operation, too; to transpose that, we differentiate the loop of values and
+tangents in reverse. So states of the backward pass are never saved: a gradient of a gradient needs no more memory than
+the gradient of a loop with a larger carry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.control.checkpointing import reverse, run_keeping
+from pullback.control.checkpointing import reverse, run_saving
 from pullback.control.common import without_effects
 from pullback.control.scan_primitive import Flags
 from pullback.control.while_primitive import While, unknown_carry, while_p
@@ -42,25 +42,26 @@ from pullback.transforms.traces.stage import stage_flat
 from pullback.transforms.traces.transpose import transpose_flat
 
 SLOTS = 128
-"""So many states are kept by default: with these, no step is computed more than three times up to 366,000 steps."""
+"""The default number of saved states: no step is computed more than three times in loops of up to 366,000 steps."""
 MEMORY = 64 << 20
-"""States that together would take more bytes than this are kept in fewer slots."""
+"""The memory for saved states, in bytes; for large states there are fewer."""
 FEWEST = 8
+"""The least number of saved states."""
 
 
 def default_slots(avals: Sequence[ShapedArray]) -> int:
-    """How many states of some types are kept."""
+    """The number of saved states, for states of some types."""
     size = sum(a.size * a.dtype.itemsize for a in avals)
     return max(FEWEST, min(SLOTS, MEMORY // max(size, 1) // 2 * 2))
 
 
 class TransposedLoop(LinearMap):
-    """A loop that is linear in a part of its carry, transposed: from residuals, its other operands, and cotangents.
+    """The transpose of a loop that is linear in some operands. Its residuals are the other operands.
 
     Attributes:
-      params: those of the loop.
+      params: the parameters of the loop.
       linear: for each operand of the loop, whether the loop is linear in it.
-      carry: for each carry, whether it depends on those.
+      carry: for each carried value, whether it depends on linear operands.
     """
 
     def __init__(self, params: dict[str, Any], linear: Flags, operands: Sequence[ShapedArray]) -> None:
@@ -91,7 +92,7 @@ class TransposedLoop(LinearMap):
         return outs, by_residuals_p.bind(*primals, *select(tangents, which), linear_map=rule)
 
     def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """The transpose of the mapped loop: one pass for all examples, whose schedule is that of the longest."""
+        """Transpose the mapped loop: one pass for all examples, with the schedule of the longest loop."""
         count, axis = self.count, trace.axis
         avals = [a.batched(axis) for a in self.out_avals]
         linear_dims: list[int | None] = [0] * len(avals)
@@ -109,17 +110,16 @@ class TransposedLoop(LinearMap):
 
 @cached_by_jaxpr
 def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> ClosedJaxpr:
-    """The program of a transposed loop: from its other operands, and the cotangents of the carries that are linear."""
+    """The program of a transposed loop: from its nonlinear operands, and the cotangents of its linear carry."""
     condition, cond_nconsts, _, body_nconsts, slots = loop
     _, linear_consts, linear_init = loop.split(linear)
-    count = len(body.in_avals)
     in_flags, moving = [*linear_consts, *carry], [not c for c in carry]
     step, step_inputs = dce_closed_jaxpr(without_effects(body), moving)
     test, test_inputs = dce_closed_jaxpr(without_effects(condition), [True])
-    tangents, _ = dce_closed_jaxpr(without_effects(body), carry, [True] * count)
-    parts = partial_eval_jaxpr(tangents, in_flags, True)
-    residuals = len(parts.residual_avals)
-    back = transpose_jaxpr(parts.unknown, [False] * residuals + [True] * in_flags.count(True))
+    tangents, _ = dce_closed_jaxpr(without_effects(body), carry, instantiate=True)
+    split = partial_eval_jaxpr(tangents, in_flags, True)
+    residuals = len(split.residual_avals)
+    back = transpose_jaxpr(split.unknown, [False] * residuals + [True] * in_flags.count(True))
     avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
     fixed_avals, _ = partition_list(avals, linear)
     ct_avals = [a.update(dtype=tangent_dtype(a.dtype)) for a in select(body.out_avals, carry)]
@@ -130,26 +130,26 @@ def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> Clo
         cond_consts, consts, init = loop.split([None if n else next(rest) for n in linear])
         first = select(init, moving)
 
-        def whole(state: Sequence[Any]) -> list[Any]:
+        def full_carry(state: Sequence[Any]) -> list[Any]:
             return scatter_where(moving, state, None)
 
         def holds(state: Sequence[Any]) -> Any:
-            return jaxpr_as_fun(test)(*select([*cond_consts, *whole(state)], test_inputs))[0]
+            return jaxpr_as_fun(test)(*select([*cond_consts, *full_carry(state)], test_inputs))[0]
 
         def advance(state: Sequence[Any]) -> list[Any]:
-            return jaxpr_as_fun(step)(*select([*consts, *whole(state)], step_inputs))
+            return jaxpr_as_fun(step)(*select([*consts, *full_carry(state)], step_inputs))
 
         def adjoint(i: Any, state: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
             sums, after = split_list(cts, len(const_avals))
-            fixed, _ = partition_list([*consts, *whole(state)], in_flags)
-            found = parts.residuals(fixed, jaxpr_as_fun(parts.known)(*fixed))
+            fixed, _ = partition_list([*consts, *full_carry(state)], in_flags)
+            found = split.residuals(fixed, jaxpr_as_fun(split.known)(*fixed))
             by_consts, before = split_list(jaxpr_as_fun(back)(*found, *after), len(const_avals))
             return [*map(add, sums, by_consts), *before]
 
         cts = [*[zeros_of(a) for a in const_avals], *rest]
-        places = default_slots([typeof(x) for x in first]) if slots is None else slots
-        _, steps, kept = run_keeping(holds, advance, first, places)
-        sums, before = split_list(reverse(lambda i, s: advance(s), adjoint, steps, kept, cts), len(const_avals))
+        count = default_slots([typeof(x) for x in first]) if slots is None else slots
+        _, steps, saved = run_saving(holds, advance, first, count)
+        sums, before = split_list(reverse(lambda i, s: advance(s), adjoint, steps, saved, cts), len(const_avals))
         return [*sums, *select(before, select(linear_init, carry))]
 
     return stage_flat(body, run, [*fixed_avals, *ct_avals])
@@ -161,6 +161,7 @@ by_residuals_p = linear_operation("while_transpose_derivative")
 
 @while_p.record
 def _record(trace: LinearTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+    """Record a loop on a tape; raise if its condition depends on linear values."""
     linear = [type(x) is LinearTracer and x._trace is trace for x in args]
     own, consts, init = While(**params).split(linear)
     carry = unknown_carry(params["body_jaxpr"], tuple(consts), tuple(init))
@@ -212,7 +213,7 @@ class ByResiduals(LinearMap):
         return [instantiate(t, x) for x, t in zip(outs, found, strict=True)]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        # <w, transposed(r) ct> is <loop(r) w, ct>, whose derivative with respect to r the loop itself has.
+        # <w, transposed(r) ct> = <loop(r) w, ct>: differentiate the loop with respect to r instead.
         rule = self.rule
         fixed, loop_cts = split_list(residuals, rule.count)
         dense = densify(cts, self.out_avals)

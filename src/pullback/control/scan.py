@@ -61,25 +61,24 @@ def scan(
     progress: bool | str = False,
     preaccumulate: str | None = None,
 ) -> tuple[C, Y]:
-    """Run a function over the leading axis of arrays, carrying values from each step to the next.
+    """Run a function over the leading axis of arrays, with a carry from each step to the next.
 
-    What is compiled does not grow with the number of steps. Eager, too, a loop of more than a few operations runs
-    as one compiled program, which is kept; under ``disable_jit`` it is a loop in Python.
+    The size of the compiled program does not depend on the number of steps. Also in eager mode a loop of more than a
+    few operations runs as a compiled program, which is cached; under ``disable_jit`` it is a loop in Python.
 
     Args:
-      f: ``f(carry, x) -> (carry, y)``, one step; the carry that it returns has the tree, shapes and dtypes of the one
-        that it is given.
-      init: the carry of the first step, a tree of arrays. Weakly typed numbers take the dtype that ``f`` returns.
-      xs: a tree of arrays, of which each step is given one element of the leading axis; None for steps without.
+      f: the step, ``f(carry, x) -> (carry, y)``; the new carry has the same tree, shapes and dtypes as the old one.
+      init: the initial carry, a tree of arrays. Weakly typed numbers take the dtype that ``f`` returns.
+      xs: a tree of arrays; each step takes an element of the leading axis of each. None for steps without elements.
       length: the number of steps, which is needed only without ``xs``.
       reverse: whether to go from the last element to the first; the results are in the order of the elements.
-      unroll: how many steps one round of the compiled loop takes; True for all, False for one.
+      unroll: the number of steps in an iteration of the compiled loop; True for all, False for one.
       _split_transpose: accepted for compatibility, without effect: the backward pass is one loop.
-      checkpoints: how many states are kept for reverse mode: those for which the fewest steps are computed again. By
-        default all that the backward pass needs are kept.
-      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
-      preaccumulate: ``"auto"`` has those parts of a step keep their local Jacobian for reverse mode, in place of
-        intermediate values, that hold less memory so; see ``pullback.derivatives.preaccumulate``.
+      checkpoints: the number of states to save for reverse mode, chosen so that the fewest steps are recomputed. By
+        default all residuals are saved.
+      progress: whether to show a progress bar, or its description; this needs the library ``tqdm``.
+      preaccumulate: ``"auto"`` stores the local Jacobian of a region of a step for reverse mode, instead of its
+        intermediate values, wherever that takes less memory; see ``pullback.derivatives.preaccumulate``.
 
     Returns:
       The last carry; and the ``y`` of all steps, stacked along a new leading axis.
@@ -123,21 +122,21 @@ def _run(
     checkpoints: int | None = None,
     preaccumulate: str | None = None,
 ) -> tuple[Any, Any]:
-    """The final carry and the stacked results, as trees; ``f`` takes and returns trees."""
+    """Run a scan of a function ``f`` of trees; return the final carry and the stacked results, as trees."""
     if config.disable_jit and loop.length:
         return _in_python(carry, f, xs, xs_tree, loop)
     size = len(carry.leaves)
 
     def call(*tracers: Any) -> Any:
-        given = tree.unflatten(carry.treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:])
-        return _pair(f(*given), carry.function)
+        args = tree.unflatten(carry.treedef, tracers[:size]), tree.unflatten(xs_tree, tracers[size:])
+        return _pair(f(*args), carry.function)
 
     outs, ys, y_tree = run_scan(carry, call, xs, xs_tree, loop, checkpoints, preaccumulate)
     return tree.unflatten(carry.treedef, outs), tree.unflatten(y_tree, ys)
 
 
 def _pair(out: Any, function: Any) -> tuple[Any, Any]:
-    """What a step returned, checked."""
+    """Return the result of a step; raise unless it is a pair."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
         raise ControlFlowError(
@@ -148,7 +147,7 @@ def _pair(out: Any, function: Any) -> tuple[Any, Any]:
 
 
 def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
-    """A step that also counts, and moves a progress bar, which is shown at once."""
+    """Wrap a step so that it counts and updates a progress bar; show the bar now. Return it and the initial carry."""
     bar, total = Bar(progress), scalar_array(np.int32(count))
     bar.start(total)
 
@@ -164,10 +163,10 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
 
 
 def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., Any], Any, list[Ref]]:
-    """A step to which rows of references are given as references: it returns also what these hold at the end.
+    """Wrap a step for references in ``xs``: it gets references to their rows, and returns the new rows, too.
 
     Returns:
-      The step; what it goes over, with what the references hold in their place; and the references.
+      The step; ``xs`` with the contents of the references; and the references.
     """
     leaves, treedef = tree.flatten(xs)
     where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]
@@ -198,21 +197,21 @@ def run_scan(
     checkpoints: int | None,
     preaccumulate: str | None = None,
 ) -> tuple[list[Any], list[Any], Any]:
-    """The leaves of the final carry, those of the stacked results, and the structure of these.
+    """Stage and run a scan; return the leaves of the final carry and of the stacked results, and the latter's tree.
 
     Args:
       carry: the initial carry.
-      call: from the leaves of a carry and of an element to a pair of trees, of a carry and of what is stacked.
-      xs: the leaves of the elements, stacked.
-      xs_tree: their structure.
-      loop: the number of steps, and how they are taken.
-      checkpoints: how many states are kept for reverse mode, None for all that it needs.
-      preaccumulate: whether parts of a step keep their local Jacobian.
+      call: from the leaves of a carry and of an element to a pair of trees, the carry and the result to stack.
+      xs: the leaves of ``xs``.
+      xs_tree: the tree of ``xs``.
+      loop: the parameters of the loop.
+      checkpoints: the number of states to save for reverse mode; None for all residuals.
+      preaccumulate: ``"auto"`` to preaccumulate regions of a step.
     """
     rows = [x.aval.update(shape=x.shape[1:]) for x in xs]
     body = stage_step(carry, call, rows, lambda: [*carry.names(), *leaf_names("x", xs_tree)])
     program, init = body.jaxpr, carry.leaves
-    if body.refs:  # what they hold is carried too, behind the rest
+    if body.refs:  # their contents are carried, too, after the rest
         program, init = _carrying_refs(body, len(init)), [*init, *varied_contents(body)]
     if checkpoints is None or preaccumulate is not None:
         program = deduplicated(program)
@@ -226,13 +225,13 @@ def run_scan(
 
         outs, ys = checkpointed(program, loop, body.captured, init, xs, checkpoints, carry.function)
     if body.refs:
-        outs, held = split_list(outs, len(carry.leaves))
-        write_all(body.refs, held)
+        outs, last = split_list(outs, len(carry.leaves))
+        write_all(body.refs, last)
     return outs, ys, tree.treedef_children(body.out_tree)[1]
 
 
 def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
-    """The program of a step, with what references hold next to the carry.
+    """Reorder the program of a step so that the contents of references follow the carry.
 
     ``captured, carry, x, refs -> carry, y, refs`` becomes ``captured, carry, refs, x -> carry, refs, y``.
     """
@@ -247,7 +246,7 @@ def _carrying_refs(body: Body, carried: int) -> ClosedJaxpr:
 
 
 def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int:
-    """The number of steps, from the elements and from what the user said."""
+    """The number of steps, from the leaves of ``xs`` and the option ``length``; raise if they disagree."""
     if length is not None:
         try:
             length = length.__index__()
@@ -259,7 +258,7 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
         if not x.shape:
             raise ControlFlowError(
                 f"{what} goes over the leading axis of each array in xs, but {leaf_names('xs', xs_tree)[i]} of type "
-                f"{x.aval} has no axes. What is the same in all steps is captured by the body, or part of the carry."
+                f"{x.aval} has no axes. A value for all steps is captured by the body, or part of the carry."
             )
     sizes = {x.shape[0] for x in xs}
     if len(sizes) > 1:
@@ -273,7 +272,7 @@ def step_count(what: str, xs: Sequence[Array], xs_tree: Any, length: Any) -> int
 
 
 def checked_unroll(what: str, unroll: Any, length: int) -> int:
-    """How many steps a round of the compiled loop takes: at least one."""
+    """The number of steps in an iteration of the compiled loop, from the option ``unroll``, which is checked."""
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     if not isinstance(unroll, int) or unroll < 0:
@@ -282,7 +281,7 @@ def checked_unroll(what: str, unroll: Any, length: int) -> int:
 
 
 def _in_python(carry: Carry, f: Callable[..., Any], xs: Sequence[Any], xs_tree: Any, loop: Loop) -> tuple[Any, Any]:
-    """The same as a loop in Python over the user's function, for debuggers."""
+    """Run a scan as a loop in Python, for ``disable_jit``."""
     value = tree.unflatten(carry.treedef, carry.leaves)
     columns: list[list[Any]] = []
     y_tree: Any = None
@@ -309,12 +308,12 @@ def map(f: Callable[..., ArrayLike], xs: PyTree, *, batch_size: int | None = Non
 @overload
 def map(f: Callable[..., R], xs: PyTree, *, batch_size: int | None = None) -> R: ...
 def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> Any:
-    """Apply a function to each element of the leading axis of arrays, one after the other, or some at a time.
+    """Apply a function to each element of the leading axis of arrays, one after the other, or in batches.
 
     Args:
       f: takes an element of ``xs`` and returns a tree of arrays.
       xs: a tree of arrays with leading axes of one size.
-      batch_size: how many elements are computed at a time, as by ``vmap``; one if it is None or 0.
+      batch_size: the number of elements to compute together, by ``vmap``; 1 if it is None or 0.
 
     Returns:
       The results, stacked along a new leading axis.
@@ -336,32 +335,30 @@ def map(f: Callable[..., Any], xs: PyTree, *, batch_size: int | None = None) -> 
     elements, treedef = leaves_of(xs, "map", "xs")
     count = step_count("map", elements, treedef, None)
     many = vmap(f)
-    whole = count // batch_size * batch_size
-    parts = []
-    if whole:
-        blocks = [
-            reshape(slice_in_dim(x, 0, whole, 0), (whole // batch_size, batch_size, *x.shape[1:])) for x in elements
-        ]
+    end = count // batch_size * batch_size
+    chunks = []
+    if end:
+        blocks = [reshape(slice_in_dim(x, 0, end, 0), (end // batch_size, batch_size, *x.shape[1:])) for x in elements]
         leaves, out_tree = tree.flatten(_mapped(many, tree.unflatten(treedef, blocks), f))
-        parts.append([reshape(y, (whole, *y.shape[2:])) for y in leaves])
-    if whole < count or not count:
-        rest = [slice_in_dim(x, whole, count, 0) for x in elements]
+        chunks.append([reshape(y, (end, *y.shape[2:])) for y in leaves])
+    if end < count or not count:
+        rest = [slice_in_dim(x, end, count, 0) for x in elements]
         leaves, out_tree = tree.flatten(many(tree.unflatten(treedef, rest)))
-        parts.append(leaves)
-    joined = [ys[0] if len(ys) == 1 else concatenate(ys, 0) for ys in zip(*parts, strict=True)]
+        chunks.append(leaves)
+    joined = [ys[0] if len(ys) == 1 else concatenate(ys, 0) for ys in zip(*chunks, strict=True)]
     return tree.unflatten(out_tree, joined)
 
 
 def _mapped(f: Callable[..., Any], xs: Any, named: Any = None) -> Any:
-    """The stacked results of a function for each element."""
+    """Apply a function to each element by a scan without carry; ``named`` is the function for error messages."""
     elements, xs_tree = leaves_of(xs, "map", "xs")
     loop = Loop(step_count("map", elements, xs_tree, None), False, 1)
-    nothing = Carry("map", f if named is None else named, [], tree.structure(None))
-    return _run(nothing, lambda _, x: (None, f(x)), elements, xs_tree, loop)[1]
+    empty = Carry("map", f if named is None else named, [], tree.structure(None))
+    return _run(empty, lambda _, x: (None, f(x)), elements, xs_tree, loop)[1]
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
-    """A function that ``vmap`` applies to one example after the other, by :func:`map`, instead of to all at once.
+    """Make a function that ``vmap`` applies to one example after the other, by :func:`map`.
 
     Args:
       f: takes and returns trees of arrays.

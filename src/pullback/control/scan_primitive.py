@@ -1,7 +1,7 @@
-"""The primitive ``scan``: a program run step by step, that carries values from each step to the next.
+"""The primitive ``scan``: a program that runs step by step, with a carry.
 
-Operands are the constants of all steps, the initial carry, and arrays of which each step takes one element of the
-leading axis. The program takes the three and returns the new carry, and what is stacked along a new leading axis.
+The operands are consts, the initial carry, and xs, arrays that are sliced along the leading axis, for each step. The
+program takes consts, carry and elements, and returns the new carry and ys, which are stacked along a new leading axis.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ Dims = Sequence[int | None]
 
 
 class Loop(NamedTuple):
-    """The parameters of a scan that are not changed by what is made of its program.
+    """The parameters of a scan that transformations of its program do not change.
 
     Attributes:
       length: the number of steps.
       reverse: whether the steps go from the last element to the first.
-      unroll: how many steps one round of the compiled loop takes.
+      unroll: the number of steps in an iteration of the compiled loop.
     """
 
     length: int
@@ -64,7 +64,7 @@ class Loop(NamedTuple):
 def bind(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The final carry and the stacked results of a scan that was made by a rule."""
+    """Apply ``scan``; return the final carry and the stacked results."""
     counts = {"num_consts": len(consts), "num_carry": len(init)}
     outs = scan_p.bind(*consts, *init, *xs, jaxpr=jaxpr, **counts, **loop._asdict())
     return outs[: len(init)], outs[len(init) :]
@@ -73,19 +73,19 @@ def bind(
 def hoist_loop_invariants(
     jaxpr: ClosedJaxpr, loop: Loop, consts: Sequence[Any], init: Sequence[Any], xs: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The final carry and the stacked results of a scan, after loop-invariant code motion.
+    """Apply ``scan`` after loop-invariant code motion; return the final carry and the stacked results.
 
-    A carry that no step changes becomes a constant: as a carry it would be kept for each step, if the backward pass
-    needs its value. A stacked result that is just an element is left out. What is the same in all steps is computed
-    once, and differentiated once.
+    A carried value that no step changes becomes a const: in the carry it would be saved for each step if the backward
+    pass needs it. A stacked result that equals an element is removed. Equations that are equal in all steps run, and
+    are differentiated, outside of the loop.
     """
     simpler = hoisted(jaxpr, len(consts), len(init))
     if simpler is None:
         return bind(jaxpr, loop, consts, init, xs)
     moving, fixed = partition_list(init, simpler.fixed)
     consts = [*consts, *fixed]
-    once = jaxpr_as_fun(simpler.invariant)(*consts)
-    carry, ys = bind(simpler.jaxpr, loop, [*select(consts, simpler.consts), *once], moving, xs)
+    invariant = jaxpr_as_fun(simpler.invariant)(*consts)
+    carry, ys = bind(simpler.jaxpr, loop, [*select(consts, simpler.consts), *invariant], moving, xs)
     stacked = iter(ys)
     return merge_lists(simpler.fixed, carry, fixed), [next(stacked) if k is None else xs[k] for k in simpler.through]
 
@@ -103,6 +103,7 @@ def _abstract_eval(
 
 
 def _stacked(aval: ShapedArray, length: int) -> ShapedArray:
+    """The type of ``length`` stacked values of type ``aval``."""
     return aval.update(shape=(length, *aval.shape))
 
 
@@ -115,11 +116,11 @@ scan_p.record(partial(record_split, scan_p))
 @scan_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The results: of a few operations one by one, of more as a compiled program."""
+    """The impl rule: runs a few operations one by one, and more as a compiled program."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
-    elsewhere = not all(map(is_on_default_device, arrays))
-    if not (config.disable_jit or checking()) and (elsewhere or length * op_count(jaxpr) > INTERPRETED):
+    on_other_device = not all(map(is_on_default_device, arrays))
+    if not (config.disable_jit or checking()) and (on_other_device or length * op_count(jaxpr) > INTERPRETED):
         from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(scan_p, arrays, params)  # type: ignore[no-any-return]
@@ -160,27 +161,27 @@ holds_programs(scan_p, _feed)
 @scan_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    parts = split(eqn.params["jaxpr"], num_consts, num_carry, tuple(unknown))
-    # A carry that becomes unknown takes its initial value, known as it may be, to the second part.
-    flags = [*unknown[:num_consts], *parts.carry, *unknown[num_consts + num_carry :]]
+    cut = split(eqn.params["jaxpr"], num_consts, num_carry, tuple(unknown))
+    # A carried value that becomes unknown is carried by the second scan only, even if its initial value is known.
+    flags = [*unknown[:num_consts], *cut.carry, *unknown[num_consts + num_carry :]]
     consts, init, xs = (
         partition_list(atoms, group)
         for atoms, group in zip(*(split_list(x, num_consts, num_carry) for x in (eqn.invars, flags)), strict=True)
     )
-    results = [*parts.carry, *parts.ys]
+    results = [*cut.carry, *cut.ys]
     known_outs, unknown_outs = partition_list(eqn.outvars, results)
 
-    def part(jaxpr: ClosedJaxpr, consts: list[Any], init: list[Any], xs: list[Any], outs: list[Any]) -> list[Eqn]:
+    def scan_eqn(jaxpr: ClosedJaxpr, consts: list[Any], init: list[Any], xs: list[Any], outs: list[Any]) -> list[Eqn]:
         operands = [*consts, *init, *xs]
         return if_needed(eqn.like(operands, outs, jaxpr=jaxpr, num_consts=len(consts), num_carry=len(init)))
 
-    before, invariant = inlined(parts.invariant, consts[0])
-    computed = [Var(_stacked(a, eqn.params["length"])) for a in parts.known.out_avals[len(known_outs) :]]
-    first = part(parts.known, consts[0], init[0], xs[0], [*known_outs, *computed])
+    before, invariant = inlined(cut.invariant, consts[0])
+    computed = [Var(_stacked(a, eqn.params["length"])) for a in cut.known.out_avals[len(known_outs) :]]
+    first = scan_eqn(cut.known, consts[0], init[0], xs[0], [*known_outs, *computed])
     shared_values, stacked_values = [*consts[0], *invariant], [*xs[0], *known_outs[len(init[0]) :], *computed]
-    shared = [shared_values[i] for i in parts.shared]
-    residuals = [stacked_values[i] for i in parts.stacked]
-    second = part(parts.unknown, [*shared, *consts[1]], init[1], [*residuals, *xs[1]], unknown_outs)
+    shared = [shared_values[i] for i in cut.shared]
+    residuals = [stacked_values[i] for i in cut.stacked]
+    second = scan_eqn(cut.unknown, [*shared, *consts[1]], init[1], [*residuals, *xs[1]], unknown_outs)
     return [*before, *first], second, results
 
 
@@ -188,12 +189,12 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
 
 
 class ScanStep(NamedTuple):
-    """A smaller step of a loop, and what it concerns.
+    """A step of a loop after dead-code elimination.
 
     Attributes:
       jaxpr: the step.
-      carry: for each carry, whether it is left.
-      ys: the same for each stacked result of a scan.
+      carry: for each carried value, whether it remains.
+      ys: for each stacked result of a scan, whether it remains.
     """
 
     jaxpr: ClosedJaxpr
@@ -203,11 +204,11 @@ class ScanStep(NamedTuple):
 
 @cached_by_jaxpr
 def smaller_body(closed: ClosedJaxpr, num_consts: int, num_carry: int, used: Flags) -> tuple[ScanStep, list[bool]]:
-    """A step of a loop without what some of its results do not need, and which inputs it takes."""
+    """Reduce a step of a loop to some results; return it, and for each input whether it takes it."""
     ys = used[num_carry:]
     others = [False] * num_consts, [False] * (len(closed.jaxpr.invars) - num_consts - num_carry)
 
-    def step(carry: list[bool]) -> Any:
+    def step(carry: list[bool]) -> Any:  # a carried value that a step reads is a result, too
         smaller, inputs = dce_closed_jaxpr(closed, (*carry, *ys), (*others[0], *carry, *others[1]))
         return inputs[num_consts : num_consts + num_carry], (smaller, inputs)
 
@@ -224,7 +225,7 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
     return eqn.like(select(eqn.invars, inputs), outvars, jaxpr=smaller.jaxpr, **counts)
 
 
-# What a policy of ``checkpoint`` keeps of each step ------------------------------------------------------------------
+# Rematerialisation --------------------------------------------------------------------------------------------------
 
 
 @scan_p.remat
@@ -233,15 +234,15 @@ def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit
     steps = remat_steps(eqn.params["jaxpr"], tuple(wanted), policy, effects, num_consts, num_carry)
     bound = [*eqn.outvars, *(Var(_stacked(a, length)) for a in steps.first.out_avals[len(eqn.outvars) :])]
     first = eqn.like(eqn.invars, bound, jaxpr=steps.first)
-    # A carry that is kept, or not wanted, may be carried again all the same; nobody reads it.
+    # A carried value that is saved, or not wanted, may be carried again: bind it to a new variable.
     outs = [
-        v if (w and i not in steps.kept) or i >= num_carry else Var(v.aval)
+        v if (w and i not in steps.saved) or i >= num_carry else Var(v.aval)
         for i, (v, w) in enumerate(zip(eqn.outvars, wanted))
     ]
-    operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.taken]]
+    operands = [*select(eqn.invars, steps.inputs), *[bound[i] for i in steps.residuals]]
     counts = {"num_consts": sum(steps.inputs[:num_consts]), "num_carry": sum(steps.results[:num_carry])}
     again = eqn.like(operands, select(outs, steps.results), jaxpr=steps.again, **counts)
-    return RematSplit([first], if_needed(again), [bound[i] for i in steps.kept])
+    return RematSplit([first], if_needed(again), [bound[i] for i in steps.saved])
 
 
 # Transposition -------------------------------------------------------------------------------------------------------
@@ -249,16 +250,16 @@ def _remat(eqn: Eqn, wanted: Flags, policy: Policy, effects: bool) -> RematSplit
 
 @cached_by_jaxpr
 def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Flags, xs: Flags) -> ClosedJaxpr:
-    """A step of the transposed scan, which carries cotangents, and sums those of the constants.
+    """Transpose a step: the result carries the cotangents of the carry, and sums of those of the consts.
 
     The step ``consts (a, b), carry (c), xs (x, y) -> carry, ys``, linear in ``b``, ``c`` and ``x``, becomes the step
     ``consts (a), carry (sum of cotangents of b, cotangent of carry), xs (cotangent of ys, y) -> carry (the same), ys
     (cotangent of x)``.
 
     Args:
-      closed: the step, which is linear in all of its carry.
-      num_consts, num_carry: how many of its inputs are constants, and carry.
-      consts: which constants it is linear in.
+      closed: the step, which is linear in its entire carry.
+      num_consts, num_carry: the number of consts and of carried values.
+      consts: which consts it is linear in.
       xs: which elements it is linear in.
     """
     back = transposed(closed, (*consts, *[True] * num_carry, *xs), (True,) * len(closed.jaxpr.outvars))
@@ -269,8 +270,8 @@ def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Fla
     cts = back.in_avals[len(fixed_consts) + len(fixed_xs) :]
 
     def run(*values: Any) -> list[Any]:
-        fixed, totals, given, rows = split_list(values, len(fixed_consts), len(sums), len(cts))
-        outs = jaxpr_as_fun(back)(*fixed, *rows, *given)
+        fixed, totals, step_cts, rows = split_list(values, len(fixed_consts), len(sums), len(cts))
+        outs = jaxpr_as_fun(back)(*fixed, *rows, *step_cts)
         return [*map(add_any, totals, outs), *outs[len(sums) :]]
 
     return stage_flat(closed, run, [*fixed_consts, *sums, *cts, *fixed_xs])
@@ -280,7 +281,7 @@ def _step_back(closed: ClosedJaxpr, num_consts: int, num_carry: int, consts: Fla
 def _transpose(
     cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **rest: Any
 ) -> list[Any]:
-    """All of the carry is linear: what is not has been computed apart."""
+    """The transposition rule. The entire carry is linear: the record rule has split off the rest."""
     loop = Loop(**rest)
     (jaxpr, carry, ys), used = smaller_body(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
     num_consts, num_carry = sum(used[:num_consts]), sum(carry)
@@ -294,8 +295,8 @@ def _transpose(
     back = loop._replace(reverse=not loop.reverse)
     totals, ct_xs = hoist_loop_invariants(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
     of_init = [ct if n else None for ct, n in zip(totals[len(sums) :], init_flags, strict=True)]
-    given = [*scatter_where(const_flags, totals[: len(sums)], None), *of_init, *scatter_where(x_flags, ct_xs, None)]
-    return scatter_where(used, given, None)
+    of_consts = scatter_where(const_flags, totals[: len(sums)], None)
+    return scatter_where(used, [*of_consts, *of_init, *scatter_where(x_flags, ct_xs, None)], None)
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------

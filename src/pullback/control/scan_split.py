@@ -1,4 +1,4 @@
-"""A step of a scan in two: what its known inputs determine, and the rest."""
+"""Partial evaluation of scans: splitting a scan into one of known values, and one of the rest."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Flags = Sequence[bool]
 
 
 class Split(NamedTuple):
-    """A scan in two: what its known operands determine, and the rest, which takes residuals from the first.
+    """A scan, split into a known scan and an unknown scan, which takes residuals of the first.
 
-    With a known constant ``c``, a known carry ``k`` and an unknown carry ``u``, the step ``c, k, u -> k + 1, u * sin(c)
+    With a known const ``c``, a known carry ``k`` and an unknown carry ``u``, the step ``c, k, u -> k + 1, u * sin(c)
     * cos(k)`` becomes ``invariant``: ``c -> sin(c)``; ``known``: ``c, k -> k + 1, cos(k)``; and ``unknown``: ``s, u, t
-    -> u * s * t``, where ``s`` is a constant, and ``t`` an element of a stacked residual.
+    -> u * s * t``, where ``s`` is a const, and ``t`` an element of a stacked residual.
 
     Attributes:
-      invariant: computes the residuals that are the same in all steps, from the known constants.
-      known: the first scan's step. Stacked residuals are its last results.
-      unknown: the second scan's step. Shared residuals are its first constants, stacked ones its first elements.
-      carry: for each carry, whether it is unknown.
+      invariant: computes the shared residuals, which are equal in all steps, from the known consts.
+      known: the step of the known scan. Stacked residuals are its last results.
+      unknown: the step of the unknown scan. Its first consts are shared residuals, its first elements stacked ones.
+      carry: for each carried value, whether it is unknown.
       ys: for each stacked result, whether it is unknown.
-      shared: the shared residuals, as indices into the known constants and then the results of ``invariant``: ``[1]``.
-      stacked: the stacked residuals, as indices into the known elements, then the known stacked results, and then the
+      shared: the shared residuals, as indices into the known consts followed by the results of ``invariant``: ``[1]``.
+      stacked: the stacked residuals, as indices into the known xs, followed by the known stacked results and the
         residuals that ``known`` computes: ``[0]``.
     """
 
@@ -45,45 +45,47 @@ class Split(NamedTuple):
 
 @cached_by_jaxpr
 def split(closed: ClosedJaxpr, num_consts: int, num_carry: int, unknown: Flags) -> Split:
-    """Cut a scan by which of its operands are unknown."""
+    """Split a scan whose operands ``unknown`` are unknown."""
     consts, init, xs = split_list(unknown, num_consts, num_carry)
-    nothing = [False] * (len(closed.jaxpr.outvars) - num_carry)
+    not_forced = [False] * (len(closed.jaxpr.outvars) - num_carry)
 
-    def step(carry: list[bool]) -> Any:
-        parts = partial_eval_jaxpr(closed, (*consts, *carry, *xs), (*carry, *nothing))
-        return parts.unknown_outputs[:num_carry], parts
+    def step(carry: list[bool]) -> Any:  # a carried value is unknown if it is unknown after any step
+        cut = partial_eval_jaxpr(closed, (*consts, *carry, *xs), (*carry, *not_forced))
+        return cut.unknown_outputs[:num_carry], cut
 
-    carry, parts = fixpoint(step, init)
-    ys = parts.unknown_outputs[num_carry:]
-    known = parts.known.jaxpr
+    carry, cut = fixpoint(step, init)
+    ys = cut.unknown_outputs[num_carry:]
+    known = cut.known.jaxpr
     num_known = [len(flags) - sum(flags) for flags in (consts, carry, ys)]
     const_vars, _, x_vars = split_list(known.invars, *num_known[:2])
     carry_outs, y_outs, _ = split_list(known.outvars, *num_known[1:])
     values = [*known.invars, *known.outvars]
-    residuals = [values[i] for i in parts.residual_sources]
-    once, _, fixed = invariant_equations(known, [*known.constvars, *const_vars], may_grow=True)
+    residuals = [values[i] for i in cut.residual_sources]
+    invariant, _, fixed = invariant_equations(known, [*known.constvars, *const_vars], may_grow=True)
     shared = [i for i, v in enumerate(residuals) if v in fixed]
     stacked = [i for i, v in enumerate(residuals) if v not in fixed]
-    # Residuals that are constants, elements or stacked results anyway are not computed once more.
+    # Residuals that are consts, elements or stacked results are not returned twice.
     for_shared = appended(const_vars, [residuals[i] for i in shared])
     for_stacked = appended([*x_vars, *y_outs], [residuals[i] for i in stacked])
-    place_shared, place_stacked = positions(for_shared), positions(for_stacked)
-    rest = range(len(residuals), len(parts.unknown.jaxpr.invars))
+    shared_index, stacked_index = positions(for_shared), positions(for_stacked)
+    rest = range(len(residuals), len(cut.unknown.jaxpr.invars))
     own_consts, own_carry, own_xs = split_list(rest, sum(consts), sum(carry))
     inputs = [*shared, *own_consts, *own_carry, *stacked, *own_xs]
     return Split(
-        _part(parts.known, const_vars, once, for_shared[len(const_vars) :]),
-        _part(parts.known, known.invars, known.eqns, [*carry_outs, *y_outs, *for_stacked[len(x_vars) + len(y_outs) :]]),
-        reordered(parts.unknown, inputs, range(sum(carry) + sum(ys))),
+        _subprogram(cut.known, const_vars, invariant, for_shared[len(const_vars) :]),
+        _subprogram(
+            cut.known, known.invars, known.eqns, [*carry_outs, *y_outs, *for_stacked[len(x_vars) + len(y_outs) :]]
+        ),
+        reordered(cut.unknown, inputs, range(sum(carry) + sum(ys))),
         carry,
         ys,
-        [place_shared[residuals[i]] for i in shared],
-        [place_stacked[residuals[i]] for i in stacked],
+        [shared_index[residuals[i]] for i in shared],
+        [stacked_index[residuals[i]] for i in stacked],
     )
 
 
-def _part(closed: ClosedJaxpr, inputs: Sequence[Var], eqns: Sequence[Eqn], results: Sequence[Any]) -> ClosedJaxpr:
-    """The part of a program that computes some of its variables from inputs that determine them."""
+def _subprogram(closed: ClosedJaxpr, inputs: Sequence[Var], eqns: Sequence[Eqn], results: Sequence[Any]) -> ClosedJaxpr:
+    """Extract the program that computes some variables of a program from inputs, by some of its equations."""
     eqns, live = live_equations(eqns, results)
     values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     return close(Jaxpr([v for v in values if v in live], inputs, eqns, results), values)

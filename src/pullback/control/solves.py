@@ -1,7 +1,7 @@
-"""``custom_root`` and ``custom_linear_solve``: solutions of equations, differentiated implicitly.
+"""``custom_root`` and ``custom_linear_solve``: solutions of equations, with implicit differentiation.
 
-The derivative of a solution does not depend on how it was found: it solves the linear equation that one gets by
-differentiating the equation at the solution. So a solver may be any Python, compiled or not; it is not differentiated.
+The derivative of a solution does not depend on the solver: it solves the linear equation that results from
+differentiating the equation at the solution. So a solver may be any Python code, and is not differentiated.
 """
 
 from __future__ import annotations
@@ -72,17 +72,18 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> PyTree:
-    """Solve a linear equation by a function of the user's, with derivatives that do not look into it.
+    """Solve a linear equation by a user's solver, and differentiate the solution implicitly.
 
     Args:
-      matvec: a linear function of trees like ``b``; what it closes over is differentiated with respect to.
+      matvec: a linear function of trees like ``b``. Derivatives include those with respect to values that it closes
+        over.
       b: the right-hand side, a tree of arrays.
-      solve: ``solve(matvec, b) -> x`` with ``matvec(x) = b``, or with ``has_aux`` a pair of ``x`` and anything else. It
-        is not differentiated, nor what it closes over: a factorisation of the matrix may be made outside.
-      transpose_solve: ``transpose_solve(vecmat, b) -> x``, the same for the transpose of ``matvec``, which reverse mode
-        needs. By default ``solve`` if ``symmetric``.
+      solve: ``solve(matvec, b) -> x`` with ``matvec(x) = b``, or with ``has_aux`` a pair of ``x`` and auxiliary data.
+        It is not differentiated, also with respect to values that it closes over, such as a factorisation.
+      transpose_solve: ``transpose_solve(vecmat, b) -> x``, the solver for the transpose of ``matvec``, which reverse
+        mode needs. By default ``solve`` if ``symmetric``.
       symmetric: whether ``matvec`` is its own transpose.
-      has_aux: whether ``solve`` returns more than the solution.
+      has_aux: whether ``solve`` returns auxiliary data.
 
     Returns:
       The solution, or the pair. Its derivative solves ``matvec(dx) = db - (d matvec)(x)``.
@@ -109,33 +110,33 @@ def custom_linear_solve(
 
     back = transpose_solve or (solve if symmetric else None)
     solver = Solver.of(matvec, apply, _transposed(apply), solve, back, has_aux)
-    given = solver.given(captured, b)
-    return solver.with_aux(given, b) if has_aux else solver.solution(given, b)
+    context = solver.context(captured, b)
+    return solver.with_aux(context, b) if has_aux else solver.solution(context, b)
 
 
 def _transposed(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The transpose of a function that is linear in its second argument."""
+    """The transpose of a function with respect to its second argument, in which it is linear."""
     return lambda captured, ct: linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
 
 
 NOTHING: tuple[list[Any], list[Any]] = ([], [])
-"""The values that solvers close over, where these need not be known."""
+"""The second element of a context (see :class:`Solver`) if closed-over values need not be explicit."""
 
 
 class Solver:
-    """The solution of a linear equation as a function of what it depends on, and of the right-hand side.
+    """A solver of a linear equation: a differentiable function of a context and the right-hand side.
 
-    What it depends on is a pair: what the matrix depends on, a tree; and two lists of the values that the solver of the
-    equation, and that of the transposed one, close over.
+    The context is a pair: a tree of the values that the matrix depends on; and two lists of the values that the solvers
+    of the equation and of the transposed equation close over.
 
     Attributes:
-      described: the function that multiplies by the matrix, for error messages.
-      apply: the same as a function of what it depends on, a tree, and of a vector.
-      solve: the user's solver, if there is one.
-      run: the solution, and what else the solver tells, as a function of what it depends on and the right-hand side.
-      has_aux: whether it tells more than the solution.
-      with_aux: ``run`` with a derivative that does not look into it.
-      other: the same for the transposed matrix.
+      described: the user's function that multiplies by the matrix, for error messages.
+      apply: this function, of the first element of the context and a vector.
+      solve: the user's solver, or None.
+      run: from the context and the right-hand side to the result of the user's solver.
+      has_aux: whether the user's solver returns auxiliary data.
+      with_aux: ``run`` with an implicit derivative.
+      other: the solver for the transposed matrix.
     """
 
     other: Solver
@@ -144,14 +145,14 @@ class Solver:
     def of(
         described: Any, apply: Any, apply_transpose: Any, solve: Any, transpose_solve: Any, has_aux: bool = False
     ) -> Solver:
-        """The solver of an equation, and as its ``other`` that of the transposed one."""
+        """Make the solvers of an equation and, as its ``other``, of the transposed equation."""
         first = Solver(described, apply, solve, has_aux)
         second = Solver(described, apply_transpose, transpose_solve, has_aux)
         first.other, second.other = second, first
         return first
 
-    def given(self, captured: Any, b: Any) -> Any:
-        """What the solution depends on: ``captured``, as the matrix does, and what this call's solvers close over."""
+    def context(self, captured: Any, b: Any) -> Any:
+        """Return the context for a call, with ``captured``, the values that the matrix depends on."""
         if not is_traced_ahead(state.trace):
             return captured, NOTHING
         return captured, (self._close(0, captured, b), self.other._close(1, captured, b))
@@ -166,6 +167,7 @@ class Solver:
         self.with_aux.defjvp(self._jvp)
 
     def _run(self, captured: Any, b: Any) -> Any:
+        """Call the user's solver, without derivatives; raise if its solution is not like the right-hand side."""
         if self.solve is None:
             raise NotLinearError(
                 f"custom_linear_solve of {name_of(self.described)}: reverse mode needs the solution of the transposed "
@@ -176,10 +178,10 @@ class Solver:
         return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
-        """Make ``run`` a program that closes over nothing, and return the values that the solver did close over.
+        """Stage ``run``, so that it closes over no values; return those that the user's solver closes over.
 
-        They may be mapped or staged, by a transformation that ends before a derivative is asked for. Of the two lists
-        of such values that ``run`` is given, they are the one at position ``which``.
+        These may belong to a transformation that ends before differentiation, so the context holds them: in the first
+        or second of its two lists, by ``which``.
         """
         if self.solve is None:
             return []
@@ -196,20 +198,22 @@ class Solver:
         return [stop_gradient(x) for x in constants]
 
     def _jvp(self, primals: Any, tangents: Any) -> Any:
+        """The jvp rule of ``with_aux``: solves ``A dx = db - dA x``."""
         (captured, b), (captured_dot, b_dot) = primals, tangents
         found = self.with_aux(captured, b)
         x = found[0] if self.has_aux else found
         _, moved = jvp(lambda own: self.apply(own, x), (captured[0],), (captured_dot[0],))
         dot = self.solution(captured, tree.tree_map(sub, b_dot, moved), x)
-        # What a solver tells of its work has no derivative.
+        # The auxiliary data has no derivative.
         return found, (dot, tree.tree_map(zero_from_primal, found[1])) if self.has_aux else dot
 
     def _plain(self, captured: Any, b: Any) -> Any:
+        """The solution without auxiliary data."""
         found = self.with_aux(captured, b)
         return found[0] if self.has_aux else found
 
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
-        """The solution as an operation that is linear in ``b``, whose transpose is the other solution."""
+        """Solve by an operation that is linear in ``b``, whose transpose is ``other``; ``like`` is like the result."""
         call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
         if like is not None:
             call.result_like(like)
@@ -217,6 +221,7 @@ class Solver:
 
 
 def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
+    """Raise unless a solution has the tree, shapes and dtypes of ``expected``, which is called ``what``."""
     leaves, treedef = tree.flatten(expected)
     others, other = tree.flatten(found)
     if treedef != other:
@@ -272,22 +277,22 @@ def custom_root(
     tangent_solve: Callable[..., Any],
     has_aux: bool = False,
 ) -> PyTree:
-    """Find a root by a function of the user's, and differentiate it by the implicit function theorem.
+    """Find a root by a user's solver, and differentiate it by the implicit function theorem.
 
     Args:
-      f: a function of trees like ``initial_guess``, whose root is wanted; what it closes over is differentiated with
-        respect to.
-      initial_guess: where to begin, a tree of arrays. It has no influence on the derivative.
-      solve: ``solve(f, initial_guess) -> root``, or with ``has_aux`` a pair of the root and anything else.
+      f: a function of trees like ``initial_guess``, whose root is computed. Derivatives are with respect to values that
+        it closes over.
+      initial_guess: the starting point, a tree of arrays. It has no influence on the derivative.
+      solve: ``solve(f, initial_guess) -> root``, or with ``has_aux`` a pair of the root and auxiliary data.
       tangent_solve: ``tangent_solve(g, y) -> x`` with ``g(x) = y``, for linear functions ``g``: ``f`` linearised at the
         root, and in reverse mode the transpose of that.
-      has_aux: whether ``solve`` returns more than the root.
+      has_aux: whether ``solve`` returns auxiliary data.
 
     Returns:
       The root, or the pair.
 
     Raises:
-      ControlFlowError: the root, or what ``f`` returns there, is not of the tree, shapes and dtypes of
+      ControlFlowError: the root, or the value of ``f`` at the root, has another tree, shapes or dtypes than
         ``initial_guess`` (a TypeError and ValueError).
 
     Source: the implicit function theorem; A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 15.
@@ -307,8 +312,8 @@ def custom_root(
     guess = tree.tree_map(stop_gradient, initial_guess)
     converted, captured = closure_convert(f, guess)
 
-    # The solver runs under the current trace, so that it may close over anything; its way is then cut off, and the
-    # derivative is attached to where it ended.
+    # The solver runs under the current trace, so that it may close over any values; the derivative of its computation
+    # is then removed, and the implicit derivative attached to the root.
     fixed = [stop_gradient(x) for x in captured]
     found = tree.tree_map(stop_gradient, solve(lambda x: converted(x, *fixed), guess))
     root, aux = split_aux(found, solve) if has_aux else (found, None)
@@ -320,20 +325,20 @@ def custom_root(
 def _attached(
     f: Any, converted: Callable[..., Any], tangent_solve: Callable[..., Any], captured: Sequence[Any], root: Any
 ) -> Any:
-    """A root, with the derivative of a root by what ``f`` captured."""
+    """Attach to a root its implicit derivative with respect to the values that ``f`` captured."""
 
     def apply(at: Any, t: Any) -> Any:
         captured, x = at
         return jvp(lambda x: converted(x, *captured), (x,), (t,))[1]
 
     solver = Solver.of(f, apply, _transposed(apply), tangent_solve, tangent_solve)
-    _, constants = solver.given((captured, root), root)
+    _, constants = solver.context((captured, root), root)
     ending = custom_jvp(lambda captured, constants, root: root)
 
     @ending.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
         (captured, constants, x), (captured_dot, _, _) = primals, tangents
-        x = ending(captured, constants, x)  # which has derivatives too, if more are wanted
+        x = ending(captured, constants, x)  # with the derivative attached again, for higher orders
         at_root, moved = jvp(lambda *values: converted(x, *values), tuple(captured), tuple(captured_dot))
         _check_like(x, at_root, f, "the root")
         return x, solver.solution(((captured, x), constants), tree.tree_map(neg, moved))

@@ -1,7 +1,7 @@
-"""The primitive ``while``: a program run step by step, as long as another one says so.
+"""The primitive ``while``: a program that runs step by step, while a condition, another program, holds.
 
-Operands are what its condition captured, what its body captured, and the initial carry. Two programs, of the condition
-and of the body, take what is theirs and the carry.
+The operands are the consts of the condition, the consts of the body, and the initial carry. The condition and the body
+take their consts and the carry.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class While(NamedTuple):
     """The parameters of a loop.
 
     Attributes:
-      cond_jaxpr: the condition, from its ``cond_nconsts`` constants and the carry to whether there is another step.
-      body_jaxpr: the step, from its ``body_nconsts`` constants and the carry to the carry.
-      checkpoints: how many states are kept for reverse mode.
+      cond_jaxpr: the condition, from its ``cond_nconsts`` consts and the carry to whether there is another step.
+      body_jaxpr: the step, from its ``body_nconsts`` consts and the carry to the carry.
+      checkpoints: the number of states to save for reverse mode; None for the default.
     """
 
     cond_jaxpr: ClosedJaxpr
@@ -64,7 +64,7 @@ class While(NamedTuple):
     checkpoints: int | None
 
     def split(self, operands: Sequence[Any]) -> list[list[Any]]:
-        """The constants of the condition, those of the body, and the carry."""
+        """Split operands into the consts of the condition, the consts of the body, and the carry."""
         return split_list(operands, self.cond_nconsts, self.body_nconsts)
 
 
@@ -72,7 +72,7 @@ def bind(
     cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_consts: Sequence[Any], body_consts: Sequence[Any],
     init: Sequence[Any], checkpoints: int | None,
 ) -> list[Any]:  # fmt: skip
-    """The final carry of a loop."""
+    """Apply ``while``; return the final carry."""
     loop = While(cond_jaxpr, len(cond_consts), body_jaxpr, len(body_consts), checkpoints)
     return while_p.bind(*cond_consts, *body_consts, *init, **loop._asdict())  # type: ignore[no-any-return]
 
@@ -96,7 +96,7 @@ def _abstract_eval(
 @while_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The first steps operation by operation, the others, if there are many, as a compiled program."""
+    """The impl rule: runs the first steps operation by operation, and the others as a compiled program."""
     loop = While(**params)
     cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     cond_consts, body_consts, carry = loop.split([concrete(x) for x in args])
@@ -136,13 +136,13 @@ holds_programs(while_p, _feed)
 
 @cached_by_jaxpr
 def unknown_carry(closed: ClosedJaxpr, consts: Flags, init: Flags) -> list[bool]:
-    """Which carries depend on unknown operands."""
+    """For each carried value, whether it depends on unknown operands, in any step."""
     return fixpoint(lambda c: (partial_eval_jaxpr(closed, (*consts, *c), tuple(c)).unknown_outputs, None), init)[0]
 
 
 @while_p.partial_eval
 def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """What goes its own way is known; the rest needs it in each step, and so is a loop that does it once more."""
+    """The rule for partial evaluation: the second loop recomputes the known carry, instead of stacking residuals."""
     loop = While(**eqn.params)
     cond_flags, const_flags, init = loop.split(unknown)
     carry = unknown_carry(loop.body_jaxpr, tuple(const_flags), tuple(init))
@@ -196,12 +196,14 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, **params: Any) -> 
 def _batched(
     body: ClosedJaxpr, condition: ClosedJaxpr, axis: MappedAxis, cond_consts: Flags, body_consts: Flags, init: Flags
 ) -> tuple[ClosedJaxpr, ClosedJaxpr | None, ClosedJaxpr, list[bool]]:
-    """A loop over a batch.
+    """Map a loop over a batch.
+
+    If the condition is mapped, the loop also carries its value for each example, before the rest. It continues while it
+    holds for any example; the carry of the other examples does not change.
 
     Returns:
-      The condition of the examples; the condition of the loop, None if all examples share theirs; the body; and for
-      each carry whether it is mapped (then axis 0 is). Where each example has a condition of its own, what these hold
-      is carried before the rest; the loop goes on as long as one holds, and the other examples stay as they are.
+      The condition of the examples; the condition of the loop, None if the condition is not mapped; the body; and for
+      each carried value whether it is mapped, over axis 0.
     """
 
     def step(carry: list[bool]) -> Any:
@@ -209,7 +211,7 @@ def _batched(
             tuple(0 if f else None for f in (*consts, *carry)) for consts in (cond_consts, body_consts)
         )
         test, (test_dim,) = batch_jaxpr(condition, axis, cond_dims)
-        if test_dim is not None and not all(carry):
+        if test_dim is not None and not all(carry):  # examples end at different steps
             return [True] * len(carry), None
         mapped, out_dims = batch_jaxpr(body, axis, body_dims, tuple(carry))
         return [d is not None for d in out_dims], (test, test_dim is not None, mapped)
@@ -226,8 +228,8 @@ def _batched(
     def run(*values: Any) -> list[Any]:
         for_test, for_step, (holds,), old = split_list(values, len(cond_consts), len(body_consts), 1)
         new = jaxpr_as_fun(mapped)(*guard(holds, [*for_step, *old], [*body_consts, *carry]))
-        kept = [where(front_aligned(holds, 0, len(x.shape) - 1), x, y) for x, y in zip(new, old, strict=True)]
-        return [*jaxpr_as_fun(test)(*for_test, *kept), *kept]
+        state = [where(front_aligned(holds, 0, len(x.shape) - 1), x, y) for x, y in zip(new, old, strict=True)]
+        return [*jaxpr_as_fun(test)(*for_test, *state), *state]
 
     conditions = stage_flat(condition, goes_on, [flags, *own])
     return test, conditions, stage_flat(body, run, [*const_avals, flags, *own]), carry
@@ -252,7 +254,7 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     if not cond_jaxpr.jaxpr.effect:
         return emission.write_while(hlo, init, test, step, effect)
 
-    # A condition with effects is tested after each step, within the body, and what it returned is carried.
+    # A condition with effects runs within the body, after each step, and its result is carried.
     def step_and_test(carry: list[Any]) -> list[Any]:
         after = step(carry[1:])
         return [*test(after), *after]

@@ -108,8 +108,8 @@ def _axes(params: dict[str, Any]) -> frozenset[Any]:
 def _feed(*, jaxpr: ClosedJaxpr, in_specs: Specs, out_specs: Specs, **params: Any) -> Feed:
     def bind(fed: Fed) -> Any:
         specs = {
-            "in_specs": (*in_specs, *[in_specs[i] for i in fed.beside(fed.marks)]),
-            "out_specs": (*out_specs, *[out_specs[i] for i in fed.beside(fed.results)]),
+            "in_specs": (*in_specs, *[in_specs[i] for i in fed.owners(fed.marks)]),
+            "out_specs": (*out_specs, *[out_specs[i] for i in fed.owners(fed.results)]),
         }
         return shard_map_p.bind(*fed.groups[0], jaxpr=fed.programs[0], **specs, **params)
 
@@ -277,7 +277,7 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
         found = first_along_axes(outs[0], outs[1:count])
         assert found is not None
         outs[:count] = [found[0], *found[1]]
-    return trace.taken(program.layout, outs)
+    return trace.without_failures(program.layout, outs)
 
 
 @cached_by_jaxpr

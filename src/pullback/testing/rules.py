@@ -98,7 +98,7 @@ def check_rule(
     function, args = _function_of(f, args)
     who = function.described
     if getattr(function, function._rule) is None:
-        raise MissingCustomRuleError(f"check_rule: {who} has no rule yet; give it one with {function._giver}")
+        raise MissingCustomRuleError(f"check_rule: {who} has no rule yet; give it one with {function._setter}")
     if not function._fewest <= len(args) <= function._most:
         args = by_position(function.fun, "check_rule", args, {})
     known = tree.tree_map(_known, args)

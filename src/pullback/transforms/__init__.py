@@ -1,1 +1,1 @@
-"""Floor 4, the transformations: one interpreter a file, and what is built on them."""
+"""Floor 4, the transformations: an interpreter per file, and the functions built on these."""

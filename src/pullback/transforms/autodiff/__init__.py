@@ -1,1 +1,1 @@
-"""Derivatives and batches of functions."""
+"""The transformations that users call: derivatives, ``vmap``, and tracing."""

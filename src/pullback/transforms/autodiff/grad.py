@@ -59,25 +59,25 @@ def grad(
     *,
     preaccumulate: str | None = None,
 ) -> Callable[..., PyTree]:
-    """The gradient of a function with a scalar result.
+    """Make a function that computes the gradient of a function with a scalar result.
 
     Args:
       fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair
-        of a scalar and anything.
-      argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned. Arguments
-        given by keyword pass through undifferentiated.
-      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
-      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the result
+        of a scalar and auxiliary data.
+      argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned. Keyword
+        arguments are not differentiated.
+      has_aux: whether ``fun`` returns a pair, whose second element is returned with the gradient.
+      holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex, and the gradient
         is its complex derivative.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
-      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
-        where it meets what does vary; along other axes each index has its own.
-      preaccumulate: ``"auto"`` traces the function, and has those parts of it keep their local Jacobian in place of
-        intermediate values that hold less memory so; see ``pullback.derivatives.preaccumulate``.
+      reduce_axes: names of axes of ``vmap``. The cotangent of a value that does not vary along such an axis is summed
+        over it; along other axes each index has its own cotangent.
+      preaccumulate: ``"auto"`` traces the function, and stores the local Jacobian of a region of the program instead of
+        its intermediate values wherever that takes less memory; see ``pullback.derivatives.preaccumulate``.
 
     Returns:
-      A function of the same arguments that returns the gradient, with the shapes and dtypes of the arguments chosen
-      by ``argnums``. For a real function of complex arguments it is the transpose of the real derivative, without
+      A function of the same arguments that returns the gradient, with the shapes and dtypes of the arguments that
+      ``argnums`` selects. For a real function of complex arguments it is the transpose of the real derivative, without
       conjugation: its conjugate is the direction of steepest ascent.
 
     Raises:
@@ -107,19 +107,19 @@ def value_and_grad(
     *,
     preaccumulate: str | None = None,
 ) -> Callable[..., tuple[R, PyTree]]:
-    """A function's value and its gradient, computed together.
+    """Make a function that computes the value and the gradient of a function in one pass.
 
     Args:
       fun: takes arrays, numbers or trees of them, and returns a scalar (shape ``()``), or with ``has_aux`` a pair of a
-        scalar and anything.
+        scalar and auxiliary data.
       argnums: which positional arguments to differentiate with respect to; for several, a tuple is returned.
-      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the value.
+      has_aux: whether ``fun`` returns a pair, whose second element is returned with the value.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and result are then complex.
       allow_int: whether to accept integer and boolean inputs, whose gradients have dtype ``float0``.
-      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
-        where it meets what does vary; along other axes each index has its own.
-      preaccumulate: ``"auto"`` traces the function, and has those parts of it keep their local Jacobian in place of
-        intermediate values that hold less memory so; see ``pullback.derivatives.preaccumulate``.
+      reduce_axes: names of axes of ``vmap``. The cotangent of a value that does not vary along such an axis is summed
+        over it; along other axes each index has its own cotangent.
+      preaccumulate: ``"auto"`` traces the function, and stores the local Jacobian of a region of the program instead of
+        its intermediate values wherever that takes less memory; see ``pullback.derivatives.preaccumulate``.
 
     Returns:
       A function that returns ``(value, gradient)``, or ``((value, aux), gradient)`` with ``has_aux``.
@@ -139,7 +139,7 @@ def value_and_grad(
 
 
 def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Callable[..., Any]:
-    """A transformation with its choice of parts that keep their local Jacobian, checked."""
+    """Return a transformation with its option ``preaccumulate``, which is checked, if it is not None."""
     if preaccumulate is None:
         return transformation
     check_preaccumulate(transformation.__name__, preaccumulate)
@@ -147,7 +147,7 @@ def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Cal
 
 
 def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
-    """Refuse another choice of the parts that keep their local Jacobian than none or ``"auto"``."""
+    """Raise unless the option ``preaccumulate`` is None or ``"auto"``."""
     if preaccumulate is not None:
         from pullback.transforms.preaccumulation.automatic import check_choice
 
@@ -157,7 +157,7 @@ def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
 def auto_preaccumulated(
     fun: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Any:
-    """A flat function of the user's, as a program of which parts keep their local Jacobian."""
+    """Trace a flat function, and preaccumulate regions of the program; return the function itself without ``jit``."""
     if config.disable_jit:
         return run
     from pullback.transforms.preaccumulation.automatic import preaccumulated
@@ -166,7 +166,7 @@ def auto_preaccumulated(
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
-    """The names in ``reduce_axes``, which a string would hide."""
+    """Return ``reduce_axes`` as a tuple of names; raise if it is a string, which would be split into letters."""
     if isinstance(reduce_axes, str) or not isinstance(reduce_axes, (tuple, list, set, frozenset)):
         raise ArgumentError(f"{transformation}: reduce_axes must be a tuple of names of axes, got {reduce_axes!r}")
     return tuple(reduce_axes)
@@ -175,14 +175,14 @@ def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
 def transposed(
     program: LinearProgram, cts: Sequence[Any], outs: Sequence[Any], names: Sequence[Any] = (), consume: bool = False
 ) -> list[Any]:
-    """The cotangents of a program's inputs.
+    """Transpose the linear program of a derivative; return the cotangents of its inputs.
 
     Args:
-      program: the derivative.
-      cts: the cotangents of its results.
+      program: the linear program.
+      cts: the cotangents of the results.
       outs: the values, or the types, of the function's results.
-      names: the named axes over which cotangents are summed of what does not vary along them.
-      consume: whether the program is used up.
+      names: the named axes over which cotangents of values that do not vary along them are summed.
+      consume: whether the program may be destroyed, so that residuals are freed on the way.
     """
     if not (names or state.axes):
         return program.transpose(cts, add_any, consume)
@@ -194,7 +194,7 @@ def transposed(
 
 
 class _ScalarFunction(FlatFunction):
-    """A function whose result should be a scalar."""
+    """A flat function whose result must be a scalar; it raises for a tree."""
 
     __slots__ = ()
 
@@ -202,7 +202,7 @@ class _ScalarFunction(FlatFunction):
         if not tree.all_leaves([out]):
             raise NotDifferentiableError(
                 f"a gradient needs a function with a scalar output, but {name_of(self.fun)} returned {out!r}. "
-                "Return one scalar; with has_aux=True more can be returned beside it."
+                "Return one scalar; with has_aux=True further values can be returned as well."
             )
         return FlatFunction.result_leaves(self, out)
 
@@ -211,7 +211,7 @@ def _value_and_grad(
     fun: Any, options: DerivativeOptions, with_value: bool, names: Sequence[Any], preaccumulate: str | None,
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """The gradient of a function, and its value and its auxiliary output as they are asked for."""
+    """Compute the gradient of a function; return also the value if ``with_value``, and the auxiliary output if any."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
     run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options.transformation)
     outs, program = linearize_flat(fun, run, primals)
@@ -232,8 +232,8 @@ def _value_and_grad(
 
 
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
-    """The cotangent of a scalar result: one, in its dtype."""
-    if type(value) is ArrayImpl and not holomorphic:
+    """The cotangent of a scalar result: 1, in its dtype. Raise if the result cannot be differentiated."""
+    if type(value) is ArrayImpl and not holomorphic:  # fast path: a real scalar on the host
         elements = value._host_value
         if elements.shape == () and elements.dtype.kind == "f":
             return scalar_array(elements.dtype.type(1), value.weak_type)
@@ -292,7 +292,7 @@ class LinearFunction:
         return tree.unflatten(self.out_tree, [dense(t, a) for t, a in zip(outs, self.out_avals, strict=True)])
 
     def __reduce__(self) -> Any:
-        # The operations by their numbers: a chain of them is as deep as it is long.
+        # As data with indices of operations: pickling the objects would recurse as deep as the tape is long.
         residuals, aux = _linear_function_flatten(self)
         return _linear_function_unflatten, (type(self), aux, residuals)
 
@@ -304,33 +304,33 @@ class VJPFunction(LinearFunction):
     """The pullback of a function at a point, as ``vjp`` returns it: a pytree whose leaves are its residuals.
 
     Attributes:
-      wants: where the cotangent of each leaf of the arguments goes; None if the caller gets all.
+      wants: the destination of the cotangent of each leaf of the arguments; None if all are returned to the caller.
     """
 
     __slots__ = ("wants",)
 
-    def __init__(self, *parts: Any, wants: Sequence[Any] | None = None) -> None:
-        super().__init__(*parts)
+    def __init__(self, *fields: Any, wants: Sequence[Any] | None = None) -> None:
+        super().__init__(*fields)
         if wants is None and any(isinstance(a, AbstractRef) for a in self.in_avals):
             wants = [GradValue()] * len(self.in_avals)
         self.wants = None if wants is None else tuple(wants)
 
     def with_refs(self, *wants: Any) -> VJPFunction:
-        """The same function, with another destination for the cotangents of some arguments.
+        """Return the same function with other destinations for the cotangents of the arguments.
 
         Args:
-          wants: one entry for each argument, a tree like it or a prefix of one. Its leaves are references of the type
-            of the cotangent, to which it is added; ``ad.GradValue()``, for what the caller is to get as an array; and
-            ``ad.DontWant()``, for what is not to be computed. An argument that is a reference takes a reference.
+          wants: an entry for each argument, a tree like the argument or a prefix of it. Its leaves are references, to
+            which the cotangent is added; ``ad.GradValue()``, to return the cotangent as an array; and
+            ``ad.DontWant()``, not to compute it. The entry of an argument that is a reference must be a reference.
 
         Returns:
-          A function of the same cotangents. In the place of a cotangent that was added to a reference it returns
-          ``ad.GradRef()``, and ``ad.DidntWant()`` of one that was not wanted.
+          A function of the same cotangents. It returns ``ad.GradRef()`` instead of a cotangent that was added to a
+          reference, and ``ad.DidntWant()`` instead of a cotangent that was not wanted.
 
         Raises:
-          ArgumentError: the trees do not fit, or an entry is something else (a TypeError and ValueError).
-          RefError: a reference of another type, or the same one twice; from the function returned, if an argument is a
-            reference and has none for its cotangent (a ValueError).
+          ArgumentError: the trees do not fit, or an entry is of another kind (a TypeError and ValueError).
+          RefError: a reference has another type than the cotangent, or occurs twice; or, from the function returned,
+            an argument is a reference and its cotangent has none (a ValueError).
 
         >>> import pullback.numpy as pnp
         >>> from pullback import ad, new_ref
@@ -356,7 +356,7 @@ class VJPFunction(LinearFunction):
                 f"got {len(cotangents)}"
             )
         ct = cotangents[0]
-        if self.out_tree is None and isinstance(ct, Array):
+        if self.out_tree is None and isinstance(ct, Array):  # fast path: a single array
             leaves, treedef = [ct], None
         else:
             leaves, treedef = tree.flatten(ct)
@@ -367,6 +367,7 @@ class VJPFunction(LinearFunction):
         return tree.unflatten(self.in_tree, [dense(t, a) for t, a in zip(outs, self.in_avals, strict=True)])
 
     def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
+        """Transpose, and send the cotangents to their destinations ``wants``; return arrays and placeholders."""
         program = self.program
         if any(isinstance(w, DontWant) for w in wants):
             program = program.dce_inputs([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
@@ -378,24 +379,26 @@ class VJPFunction(LinearFunction):
 
 
 def _types(avals: Sequence[ShapedArray]) -> str:
+    """Format types as in ``(f32[2], i32[])``."""
     return f"({', '.join(map(str, avals))})"
 
 
 def _checked(
     leaves: Sequence[Any], treedef: Any, expected: Any, avals: Sequence[ShapedArray], what: str, name: str
 ) -> list[Any]:
-    """Tangents or cotangents as arrays, checked against the types of the values that they belong to."""
+    """Convert tangents or cotangents to arrays; raise if their tree or types do not match the primal values."""
+    # ``expected`` is None for a single array.
     if treedef != expected and not (expected is None and len(leaves) == 1 and treedef == tree.structure(0)):
-        whole = tree.structure(0) if expected is None else expected
+        structure = tree.structure(0) if expected is None else expected
         owner = "arguments" if what == "tangent" else "output"
         raise TangentMismatchError(
-            f"the {what} given to {_WHO[what]} {name} must have the tree of its {owner}, {whole}, but it has {treedef}"
+            f"the {what} given to {_WHO[what]} {name} must have the tree of its {owner}, {structure}, but has {treedef}"
         )
-    return [
+    return [  # in most calls the types match, which is tested here without calls
         t
         if (type(t) is ArrayImpl and t._host_value.shape == a.shape and t._host_value.dtype is a.dtype)
         or (isinstance(t, Tracer) and t.shape == a.shape and t.dtype == a.dtype)
-        else to_tangent(t, a, what, partial(_place, i, expected, what, name))
+        else to_tangent(t, a, what, partial(_describe_leaf, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
     ]
 
@@ -403,23 +406,25 @@ def _checked(
 _WHO = {"tangent": "the linearised", "cotangent": "the vjp function of"}
 
 
-def _place(index: int, treedef: Any, what: str, name: str) -> str:
-    """Where leaf ``index`` of the tangents or cotangents is."""
+def _describe_leaf(index: int, treedef: Any, what: str, name: str) -> str:
+    """Describe leaf ``index`` of the tangents or cotangents, for an error message."""
     count = 1 if treedef is None else treedef.num_leaves
     path, _ = tree.leaves_with_path(unflatten_one(treedef, list(range(count))))[index]
-    place = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
-    return f"{_WHO[what]} {name}, {place}"
+    leaf = f"argument {path[0].idx}{tree.keystr(path[1:])}" if what == "tangent" else f"output{tree.keystr(path)}"
+    return f"{_WHO[what]} {name}, {leaf}"
 
 
 def _linear_function_flatten(f: LinearFunction) -> tuple[list[Any], Any]:
+    """Flatten a derivative to its residuals, and data without arrays."""
     residuals, structure = split(f.program)
-    parts = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
-    return residuals, (structure, parts, f.wants if isinstance(f, VJPFunction) else None)
+    fields = (f.in_tree, f.out_tree, tuple(f.in_avals), tuple(f.out_avals), f.name, f.reduce_axes)
+    return residuals, (structure, fields, f.wants if isinstance(f, VJPFunction) else None)
 
 
 def _linear_function_unflatten(kind: type[LinearFunction], aux: Any, residuals: Sequence[Any]) -> LinearFunction:
-    structure, parts, wants = aux
-    return kind(join(structure, residuals), *parts, **({} if wants is None else {"wants": wants}))
+    """Rebuild a derivative of a class from its residuals and the data of :func:`_linear_function_flatten`."""
+    structure, fields, wants = aux
+    return kind(join(structure, residuals), *fields, **({} if wants is None else {"wants": wants}))
 
 
 for _kind in (LinearFunction, VJPFunction):
@@ -430,14 +435,14 @@ def _linearize(
     fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, transformation: str,
     kind: type[LinearFunction], reduce_axes: Sequence[Any] = (), preaccumulate: str | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
+    """Return the output of a function, its derivative as an instance of ``kind``, and the auxiliary output if any."""
     check_callable(fun, transformation)
     check_preaccumulate(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
-    held = contents(refs)
-    given = [content_of(x) if isinstance(x, Ref) else x for x in leaves] if refs else leaves
-    arrays = to_arrays(given, transformation, fun, primals)
+    before = contents(refs)
+    values = [content_of(x) if isinstance(x, Ref) else x for x in leaves] if refs else leaves
+    arrays = to_arrays(values, transformation, fun, primals)
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     run: Any = flat
     if refs:
@@ -446,8 +451,8 @@ def _linearize(
     if preaccumulate is not None:
         run = auto_preaccumulated(fun, run, arrays, transformation)
     outs, program = linearize_flat(fun, run, arrays)
-    if refs:  # what the references hold at the end comes last; its cotangent is zero
-        written = [(r, x) for r, was, x in zip(refs, held, outs[-len(refs) :], strict=True) if x is not was]
+    if refs:  # the last results are the last contents of the references; their cotangents are zero
+        written = [(r, x) for r, was, x in zip(refs, before, outs[-len(refs) :], strict=True) if x is not was]
         write_all([r for r, _ in written], [x for _, x in written])
         outs = outs[: -len(refs)]
     program.outputs = program.outputs[: flat.count]
@@ -492,21 +497,21 @@ def vjp(
     reduce_axes: Sequence[Any] = (),
     preaccumulate: str | None = None,
 ) -> Any:
-    """The value of a function, and the function that maps cotangents of its output to cotangents of its inputs.
+    """Return the value of a function, and a function from cotangents of its output to cotangents of its inputs.
 
     Args:
       fun: takes and returns trees of arrays.
-      primals: the point: one tree for each argument. References among the leaves are differentiated by what they hold.
-      has_aux: whether ``fun`` returns a pair of an output and anything else.
-      reduce_axes: names of axes of ``vmap``. Cotangents of what does not vary along one of them are summed over it,
-        where it meets what does vary; along other axes each index has its own.
-      preaccumulate: ``"auto"`` has parts of ``fun`` keep their local Jacobian, as for :func:`grad`.
+      primals: the point: a tree for each argument. For references among the leaves, the content is differentiated.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
+      reduce_axes: names of axes of ``vmap``. The cotangent of a value that does not vary along such an axis is summed
+        over it; along other axes each index has its own cotangent.
+      preaccumulate: ``"auto"`` stores local Jacobians of regions of ``fun``, as for :func:`grad`.
 
     Returns:
       ``(out, vjp_fun)``, or ``(out, vjp_fun, aux)``. ``vjp_fun(ct)`` takes a tree like ``out`` and returns a tuple of
       one cotangent for each argument. It may be called many times, and is a pytree: it passes through the other
-      transformations as an argument or a result. ``vjp_fun.with_refs`` says where each cotangent goes, such as to a
-      reference, to which it is added; the cotangent of what a reference holds has to go to one.
+      transformations as an argument or a result. ``vjp_fun.with_refs`` sets the destination of each cotangent, such as
+      a reference, to which it is added; the cotangent of an argument that is a reference must be added to one.
 
     Raises:
       TangentMismatchError: from ``vjp_fun``, for a cotangent of another tree, shape or dtype (a TypeError and a
@@ -532,12 +537,12 @@ def linearize(
 def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool) -> Any: ...
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) -> Any:
-    """The value of a function at a point, and its derivative there as a function of tangents.
+    """Return the value of a function at a point, and its derivative there as a function of tangents.
 
     Args:
       fun: takes and returns trees of arrays.
-      primals: the point: one tree for each argument.
-      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      primals: the point: a tree for each argument.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
 
     Returns:
       ``(out, f_jvp)``, or ``(out, f_jvp, aux)``. ``f_jvp(*tangents)`` takes trees like the arguments and returns the
@@ -558,12 +563,12 @@ def linearize(fun: Callable[..., Any], *primals: PyTree, has_aux: bool = False) 
 def linear_transpose(
     fun: Callable[..., Any], *primals: PyTree, reduce_axes: Sequence[Any] = ()
 ) -> Callable[[PyTree], tuple[PyTree, ...]]:
-    """The transpose of a function that is linear.
+    """Return the transpose of a linear function.
 
     Args:
-      fun: linear in all of its arguments together.
-      primals: arrays, or anything with ``shape`` and ``dtype``, that show the types of the arguments.
-      reduce_axes: names of axes of ``vmap``, over which cotangents are summed of what does not vary along them.
+      fun: linear in all of its arguments jointly.
+      primals: arrays, or objects with ``shape`` and ``dtype``, of the types of the arguments.
+      reduce_axes: names of axes of ``vmap``, over which cotangents of values that do not vary along them are summed.
 
     Returns:
       A function that takes a cotangent like the output of ``fun`` and returns a tuple of cotangents, one for each

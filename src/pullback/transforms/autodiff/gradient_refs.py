@@ -1,4 +1,4 @@
-"""Where the cotangents that a function of ``vjp`` computes go: to the caller, to references, or nowhere."""
+"""Destinations of the cotangents that a function of ``vjp`` computes: the caller, references, or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pullback.transforms.traces.refs import Ref, addupdate, content_of
 
 @dataclass(frozen=True, slots=True)
 class GradValue:
-    """An argument's cotangent is wanted as an array, as without :func:`with_refs`.
+    """The request to return an argument's cotangent as an array, as without :func:`with_refs`.
 
     >>> GradValue()
     GradValue()
@@ -25,7 +25,7 @@ class GradValue:
 
 @dataclass(frozen=True, slots=True)
 class DontWant:
-    """An argument's cotangent is not wanted, and not computed.
+    """The request not to compute an argument's cotangent.
 
     >>> DontWant()
     DontWant()
@@ -34,7 +34,7 @@ class DontWant:
 
 @dataclass(frozen=True, slots=True)
 class GradRef:
-    """What stands for a cotangent that was added to a reference.
+    """The placeholder for a cotangent that was added to a reference.
 
     >>> GradRef()
     GradRef()
@@ -43,7 +43,7 @@ class GradRef:
 
 @dataclass(frozen=True, slots=True)
 class DidntWant:
-    """What stands for a cotangent that was not wanted.
+    """The placeholder for a cotangent that was not computed.
 
     >>> DidntWant()
     DidntWant()
@@ -56,18 +56,18 @@ tree.register_pytree_node(DidntWant, lambda x: ((), None), lambda aux, children:
 
 
 def inner(aval: Any) -> ShapedArray:
-    """The type of an argument, or of what it holds if it is a reference."""
+    """The type of an argument, or of its content if it is a reference."""
     return aval.inner_aval if isinstance(aval, AbstractRef) else aval
 
 
 def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], name: str) -> list[Any]:
-    """Where each leaf's cotangent goes, checked.
+    """Return the destination of each leaf's cotangent; raise if one does not fit.
 
     Args:
       wants: a prefix of the tree of the arguments; its leaves are references, ``GradValue()`` and ``DontWant()``.
       in_tree: the tree of the arguments.
       in_avals: the type of each leaf.
-      name: what the function is called in error messages.
+      name: the name of the function, for error messages.
     """
     try:
         found = tree.broadcast_prefix(wants, tree.unflatten(in_tree, list(in_avals)))
@@ -76,13 +76,13 @@ def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], 
             f"with_refs of the vjp function of {name}: one entry for each argument is needed, a tree like it or a "
             f"prefix of one, but {error}"
         ) from None
-    seen = set()
+    used = set()
     for x, aval in zip(found, in_avals, strict=True):
         if isinstance(x, Ref):
             _check(x, inner(aval), name)
-            if id(x) in seen:
+            if id(x) in used:
                 raise RefError(f"with_refs of the vjp function of {name}: {x.described()} is to take two cotangents")
-            seen.add(id(x))
+            used.add(id(x))
         elif not isinstance(x, (GradValue, DontWant)):
             raise ArgumentError(
                 f"with_refs of the vjp function of {name}: an entry must be a reference, ad.GradValue() or "
@@ -92,6 +92,7 @@ def destinations(wants: tuple[Any, ...], in_tree: Any, in_avals: Sequence[Any], 
 
 
 def _check(ref: Ref, aval: ShapedArray, name: str) -> None:
+    """Raise unless a reference has the shape and dtype of the cotangent of an argument of type ``aval``."""
     if ref.shape != aval.shape or ref.dtype != dtypes.tangent_dtype(aval.dtype):
         kind = "" if dtypes.is_inexact(aval.dtype) else ", which has no cotangent: pass ad.GradValue() or ad.DontWant()"
         raise RefError(
@@ -101,7 +102,7 @@ def _check(ref: Ref, aval: ShapedArray, name: str) -> None:
 
 
 def delivered(cotangents: Sequence[Any], wants: Sequence[Any], in_avals: Sequence[Any], name: str) -> list[Any]:
-    """Bring each cotangent where it is to go, and return what the caller gets for it."""
+    """Send each cotangent to its destination; return, for the caller, arrays and placeholders."""
     for want, aval in zip(wants, in_avals, strict=True):
         if isinstance(want, GradValue) and isinstance(aval, AbstractRef):
             raise RefError(
@@ -109,7 +110,7 @@ def delivered(cotangents: Sequence[Any], wants: Sequence[Any], in_avals: Sequenc
                 "a ref. Bind one: vjp_fun.with_refs(grad_ref)(ct); or pass ad.DontWant() for it."
             )
         if isinstance(want, Ref):
-            content_of(want)  # refused before anything is written, if it cannot be used
+            content_of(want)  # raises if the reference cannot be used, before any is written
     results: list[Any] = []
     for ct, want, aval in zip(cotangents, wants, in_avals, strict=True):
         if isinstance(want, DontWant):

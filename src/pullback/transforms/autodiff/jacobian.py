@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: derivatives along every basis vector, all at once."""
+"""Jacobians and Hessians: derivatives along all basis vectors in one batch, or in chunks."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def jacfwd(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., PyTree]:
-    """The Jacobian of a function, column by column in forward mode: for functions with few inputs.
+    """Make a function that computes the Jacobian of ``fun`` by columns, in forward mode: for functions with few inputs.
 
     Args:
       fun: takes and returns trees of arrays.
       argnums: which positional arguments to differentiate with respect to.
-      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs are then complex.
-      chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
+      chunk_size: the number of columns to compute at a time, which bounds memory use; by default all.
 
     Returns:
-      A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
-      arrays of shape ``output shape + input shape``.
+      A function of the same arguments that returns, for each leaf of the output, a tree like the arguments ``argnums``,
+      of arrays of shape ``output shape + input shape``.
 
     Raises:
       NotDifferentiableError: an input that is not real, or not complex with ``holomorphic`` (a TypeError).
@@ -70,6 +70,7 @@ def jacfwd(
 
 
 def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
+    """Make the Jacobian of a function in forward mode, for :func:`jacfwd` and :func:`hessian`."""
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
@@ -80,8 +81,9 @@ def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         outs: list[Any] = []
 
         def push(*tangents: Any) -> Any:
+            # The auxiliary output is returned for all columns, so that it must not depend on the direction.
             values, ts = jvp_flat(fun, flat, primals, tangents, Direction.MANY if flat.has_aux else Direction.ONE)
-            outs[:] = values  # The primals are not mapped, so neither are the values.
+            outs[:] = values  # not mapped, since the primals are not
             return [dense(t, x) for t, x in zip(ts[: flat.count], values, strict=False)]
 
         columns = _along_basis(push, primals, chunk_size, -1, name)
@@ -106,20 +108,20 @@ def jacrev(
     *,
     preaccumulate: str | None = None,
 ) -> Callable[..., PyTree]:
-    """The Jacobian of a function, row by row in reverse mode: for functions with few outputs.
+    """Make a function that computes the Jacobian of ``fun`` by rows, in reverse mode: for functions with few outputs.
 
     Args:
       fun: takes and returns trees of arrays.
       argnums: which positional arguments to differentiate with respect to.
-      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
       holomorphic: the promise that ``fun`` is holomorphic; its outputs are then complex.
       allow_int: whether to accept integer and boolean inputs, whose derivatives have dtype ``float0``.
-      chunk_size: how many rows to compute at a time, which bounds the memory that is used; all by default.
-      preaccumulate: ``"auto"`` has parts of ``fun`` keep their local Jacobian, as for :func:`grad`.
+      chunk_size: the number of rows to compute at a time, which bounds memory use; by default all.
+      preaccumulate: ``"auto"`` stores local Jacobians of regions of ``fun``, as for :func:`grad`.
 
     Returns:
-      A function of the same arguments that returns, for each leaf of the output, a tree like the chosen arguments, of
-      arrays of shape ``output shape + input shape``.
+      A function of the same arguments that returns, for each leaf of the output, a tree like the arguments ``argnums``,
+      of arrays of shape ``output shape + input shape``.
 
     Raises:
       NotDifferentiableError: an output that is not real, or not complex with ``holomorphic`` (a TypeError).
@@ -136,6 +138,7 @@ def jacrev(
 def _jacrev(
     fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None, preaccumulate: str | None = None
 ) -> Callable[..., Any]:
+    """Make the Jacobian of a function in reverse mode, for :func:`jacrev` and :func:`hessian`."""
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
@@ -155,7 +158,7 @@ def _jacrev(
             return [dense(t, x) for t, x in zip(transposed(program, cts, values), inputs, strict=True)]
 
         if len(values) == 1 and values[0].size == 1:
-            # One row needs no batch.
+            # A single row needs no batch.
             rows = [shapes.reshape(r, (1, *r.shape)) for r in pull(_one(values[0]))]
         else:
             rows = _along_basis(pull, values, chunk_size, 0, name)
@@ -183,17 +186,17 @@ def hessian(
     holomorphic: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., PyTree]:
-    """The Hessian of a function, forward over reverse.
+    """Make a function that computes the Hessian of ``fun``, forward over reverse.
 
     Args:
       fun: takes and returns trees of arrays.
       argnums: which positional arguments to differentiate with respect to.
-      has_aux: whether ``fun`` returns a pair of an output and anything else, which is returned beside the Hessian.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data, which is returned with the Hessian.
       holomorphic: the promise that ``fun`` is holomorphic; its inputs and outputs are then complex.
-      chunk_size: how many columns to compute at a time, which bounds the memory that is used; all by default.
+      chunk_size: the number of columns to compute at a time, which bounds memory use; by default all.
 
     Returns:
-      A function that returns, for each leaf of the output, a tree of trees like the chosen arguments.
+      A function that returns, for each leaf of the output, a tree of trees like the arguments ``argnums``.
 
     >>> import pullback.numpy as pnp
     >>> print(hessian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
@@ -205,6 +208,7 @@ def hessian(
 
 
 def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, what: str, fun: Any) -> None:
+    """Raise unless all inputs or outputs (``what``) are complex if ``holomorphic``, and otherwise real."""
     for x in values:
         if holomorphic and not dtypes.is_complex(x.dtype):
             wrong, hint = f"needs complex {what}s when holomorphic=True", "Leave holomorphic out for a real function."
@@ -221,20 +225,21 @@ def _check_real(values: Sequence[Any], holomorphic: bool, transformation: str, w
 
 
 def _one(x: Any) -> Any:
+    """An array of ones like ``x``."""
     return shapes.full(x.shape, 1, x.dtype)
 
 
 def _along_basis(
     function: Callable[..., Any], values: Sequence[Any], chunk_size: int | None, axis: int, transformation: str
 ) -> list[Any]:
-    """A linear function mapped over the standard basis of the space of some arrays, some vectors at a time.
+    """Map a linear function over the standard basis of the space of some arrays, in chunks of basis vectors.
 
     Args:
-      function: takes one vector for each array, and returns a list of arrays.
+      function: takes a basis vector, as an array like each of ``values``, and returns a list of arrays.
       values: the arrays.
-      chunk_size: how many vectors there are at a time; None for all.
-      axis: where the mapped axis goes in the results.
-      transformation: its name, for error messages.
+      chunk_size: the number of vectors of a chunk; None for all.
+      axis: the position of the mapped axis in the results.
+      transformation: the name of the transformation, for error messages.
     """
     total = sum(x.size for x in values)
     step = chunk_size or max(total, 1)
@@ -251,11 +256,11 @@ def _along_basis(
         chunks.append(vmap(function, out_axes=axis, axis_size=stop - start)(*chunk))
     if len(chunks) == 1:
         return chunks[0]  # type: ignore[no-any-return]
-    return [concatenate(parts, axis % len(parts[0].shape)) for parts in zip(*chunks, strict=True)]
+    return [concatenate(xs, axis % len(xs[0].shape)) for xs in zip(*chunks, strict=True)]
 
 
 def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
-    """The vectors from ``start`` to ``stop`` of the standard basis, along a new first axis of each array."""
+    """Basis vectors ``start`` to ``stop`` of the space of some arrays, along a new first axis of each array."""
     basis: list[Any] = []
     offset = start
     count = stop - start
@@ -263,7 +268,7 @@ def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
         dtype = dtypes.tangent_dtype(x.dtype)
         if state.trace.eager:
             basis.append(ArrayImpl(np.eye(count, x.size, offset, dtype).reshape(count, *x.shape)))
-        else:  # which the compiler computes in the loops that use it
+        else:  # computed, so that the compiler fuses it with its uses instead of storing a constant
             rows = iota(np.int32, (count, *(1,) * len(x.shape)), 0)
             rows = add(rows, offset) if offset else rows
             columns = shapes.reshape(iota(np.int32, (x.size,), 0), (1, *x.shape))
@@ -273,14 +278,14 @@ def standard_basis(values: Sequence[Any], start: int, stop: int) -> list[Any]:
 
 
 def split_axis(x: Any, avals: Sequence[ShapedArray], rest: tuple[int, ...], last: bool) -> list[Any]:
-    """Cut the first (or last) axis of ``x`` into the elements of some arrays, and give each part their shapes."""
+    """Split the first (or last) axis of ``x``, over the elements of some arrays, by array; reshape to their axes."""
     if len(avals) == 1:
         return [shapes.reshape(x, rest + avals[0].shape if last else avals[0].shape + rest)]
-    parts = []
+    blocks = []
     start = 0
     for a in avals:
         stop = start + a.size
-        part = slice_in_dim(x, start, stop, len(x.shape) - 1 if last else 0)
-        parts.append(shapes.reshape(part, rest + a.shape if last else a.shape + rest))
+        block = slice_in_dim(x, start, stop, len(x.shape) - 1 if last else 0)
+        blocks.append(shapes.reshape(block, rest + a.shape if last else a.shape + rest))
         start = stop
-    return parts
+    return blocks

@@ -39,14 +39,14 @@ def jvp(
 def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: bool) -> Any: ...
 @api_boundary
 def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: bool = False) -> Any:
-    """The value of a function and the tangent of its output.
+    """Return the value of a function and the tangent of its output.
 
     Args:
       fun: takes and returns trees of arrays.
       primals: a tuple or list of the arguments.
       tangents: a tuple or list of their tangents: the same trees, shapes and dtypes (``float0`` for integers and
         booleans).
-      has_aux: whether ``fun`` returns a pair of an output and anything else.
+      has_aux: whether ``fun`` returns a pair of an output and auxiliary data.
 
     Returns:
       ``(out, tangent_out)``, or ``(out, tangent_out, aux)``.
@@ -72,17 +72,17 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
 
 
 def _direction(primals: Sequence[Any], tangents: Sequence[Any]) -> Direction:
-    """Whether there is one tangent for each point, as far as it can be seen: a mapped point has as many as it has."""
+    """The kind of tangents: several for one point if ``vmap`` maps a tangent and not its primal, otherwise one."""
     mapped = any(type(t) is BatchTracer and type(x) is not BatchTracer for x, t in zip(primals, tangents, strict=True))
     return Direction.MANY if mapped else Direction.ONE
 
 
 Refs = dict[int, tuple[Any, Any]]
-"""References among the leaves of the arguments, by their numbers, each with that of its tangent."""
+"""References among the leaves of the arguments, by index, each with the reference of its tangent."""
 
 
 def _without_refs(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[Any], list[Any]]:
-    """The results and their tangents without those that are the contents of references, which are written to these."""
+    """Write the last results and tangents to references; return the other results and tangents."""
     count = len(outs) - len(refs)
     write_all([x for x, _ in refs.values()], outs[count:])
     write_all([t for _, t in refs.values()], list(map(dense, out_ts[count:], outs[count:])))
@@ -90,15 +90,17 @@ def _without_refs(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[
 
 
 def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
-    """The leaves of the arguments and of their tangents, checked, and the references among them; the tree is None if
-    each argument is a leaf."""
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
+    """Return the leaves of the arguments and of their tangents, checked; the tree; and the references among the leaves.
+
+    The tree is None if each argument is a leaf.
+    """
+    for what, values in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(values, (tuple, list)):
             raise ArgumentError(
                 f"jvp takes {what} as a tuple or list, one entry for each argument of {name_of(fun)}, "
-                f"got {given!r} of type {type(given).__name__}"
+                f"got {values!r} of type {type(values).__name__}"
             )
-    for x, t in zip(primals, tangents):  # The hot path: arrays that match need no trees.
+    for x, t in zip(primals, tangents):  # fast path: arrays that match need no trees
         if not (isinstance(x, Array) and isinstance(t, Array) and x.shape == t.shape and x.dtype is t.dtype):
             break
         if not dtypes.is_inexact(x.dtype):
@@ -110,6 +112,7 @@ def _pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any],
 
 
 def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any, Refs]:
+    """Do as :func:`_pairs` for any trees, by flattening them."""
     leaves, in_tree = tree.flatten(tuple(primals))
     t_leaves, t_tree = tree.flatten(tuple(tangents))
     if in_tree != t_tree:
@@ -123,16 +126,16 @@ def _flat_pairs(fun: Any, primals: Any, tangents: Any) -> tuple[list[Any], list[
         leaves[i], t_leaves[i] = content_of(x), content_of(t)
     arrays = to_arrays(leaves, "jvp", fun, primals)
 
-    def place(index: int) -> str:
+    def describe(index: int) -> str:
         return f"jvp of {name_of(fun)}, {argument_name(index, fun, primals)}"
 
     pairs = enumerate(zip(arrays, t_leaves, strict=True))
-    ts = [to_tangent(t, typeof(x), "tangent", partial(place, i)) for i, (x, t) in pairs]
+    ts = [to_tangent(t, typeof(x), "tangent", partial(describe, i)) for i, (x, t) in pairs]
     return arrays, ts, in_tree, refs
 
 
 def _are_refs(fun: Any, x: Any, t: Any) -> bool:
-    """Whether an argument and its tangent are references: both, or none."""
+    """Whether an argument and its tangent are references; raise if only one is."""
     if isinstance(x, RefCell) is not isinstance(t, RefCell):
         raise TangentMismatchError(
             f"jvp of {name_of(fun)}: the tangent of a reference is a reference, and that of an array is an array, but "

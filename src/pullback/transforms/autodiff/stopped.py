@@ -1,4 +1,4 @@
-"""Functions for which the values that they close over are constants, whatever differentiates these."""
+"""Stopping derivatives with respect to the values that a function closes over."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from pullback.transforms.traces.taylor import TaylorTracer
 
 
 def constant(x: Any) -> Any:
-    """A value without its tangents or Taylor coefficients; what has none stays as it is."""
+    """Strip a value of its tangents and Taylor coefficients, of all differentiations."""
     while isinstance(x, (JVPTracer, TaylorTracer)):
         x = x.primal
     return x
 
 
 def _without_tangents(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Apply a primitive to operands without tangents, on the parent of a trace."""
     return trace.parent.process(primitive, tuple(map(constant, args)), params)
 
 
 def stopped(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with constants for the values that it closes over; its arguments must have no tangents.
+    """Wrap a function so that derivatives with respect to the values that it closes over are zero.
 
-    So a value within it that has a tangent is one that it closes over, of a differentiation that goes on, or ended.
+    Its arguments must have no tangents: any value with a tangent is then one that it closes over.
     """
 
     def run(*args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``make_jaxpr`` and ``eval_shape``: the program of a function, and the types of its results, and of values."""
+"""``make_jaxpr`` and ``eval_shape``: the program of a function, and the types of its results; ``typeof``."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 class ShapeDtypeStruct:
-    """A shape and a dtype, standing for an array that need not exist.
+    """A shape and a dtype: the description of an array that need not exist.
 
     Args:
       shape: the size of each axis.
       dtype: the type of an element.
-      weak_type: whether the type gives way to that of other operands.
-      sharding: how the array is spread over devices, for programs that are lowered for it.
-      manual_axis_type, is_ref: nothing else than what they are by default.
+      weak_type: whether the dtype is weak, and gives way to the dtypes of other operands.
+      sharding: how the array is sharded over devices, for programs that are lowered for it.
+      manual_axis_type, is_ref: must have their default values.
 
     Raises:
       UnsupportedArgumentError: a ``manual_axis_type``, or ``is_ref`` (a NotImplementedError).
@@ -77,10 +77,10 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: ArrayLike | HasShapeAndDtype) -> ShapeDtypeStruct:
-        """The shape and dtype of an array, a number, or anything that has both; and the sharding that was asked for.
+        """Describe an array, a number, or an object with a shape and a dtype; with the sharding if it is committed.
 
         Raises:
-          OperandError: something else (a TypeError).
+          OperandError: an object without shape or dtype (a TypeError).
 
         >>> ShapeDtypeStruct.like(2.0)
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
@@ -90,7 +90,7 @@ class ShapeDtypeStruct:
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.
+        """Return a copy with ``shape``, ``dtype``, ``weak_type`` or ``sharding`` replaced.
 
         >>> ShapeDtypeStruct((2,), "float32").update(shape=(3,))
         ShapeDtypeStruct(shape=(3,), dtype=float32)
@@ -137,10 +137,10 @@ def typeof(x: ArrayLike | ShapeDtypeStruct | RefCell) -> ShapedArray | AbstractR
       x: the value, concrete or traced.
 
     Returns:
-      Its type, which says whether it gives way to that of other operands; of a reference an ``AbstractRef``.
+      Its type, which includes ``weak_type``; for a reference an ``AbstractRef``.
 
     Raises:
-      OperandError: it is something else (a TypeError).
+      OperandError: any other object (a TypeError).
 
     >>> typeof(2.0)
     ShapedArray(f32[], weak_type=True)
@@ -180,19 +180,19 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the program of ``fun`` instead of running it.
+    """Make a function that traces ``fun``, and returns its jaxpr.
 
     Args:
       fun: takes and returns trees of arrays; a ``ShapeDtypeStruct`` among the results is a constant of the program.
-      static_argnums: positional arguments that are passed to ``fun`` as they are.
+      static_argnums: the positions of arguments that are passed to ``fun`` without tracing them.
       axis_env: the names and sizes of mapped axes that ``fun`` may refer to, as pairs.
-      return_shape: whether to return the types of the results too.
+      return_shape: whether to return the types of the results, too.
 
     Returns:
-      A function of the same arguments (arrays, numbers, or anything with ``shape`` and ``dtype``) that returns a
+      A function of the same arguments (arrays, numbers, or objects with ``shape`` and ``dtype``) that returns a
       ``ClosedJaxpr``, or with ``return_shape`` a pair of it and a tree of ``ShapeDtypeStruct``. A program holds no
-      references: what those that ``fun`` closes over hold at first is among its last inputs, and what those hold at the
-      end that ``fun`` is given, or writes, among its last results.
+      references: the initial contents of references that ``fun`` closes over are its last inputs, and the final
+      contents of references that ``fun`` receives or writes are its last results.
 
     Raises:
       ArgumentError: ``static_argnums`` does not fit the arguments (a TypeError).
@@ -203,8 +203,8 @@ def make_jaxpr(
     """
     check_callable(fun, "make_jaxpr")
     axes = _named_axes(axis_env) if axis_env else {}
-    given = () if static_argnums is None or static_argnums == () else static_argnums
-    nums = () if given == () else check_argnums(given, "make_jaxpr", "static_argnums")
+    argnums = () if static_argnums is None or static_argnums == () else static_argnums
+    nums = () if argnums == () else check_argnums(argnums, "make_jaxpr", "static_argnums")
     static = (nums,) if isinstance(nums, int) else nums
 
     def jaxpr_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -233,7 +233,7 @@ def make_jaxpr(
 
 
 def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
-    """The named axes of a list of names and sizes."""
+    """Make named axes from ``axis_env``, a list of names and sizes; raise if it is invalid."""
     try:
         pairs = [(name, size) for name, size in axis_env or ()]
         sizes = {name: operator.index(size) for name, size in pairs}
@@ -249,15 +249,15 @@ def _named_axes(axis_env: Any) -> dict[Any, MappedAxis]:
 
 @api_boundary
 def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTree:
-    """The types of a function's results, without computing them.
+    """Return the types of a function's results, without computing them.
 
     Args:
-      fun: takes and returns trees of arrays; a ``ShapeDtypeStruct`` may stand in for a result.
-      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
+      fun: takes and returns trees of arrays. A result may be a ``ShapeDtypeStruct``, for example of another
+        ``eval_shape``, which is returned unchanged.
+      args, kwargs: trees of arrays, numbers, or objects with ``shape`` and ``dtype``.
 
     Returns:
-      A tree of ``ShapeDtypeStruct``, like the result of ``fun``. Among its results ``fun`` may return such types,
-      those of another ``eval_shape`` for example, and they stay as they are.
+      A tree of ``ShapeDtypeStruct``, like the result of ``fun``.
 
     >>> import pullback.numpy as pnp
     >>> eval_shape(pnp.matmul, ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((3, 4), "float32")).shape
@@ -272,9 +272,9 @@ def eval_shape(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> PyTr
 def _structs(
     out_tree: Any, closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct] = MappingProxyType({})
 ) -> Any:
-    """The types of the first results of a program: what references hold comes after them.
+    """The types of the results of a function, whose program returns the contents of references after them.
 
-    Of some, by their index, the function said it itself.
+    ``described`` has, by index, the results that the function returned as ``ShapeDtypeStruct``.
     """
     avals = closed.out_avals[: out_tree.num_leaves]
     return tree.unflatten(
@@ -283,7 +283,7 @@ def _structs(
 
 
 def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeStruct]) -> ClosedJaxpr:
-    """A program in which descriptions are constants, and those results that they are, by their index."""
+    """Make the results of a program at the indices in ``described`` constants whose values are the descriptions."""
     distinct = {id(x): x for x in described.values()}
     variables = {key: Var(ShapedArray(x.shape, x.dtype, x.weak_type)) for key, x in distinct.items()}
     outvars = list(closed.jaxpr.outvars)
@@ -294,7 +294,7 @@ def _with_descriptions(closed: ClosedJaxpr, described: Mapping[int, ShapeDtypeSt
 
 
 class _DescribedFunction(FlatFunction):
-    """A flat function of which some results are only described: zeros stand in for them."""
+    """A flat function whose results may be ``ShapeDtypeStruct``: it notes these, and returns zeros instead."""
 
     __slots__ = ("results",)
 
@@ -318,9 +318,9 @@ def stage_tree(
     where: Sequence[int] | None = None,
     described: dict[int, ShapeDtypeStruct] | None = None,
 ) -> tuple[ClosedJaxpr, Any]:
-    """The program of a function, and the tree of its result; of positional arguments those at ``where`` are traced.
+    """Trace a function with respect to the positional arguments ``where``; return the jaxpr and the tree of the result.
 
-    Results may be a ``ShapeDtypeStruct`` where ``described`` is a dict: it receives them, by their index.
+    If ``described`` is a dict, results may be ``ShapeDtypeStruct``, which are put there by index.
     """
     traced = list(args) if where is None else [args[i] for i in where]
     leaves, in_tree = tree.flatten((traced, kwargs))

@@ -41,28 +41,28 @@ def vmap(
     sum_match: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[P, R]:
-    """Map a function over axes of its arguments, all at once instead of in a loop.
+    """Map a function over axes of its arguments, in one vectorised call instead of a loop.
 
     Args:
       fun: takes and returns trees of arrays.
       in_axes: which axis of each argument to map over: an int (negative counts from the end), None for an argument
-        that is not mapped, or a tuple with one entry for each argument; an entry may be a tree that is a prefix of
-        its argument. Arguments given by keyword are mapped over axis 0. What is not mapped may be anything, a number,
-        a function or a string for example, and is passed on as it is.
-      out_axes: where the mapped axis goes in each result: an int or None, or a tree that is a prefix of the result.
+        that is not mapped, or a tuple with an entry for each argument; an entry may be a prefix tree of its argument.
+        Keyword arguments are mapped over axis 0. An argument that is not mapped may be any object, for example a
+        function or a string, and is passed on unchanged.
+      out_axes: the position of the mapped axis in each result: an int or None, or a prefix tree of the result.
       axis_name: a name for the axis, for collective operations.
-      axis_size: its size, which is needed only if nothing is mapped.
-      spmd_axis_name: the axis of a mesh, or a tuple of such, among which ``with_sharding_constraint`` within ``fun``
-        divides the mapped axis; by default that is left to the compiler.
-      sum_match: whether a result that is mapped, but whose axis in ``out_axes`` is None, is summed over its mapped axis
-        instead of being refused.
-      chunk_size: how many examples to compute at a time, which bounds the memory that is used; all by default.
+      axis_size: the size of the axis, which is needed only if no argument is mapped.
+      spmd_axis_name: the axis of a mesh, or a tuple of axes, over which ``with_sharding_constraint`` within ``fun``
+        shards the mapped axis; by default the compiler decides.
+      sum_match: whether a mapped result whose entry in ``out_axes`` is None is summed over its mapped axis, instead of
+        raising an error.
+      chunk_size: the number of examples to compute at a time, which bounds memory use; by default all.
 
     Returns:
-      A function of the same arguments, with one more axis in those that are mapped.
+      A function of the same arguments, with a further axis in those that are mapped.
 
     Raises:
-      BatchSizeError: the sizes of the mapped axes disagree, or nothing is mapped (a ValueError).
+      BatchSizeError: the sizes of the mapped axes disagree, or no argument is mapped (a ValueError).
       BatchAxisError: ``in_axes`` or ``out_axes`` does not fit (a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -80,16 +80,16 @@ def vmap(
         size = _size(fun, arrays, dims, axis_size, args, kwargs)
         summed: list[bool] = []
 
-        def rows(part: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
+        def rows(chunk: Sequence[Any], count: int) -> tuple[list[Any], list[int | None]]:
             mapped_by = CHUNKS if count < size else "vmap"
             axis = new_axis(axis_name, count, mapped_by, spmd_name=spmd_axis_name)
-            outs, out_dims = batch_flat(fun, run, axis, part, dims)
+            outs, out_dims = batch_flat(fun, run, axis, chunk, dims)
             ends = _out_dims(flat, out_axes, outs[: len(outs) - len(refs)])
             ends += [dims[i] for i in refs]
             if sum_match:
                 summed[:] = [e is None and d is not None for d, e in zip(out_dims, ends, strict=True)]
                 ends = [0 if added else e for added, e in zip(summed, ends, strict=True)]
-            return [_place(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
+            return [_with_axis_at(fun, x, d, e, count) for x, d, e in zip(outs, out_dims, ends, strict=True)], ends
 
         results = _in_chunks(rows, arrays, dims, size, chunk_size)
         if any(summed):
@@ -112,23 +112,23 @@ def _in_chunks(
     size: int,
     chunk_size: int | None,
 ) -> list[Any]:
-    """The results of ``rows``, for a part of the mapped axis at a time if ``chunk_size`` says so."""
+    """Apply ``rows`` to chunks of the mapped axis, or to all of it without a chunk size; concatenate the results."""
     if chunk_size is None or chunk_size >= size:
         return rows(arrays, size)[0]
     chunks = []
     for start in range(0, size, chunk_size):
         stop = min(start + chunk_size, size)
-        part = [x if d is None else slice_in_dim(x, start, stop, d) for x, d in zip(arrays, dims, strict=True)]
-        results, ends = rows(part, stop - start)
+        chunk = [x if d is None else slice_in_dim(x, start, stop, d) for x, d in zip(arrays, dims, strict=True)]
+        results, ends = rows(chunk, stop - start)
         chunks.append(results)
     return [
-        parts[0] if e is None else concatenate(parts, e % len(parts[0].shape))
-        for parts, e in zip(zip(*chunks, strict=True), ends, strict=True)
+        xs[0] if e is None else concatenate(xs, e % len(xs[0].shape))
+        for xs, e in zip(zip(*chunks, strict=True), ends, strict=True)
     ]
 
 
 def _checked_in_axes(in_axes: Any) -> Any:
-    """``in_axes`` as an int, None or a tuple."""
+    """Return ``in_axes`` as an int, None or a tuple; raise if it is none of these."""
     if isinstance(in_axes, list):
         return tuple(in_axes)
     if isinstance(in_axes, bool) or not isinstance(in_axes, (int, tuple, type(None))):
@@ -140,26 +140,29 @@ def _checked_in_axes(in_axes: Any) -> Any:
 
 
 def _check_axis_size(size: Any) -> None:
-    """Refuse what is not a number of examples."""
+    """Raise unless ``axis_size`` is None or an int that is not negative."""
     if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 0):
         raise ArgumentError(f"vmap: axis_size must be an int that is not negative, or None, got {size!r}")
 
 
 def _is_none(x: Any) -> bool:
+    """Whether ``x`` is None, which is a leaf of ``in_axes`` and ``out_axes``."""
     return x is None
 
 
 def _is_axis(x: Any) -> bool:
+    """Whether ``x`` is an int, and no boolean."""
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-of_their_own: set[type] = set()
-"""Classes whose objects are to be mapped in a way of their own, which there is not: see ``compat``."""
+vmappable: set[type] = set()
+"""Classes that were registered with ``batching.register_vmappable`` (see ``compat``), which is not supported."""
 
 
-def _refuse_those_of_their_own(fun: Any, args: PyTree) -> None:
-    for x in tree.leaves(args, is_leaf=lambda x: type(x) in of_their_own):
-        if type(x) in of_their_own:
+def _refuse_vmappable(fun: Any, args: PyTree) -> None:
+    """Raise if an argument is an instance of a class in ``vmappable``."""
+    for x in tree.leaves(args, is_leaf=lambda x: type(x) in vmappable):
+        if type(x) in vmappable:
             raise BatchAxisError(
                 f"vmap of {name_of(fun)}: an object of type {type(x).__name__} is mapped in a way of its own, by "
                 "batching.register_vmappable, which is not supported"
@@ -169,14 +172,13 @@ def _refuse_those_of_their_own(fun: Any, args: PyTree) -> None:
 def _arguments(
     fun: Any, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[FlatFunction, list[Any], list[int | None], dict[int, RefCell]]:
-    """The function as one of flat arrays, the leaves of the arguments as arrays, and the mapped axis of each; and the
-    references among these that are mapped, by their numbers.
+    """Return a flat function, the leaves of the arguments as arrays, their mapped axes, and the mapped references.
 
-    Leaves that are not mapped may be anything, functions for example, and stay what they are: where they are no arrays
-    of ours, numbers stand for them among the arrays.
+    Leaves that are not mapped may be any objects, for example functions: those that are no arrays are passed to the
+    function unchanged, and are replaced by zeros among the arrays. References are found by index.
     """
-    if of_their_own:
-        _refuse_those_of_their_own(fun, (args, kwargs))
+    if vmappable:
+        _refuse_vmappable(fun, (args, kwargs))
     leaves, in_tree = tree.flatten_call(args, kwargs)
     axes = _in_axes(fun, in_axes, args, kwargs, len(leaves))
     flat = FlatFunction(fun, in_tree, keywords=True)
@@ -190,15 +192,15 @@ def _arguments(
             refs[i] = leaves[i]
             leaves[i] = content_of(leaves[i])
     if refs:
-        given = [*refs.values(), *[x for x in opaque.values() if isinstance(x, RefCell)]]
-        check_aliases(given, f"vmap of {name_of(fun)}")
+        all_refs = [*refs.values(), *[x for x in opaque.values() if isinstance(x, RefCell)]]
+        check_aliases(all_refs, f"vmap of {name_of(fun)}")
     flat.opaque = opaque or None
     arrays = to_arrays(leaves, "vmap", fun, args, None, kwargs)
     return flat, arrays, _in_dims(fun, in_axes, axes, args, kwargs, arrays), refs
 
 
 def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list[Any]:
-    """What ``in_axes`` says of each of so many leaves of the arguments."""
+    """The entry of ``in_axes`` for each of the ``count`` leaves of the arguments."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise BatchAxisError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes!r}, but {name_of(fun)} was called with {len(args)} "
@@ -222,7 +224,7 @@ def _in_axes(fun: Any, in_axes: Any, args: Any, kwargs: Any, count: int) -> list
 def _in_dims(
     fun: Any, in_axes: Any, axes: Sequence[Any], args: Any, kwargs: Any, arrays: Sequence[Any]
 ) -> list[int | None]:
-    """The mapped axis of each leaf of the arguments, not negative, or None."""
+    """The mapped axis of each leaf of the arguments, not negative, or None; raise if an axis is invalid."""
     dims: list[int | None] = []
     for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
         if axis is None:
@@ -232,9 +234,9 @@ def _in_dims(
             raise BatchAxisError(f"vmap: in_axes must hold ints and None, got {axis!r} in {in_axes!r}")
         rank = len(x.shape)
         if not -rank <= axis < rank:
-            place = argument_name(i, fun, args, None, kwargs)
+            argument = argument_name(i, fun, args, None, kwargs)
             raise BatchAxisError(
-                f"vmap of {name_of(fun)} was asked to map over axis {axis} of {place}, which has shape {x.shape}; "
+                f"vmap of {name_of(fun)} was asked to map over axis {axis} of {argument}, which has shape {x.shape}; "
                 "in_axes=None leaves an argument out"
             )
         dims.append(axis % rank)
@@ -244,7 +246,7 @@ def _in_dims(
 def _size(
     fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
 ) -> int:
-    """The size that all mapped axes share."""
+    """The common size of all mapped axes; raise if they disagree, or if no argument is mapped."""
     size = axis_size
     for x, d in zip(arrays, dims, strict=True):
         if d is not None:
@@ -265,11 +267,12 @@ def _size(
 def _sizes_disagree(
     fun: Any, arrays: Sequence[Any], dims: Sequence[int | None], axis_size: int | None, args: Any, kwargs: Any
 ) -> BatchSizeError:
+    """The error for mapped axes of different sizes, with a line for each."""
     lines = [f"  axis_size is {axis_size}"] if axis_size is not None else []
     for i, (x, d) in enumerate(zip(arrays, dims, strict=True)):
         if d is not None:
-            place = argument_name(i, fun, args, None, kwargs)
-            lines.append(f"  {place} of shape {x.shape} has size {x.shape[d]} along axis {d}")
+            argument = argument_name(i, fun, args, None, kwargs)
+            lines.append(f"  {argument} of shape {x.shape} has size {x.shape[d]} along axis {d}")
     return BatchSizeError(
         f"vmap of {name_of(fun)}: the mapped axes must have one size (in_axes=None leaves an argument out), but\n"
         + "\n".join(lines)
@@ -277,7 +280,7 @@ def _sizes_disagree(
 
 
 def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[int | None]:
-    """Where the mapped axis goes in each leaf of the results."""
+    """The entry of ``out_axes`` for each leaf of the results."""
     if isinstance(out_axes, int) or out_axes is None:
         return [out_axes] * len(outs)
     try:
@@ -289,15 +292,15 @@ def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[in
     return axes
 
 
-def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
-    """A result with its mapped axis where ``out_axes`` says."""
+def _with_axis_at(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
+    """Move the mapped axis of a result from ``dim`` to ``end``, its entry in ``out_axes``; repeat a constant result."""
     if end is None:
-        if type(dim) is UnmappedResult and size:
+        if type(dim) is UnmappedResult and size:  # all examples are equal
             return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
         if dim is not None:
             raise BatchAxisError(
                 f"vmap of {name_of(fun)}: out_axes is None for a result that does depend on the mapped arguments; "
-                "say where its mapped axis goes"
+                "give the position of its mapped axis"
             )
         return x
     rank = len(x.shape) + (dim is None)
@@ -307,7 +310,7 @@ def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any
         shape = x.shape if dim is None else x.shape[:dim] + x.shape[dim + 1 :]
         raise BatchAxisError(
             f"vmap of {name_of(fun)}: out_axes puts the mapped axis at {end} of a result of shape {shape}, "
-            f"which has only {rank} places for it"
+            f"which has only {rank} positions for it"
         )
     end %= rank
     if dim is None:

@@ -1,1 +1,1 @@
-"""Functions of which reverse mode keeps little."""
+"""``checkpoint``: trading memory of reverse mode for recomputation."""

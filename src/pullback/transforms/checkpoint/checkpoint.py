@@ -1,8 +1,8 @@
-"""``checkpoint``: functions of which the backward pass keeps little, and computes the rest again.
+"""``checkpoint``: functions for which reverse mode saves few residuals, and recomputes the others.
 
-Eager, a checkpointed function is ordinary Python: it is called once, on values. Its arguments are kept, and what it did
-is noted, to be done again in the backward pass and linearised there. Where it is staged or mapped, or a policy says
-what else is kept, it is an equation that holds its program.
+In eager mode a checkpointed function is ordinary Python, which is called once, on values. Its arguments are saved, and
+its operations recorded; the backward pass evaluates them again, and linearises them. If the function is staged or
+mapped, or has a policy, the call is an equation that holds its program.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import (
     nothing_saveable,
 )
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
-from pullback.transforms.checkpoint.eager_remat import eager_remat, keeps
+from pullback.transforms.checkpoint.eager_remat import eager_remat, in_reverse_mode
 from pullback.transforms.checkpoint.recording import Recorded, recording
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.functions.api_boundary import Transformed
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 class CheckpointDecorator(Protocol):
-    """``checkpoint`` with options, which is still to be given its function."""
+    """``checkpoint`` with options: a decorator."""
 
     def __call__(self, fun: Callable[P, R], /) -> Callable[P, R]: ...
 
@@ -78,26 +78,25 @@ def checkpoint(
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
 ) -> Any:
-    """A function whose derivatives in reverse mode keep less memory, and compute more.
+    """Make a function whose reverse-mode derivatives need less memory, and more computation.
 
-    Reverse mode keeps what the backward pass needs of each operation. Of a checkpointed function it keeps the arguments
-    alone, or what a policy says, and computes the operations again when the backward pass comes to them. Values and
-    derivatives are the same, to any order. Eager and without a policy the function stays ordinary Python: it may branch
-    on values, print, and be stepped through. It is called once; the backward pass repeats its operations (with their
-    effects, such as those of callbacks), on the branches that it took.
+    Reverse mode saves residuals of each operation. For a checkpointed function it saves only the arguments, or the
+    values that a policy selects, and computes the operations again when the backward pass needs them. Values and
+    derivatives are the same, to any order. In eager mode and without a policy the function remains ordinary Python: it
+    may branch on values, print, and be debugged. It is called once; the backward pass repeats its operations, with
+    their effects, such as callbacks, on the branches that it took.
 
     Args:
       fun: takes and returns trees of arrays. Without it, the result is a decorator.
-      prevent_cse: whether the compiler is kept from merging what is computed again with what was computed before, which
-        would undo the checkpoint; in the body of a loop there is nothing to merge, and False is a little faster. A tree
-        of booleans, as JAX takes it for single arguments, counts as True if one of them is.
-      policy: ``policy(primitive, *avals, **params) -> bool`` says of an operation whether its results may be kept, such
-        as the members of ``checkpoint_policies``; None keeps nothing. It goes for the operations within functions under
-        ``jit`` and within the steps of ``scan`` too; a checkpointed function within keeps what its own policy says.
-      static_argnums, static_argnames: arguments that are passed to ``fun`` as they are, by position and by name.
-
-      concrete: JAX's older way to say that values are looked at; eager functions may always look at them, and for
-        others there is ``static_argnums``.
+      prevent_cse: whether to keep the compiler from merging the recomputation with the first computation, which would
+        undo the checkpoint. The body of a loop has no such duplicates, and False is a little faster. A tree of
+        booleans, as JAX accepts it, counts as True if any is True.
+      policy: ``policy(primitive, *avals, **params) -> bool`` says whether the results of an operation may be saved; for
+        example the members of ``checkpoint_policies``. None saves no results. It also applies to operations within
+        functions under ``jit`` and within ``scan``; an inner checkpointed function has its own policy.
+      static_argnums, static_argnames: arguments that are not traced, by position and by name.
+      concrete: JAX's older option for functions that read values. Eager functions may always read them; otherwise use
+        ``static_argnums``.
 
     Returns:
       A function of the same arguments.
@@ -148,7 +147,7 @@ def _results(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The result of a call of a checkpointed function, under the current trace."""
+    """Call a checkpointed function under the current trace."""
     nums, names = static
     fixed = {i % len(args): args[i] for i in nums if -len(args) <= i < len(args)}
     where = [i for i in range(len(args)) if i not in fixed]
@@ -159,7 +158,7 @@ def _results(
     leaves, in_tree = tree.flatten(([args[i] for i in where], kwargs))
     refs = take_refs(leaves)
     arrays = to_arrays(leaves, "checkpoint", fun, args, where, kwargs)
-    static_args = [x if i in fixed else None for i, x in enumerate(args)]  # nothing that is traced
+    static_args = [x if i in fixed else None for i, x in enumerate(args)]  # without traced values
     call = FlatFunction(fun, in_tree, static_args, where if fixed else None, by_name, keywords=True)
     call.opaque = refs
     name_input = functools.partial(argument_name, fun=fun, args=args, where=where, kwargs=kwargs)
@@ -169,19 +168,19 @@ def _results(
 def _outs(
     call: FlatFunction, options: dict[str, Any], arrays: Sequence[Any], name_input: Callable[[int], str]
 ) -> list[Any]:
-    """The results of a call, flat: by running the function again, or by a program."""
+    """Compute the flat results of a call: by recording the function, or by an equation that holds its program."""
     policy = options["policy"]
-    keeps_nothing = policy is None or policy is nothing_saveable
+    saves_nothing = policy is None or policy is nothing_saveable
     uses_refs = False
     if not is_traced_ahead(state.trace, recorded=False):
         try:
-            if not keeps(state.trace):
+            if not in_reverse_mode(state.trace):
                 return recording(state.trace, options, lambda: call(*arrays))  # type: ignore[no-any-return]
             if policy is everything_saveable:
                 return call(*arrays)
-            if keeps_nothing:
+            if saves_nothing:
                 return eager_remat(call.fun, Recorded(call.fun, call, arrays), arrays)
-        except RunsAgain:  # it uses references, which must not change once more in the backward pass
+        except RunsAgain:  # it uses references, which the backward pass must not change again
             uses_refs = True
     scope = Scope()
     try:
@@ -191,15 +190,15 @@ def _outs(
         trace: Any = error.trace
         if getattr(trace, "transformation", None) != _STAGING or trace.function is not call.fun:
             raise
-        if uses_refs or not (keeps_nothing and state.trace.eager):
+        if uses_refs or not (saves_nothing and state.trace.eager):
             better = type(error)(
                 f"{error}\nThe arguments of a checkpointed function are traced where it is compiled or mapped, uses "
                 "references from outside, or has a policy, even if they have values outside of it; static_argnums "
-                "passes an argument on as it is."
+                "passes an argument without tracing it."
             )
             better.trace = error.trace
             raise better from None
-        # Under vmap the values that are not mapped are known.
+        # Under vmap the values that are not mapped are known: recording may succeed where staging failed.
         return eager_remat(call.fun, Recorded(call.fun, call, arrays), arrays)
     operands = [*arrays, *contents(scope.read), *contents(scope.written), *captured]
     outs: list[Any] = checkpoint_p.bind(*operands, jaxpr=closed, **options)
@@ -212,6 +211,7 @@ _STAGING = "checkpoint"
 
 
 def _check_static(fun: Any, static: dict[Any, Any]) -> None:
+    """Raise if a static argument is traced."""
     for what, value in static.items():
         for x in tree.leaves(value):
             if isinstance(x, Tracer):

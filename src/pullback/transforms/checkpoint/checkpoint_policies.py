@@ -1,7 +1,8 @@
-"""Policies of ``checkpoint``: which values are kept for the backward pass; and names for values, by which they go.
+"""Policies of ``checkpoint``, which select the values to save for the backward pass; and names of values for them.
 
 A policy is a function ``policy(primitive, *avals, **params) -> bool`` of an operation, the types of its operands and
-its parameters: it says whether the results may be kept. What is needed backwards and is not kept is computed again.
+its parameters: whether the results may be saved. The backward pass recomputes the values that it needs and that were
+not saved.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ name_p.lowering(lambda hlo, x, *, name: x)
 
 @api_boundary
 def checkpoint_name(x: T, name: str) -> T:
-    """A value with a name, by which the policies of ``checkpoint`` know it.
+    """Name values for the policies of ``checkpoint``.
 
     Args:
       x: a tree of arrays.
-      name: its name; several values may have the same.
+      name: the name; several values may have the same name.
 
     Returns:
       The same tree of arrays.
 
     Raises:
-      ArgumentError: the name is no text (a TypeError and ValueError).
+      ArgumentError: the name is no string (a TypeError and ValueError).
       OperandError: a leaf is no array (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -57,12 +58,13 @@ def checkpoint_name(x: T, name: str) -> T:
     0.5403023
     """
     if not isinstance(name, str):
-        raise ArgumentError(f"checkpoint_name takes a name, a text, got {name!r} of type {type(name).__name__}")
+        raise ArgumentError(f"checkpoint_name takes a name, a string, got {name!r} of type {type(name).__name__}")
     named: T = tree.tree_map(lambda leaf: name_p.bind(_array(leaf, name), name=name), x)
     return named
 
 
 def _array(x: Any, name: str) -> Array:
+    """Convert a leaf of the argument of :func:`checkpoint_name` to an array."""
     try:
         return x if isinstance(x, Array) else as_array(x)
     except OperandError as error:
@@ -73,7 +75,7 @@ def _array(x: Any, name: str) -> Array:
 
 
 def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Keep everything that the backward pass needs, as if there were no checkpoint.
+    """Save all residuals, as if there were no checkpoint.
 
     >>> everything_saveable(dot_general_p)
     True
@@ -82,7 +84,7 @@ def everything_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any
 
 
 def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Keep the arguments alone, as a checkpoint without a policy does.
+    """Save no results, only the arguments, as a checkpoint without a policy does.
 
     >>> nothing_saveable(dot_general_p)
     False
@@ -91,7 +93,7 @@ def nothing_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -
 
 
 def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Keep the results of matrix products, which are the dearest to compute again.
+    """Save the results of matrix products, which are the most expensive to recompute.
 
     >>> dots_saveable(dot_general_p), dots_saveable(name_p)
     (True, False)
@@ -100,7 +102,7 @@ def dots_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> b
 
 
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Keep the results of matrix products that have no batch axes: those of dense layers, not those of attention.
+    """Save the results of matrix products without batch axes: those of dense layers, not those of attention.
 
     >>> dots_with_no_batch_dims_saveable(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
     True
@@ -110,7 +112,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: ShapedArray, 
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """A policy that keeps the values of some names, as :func:`checkpoint_name` set them.
+    """Make a policy that saves the values with some names, which :func:`checkpoint_name` sets.
 
     >>> save_only_these_names("a")(name_p, name="a"), save_only_these_names("a")(name_p, name="b")
     (True, False)
@@ -119,7 +121,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """A policy that keeps all values that have names, but for some names.
+    """Make a policy that saves all values with names, except some names.
 
     >>> save_any_names_but_these("a")(name_p, name="a"), save_any_names_but_these("a")(name_p, name="b")
     (False, True)
@@ -128,9 +130,9 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """A policy that keeps everything, with names or without, but for some names.
+    """Make a policy that saves all values, with or without names, except those with some names.
 
-    What a value is computed from may be kept, and it is computed again from that.
+    The operands of such a value may be saved, and it is recomputed from them.
 
     >>> policy = save_anything_except_these_names("a")
     >>> policy(name_p, name="a"), policy(name_p, name="b"), policy(dot_general_p)
@@ -140,10 +142,10 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """A policy that keeps what the one or the other keeps.
+    """Make a policy that saves the values that one or both of two policies save.
 
     Raises:
-      ArgumentError: one of them cannot be called (a TypeError and ValueError).
+      ArgumentError: a policy is not callable (a TypeError and ValueError).
 
     >>> policy = save_from_both_policies(dots_saveable, save_only_these_names("a"))
     >>> policy(name_p, name="a"), policy(dot_general_p), policy(name_p, name="b")
@@ -160,16 +162,16 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """A policy that keeps what :func:`dots_with_no_batch_dims_saveable` does, in another memory if there is one.
+    """Make :func:`dots_with_no_batch_dims_saveable` with values saved in another memory, if there is one.
 
-    Processors have one memory, so that what is to be offloaded stays where it is.
+    A CPU has one memory, in which values remain.
 
     Args:
-      offload_src: the name of the memory that values are in, such as ``"device"``.
-      offload_dst: the name of that which they are to be kept in, such as ``"pinned_host"``.
+      offload_src: the name of the memory of the values, such as ``"device"``.
+      offload_dst: the name of the memory to save them in, such as ``"pinned_host"``.
 
     Raises:
-      ArgumentError: a memory of another name than ``device``, ``pinned_host`` or ``unpinned_host`` (a ValueError).
+      ArgumentError: a memory is not ``device``, ``pinned_host`` or ``unpinned_host`` (a ValueError).
 
     >>> policy = offload_dot_with_no_batch_dims("device", "pinned_host")
     >>> policy(dot_general_p, dimension_numbers=(((1,), (0,)), ((), ())))
@@ -184,19 +186,19 @@ def save_and_offload_only_these_names(
     *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str,
     offload_dst: str,
 ) -> Policy:  # fmt: skip
-    """A policy that keeps the values of some names, and those of others in another memory if there is one.
+    """Make a policy that saves the values with some names, and those with others in another memory if there is one.
 
-    Processors have one memory, so that what is to be offloaded stays where it is.
+    A CPU has one memory, in which values remain.
 
     Args:
-      names_which_can_be_saved: names that :func:`checkpoint_name` set.
-      names_which_can_be_offloaded: others.
-      offload_src: the name of the memory that values are in, such as ``"device"``.
-      offload_dst: the name of that which they are to be kept in, such as ``"pinned_host"``.
+      names_which_can_be_saved: names that :func:`checkpoint_name` sets.
+      names_which_can_be_offloaded: names of the values for the other memory.
+      offload_src: the name of the memory of the values, such as ``"device"``.
+      offload_dst: the name of the memory to save them in, such as ``"pinned_host"``.
 
     Raises:
-      ArgumentError: a name that is no text or stands in both lists; a memory of another name than ``device``,
-        ``pinned_host`` or ``unpinned_host`` (a ValueError).
+      ArgumentError: a name is no string, or is in both lists; or a memory is not ``device``, ``pinned_host`` or
+        ``unpinned_host`` (a ValueError).
 
     >>> policy = save_and_offload_only_these_names(
     ...     names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
@@ -208,18 +210,19 @@ def save_and_offload_only_these_names(
     _check_memories(who, offload_src, offload_dst)
     both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
     if both:
-        raise ArgumentError(f"{who}: {sorted(both)} stand in both lists of names; leave them in one")
+        raise ArgumentError(f"{who}: {sorted(both)} are in both lists of names; leave them in one")
     return _by_names(who, (*names_which_can_be_saved, *names_which_can_be_offloaded), saved=True, unnamed=False)
 
 
 def _check_memories(who: str, *memories: str) -> None:
+    """Raise unless a name is the name of a memory."""
     for memory in memories:
         if memory not in ("device", "pinned_host", "unpinned_host"):
             raise ArgumentError(f"{who}: a memory is 'device', 'pinned_host' or 'unpinned_host', got {memory!r}")
 
 
 def check_policy(policy: Any, who: str) -> None:
-    """Refuse what cannot be called, and what makes a policy instead of being one."""
+    """Raise unless ``policy`` is callable, and not a function that makes a policy."""
     if any(policy is maker for maker in _MAKERS):
         raise ArgumentError(f"{who}: {policy.__name__} makes a policy: call it, as in {policy.__name__}(...)")
     if not callable(policy):
@@ -230,26 +233,27 @@ def check_policy(policy: Any, who: str) -> None:
 
 
 def _name(policy: Policy) -> str:
+    """The name of a policy, for the name of a combined policy."""
     return getattr(policy, "__name__", repr(policy))
 
 
 def _described(name: str, policy: Policy) -> Policy:
-    """A policy under the name by which it was made, which jaxprs show."""
+    """Set the name of a policy, which printed jaxprs show."""
     policy.__name__ = policy.__qualname__ = name.replace(",)", ")")
     return policy
 
 
 def _by_names(who: str, names: tuple[Any, ...], saved: bool, unnamed: bool) -> Policy:
-    """A policy by names: whether the values of these are kept, of which those of others are not; and values without."""
+    """Make a policy by names: ``saved`` is for the values with these names, its negation for others with names."""
     for name in names:
         if not isinstance(name, str):
             raise ArgumentError(
-                f"{who} takes names, each a text and an argument of its own, got {name!r} of type {type(name).__name__}"
+                f"{who} takes names, each a string and a separate argument, got {name!r} of type {type(name).__name__}"
             )
     listed = frozenset(names)
 
     def policy(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-        # A name that the user gave: others have the parameter too, as a random key's use has.
+        # Other primitives have a parameter ``name``, too, for example the use of a random key.
         return (params["name"] in listed) is saved if primitive is name_p else unnamed
 
     return _described(f"{who}{names}", policy)
@@ -262,7 +266,7 @@ _MAKERS: tuple[Any, ...] = (
 
 
 class checkpoint_policies:
-    """The policies, in one place: ``checkpoint(f, policy=checkpoint_policies.dots_saveable)``.
+    """The namespace of policies, as in ``checkpoint(f, policy=checkpoint_policies.dots_saveable)``.
 
     >>> checkpoint_policies.checkpoint_dots is checkpoint_policies.dots_saveable
     True

@@ -1,10 +1,10 @@
-"""The primitive ``checkpoint``: a program of which a policy says what is kept for the backward pass.
+"""The primitive ``checkpoint``: a program with a policy that selects the values to save for the backward pass.
 
-Differentiation cuts it in two, as any program: values with residuals, and what is linear in the tangents. Residuals
-that the policy does not keep are computed again in the second part, from the operands and from what is kept.
-Transposed, that is the backward pass: first the computation, then the cotangents.
+Differentiation splits it as any program: into primal values with residuals, and a program that is linear in the
+tangents. The second recomputes the residuals that the policy does not save, from the operands and the saved values. Its
+transpose is the backward pass: first the recomputation, then the cotangents.
 
-``optimization_barrier`` is here too, which keeps the compiler from finding that the two parts compute the same.
+``optimization_barrier`` is here, too: it prevents the compiler from merging the two computations.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ optimization_barrier_p.impl(lambda args, params: [fresh(concrete(x)) for x in ar
 @named
 @api_boundary
 def optimization_barrier(operand: T) -> T:
-    """The same values, of which the compiler is kept from knowing anything: it moves no operation past the barrier.
+    """Return the operand, and prevent the compiler from moving operations across this point.
 
     Args:
-      operand: a tree of arrays. None of the results is there before all of the operands are.
+      operand: a tree of arrays. The results are available when all operands have been computed.
 
     Returns:
       The same tree of arrays.
@@ -83,7 +83,7 @@ def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
 
 @optimization_barrier_p.partial_eval
 def _barrier_partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:
-    """Known and unknown operands each have a barrier of their own."""
+    """Split the barrier into one for the known operands and one for the unknown operands."""
     (known, rest), (known_outs, rest_outs) = partition_list(eqn.invars, unknown), partition_list(eqn.outvars, unknown)
     return if_needed(eqn.like(known, known_outs)), if_needed(eqn.like(rest, rest_outs)), unknown
 
@@ -104,13 +104,13 @@ def _barrier_lowering(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def _cut(jaxpr: ClosedJaxpr, unknown: Flags, policy: Policy | None, differentiated: bool, **rest: Any) -> Any:
-    """What is kept between the two parts is what the policy says; ``differentiated`` marks a part that recomputes."""
+    """Split a program, with residuals that the policy allows; ``differentiated`` marks a program that recomputes."""
     if all(unknown):
         return None
     if policy is everything_saveable:
         return partial_eval_jaxpr(jaxpr, unknown), {}
-    parts = remat_partial_eval(jaxpr, unknown, False, None if policy is nothing_saveable else policy)
-    return parts, {"differentiated": differentiated or parts.recomputes}
+    split = remat_partial_eval(jaxpr, unknown, False, None if policy is nothing_saveable else policy)
+    return split, {"differentiated": differentiated or split.recomputes}
 
 
 checkpoint_p = program_primitive("checkpoint", _cut)
@@ -126,16 +126,16 @@ def _lowering(
         return write_program(hlo, jaxpr, operands)
     if hlo.module.platform == "cpu":
         return _write_branch(hlo, operands, jaxpr)
-    # The cotangents pass the barrier with the operands, so that nothing is computed again before they are there.
+    # The cotangents pass the barrier with the operands, so that the recomputation starts only when they are known.
     return write_program(hlo, jaxpr, _barrier_lowering(hlo, *operands))
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
-    """A program as a branch that is always taken, of which the compiler does not know that.
+    """Emit a program as a branch that is always taken, without the compiler being able to prove it.
 
-    On processors the compiler of jaxlib 0.10.2 drops barriers before it chooses the order of operations, and computes
-    everything again at once. Gradient of 24 layers of 64 for a batch of 512, of which 6 times 4 are checkpointed, in
-    arrays of the width of a layer, and milliseconds; with jaxlib 0.12.0 the branch costs the run next to nothing:
+    On CPUs the compiler of jaxlib 0.10.2 drops barriers before it schedules operations, and recomputes values early.
+    Gradient of 24 layers of 64 for a batch of 512, with checkpoints of 4 layers, in arrays of the width of a layer, and
+    milliseconds; with jaxlib 0.12.0 the branch costs almost no time:
 
     | | 0.10.2: memory | run | compile | 0.12.0: memory | run | compile |
     |---|---|---|---|---|---|---|
@@ -150,19 +150,19 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     if not types:
         return []
 
-    def taken() -> list[Any]:
-        # The barrier keeps a short branch from becoming a choice between two results, of which both are computed.
+    def program() -> list[Any]:
+        # Without the barrier the compiler turns a short branch into a select, for which both results are computed.
         values = _barrier_lowering(hlo, *operands)
         if not effect:
             return write_program(hlo, closed, values)
         hlo.order = order
         return [*write_program(hlo, closed, values), hlo.order]
 
-    def other() -> list[Any]:
+    def zeros() -> list[Any]:
         return [hlo.splat(0, shape, dtype) for shape, dtype in types]
 
     always = _barrier_lowering(hlo, hlo.number(True, bool_))
-    outs = hlo.multi_result("stablehlo.if", always, types, "", [hlo.region([], taken), hlo.region([], other)])
+    outs = hlo.multi_result("stablehlo.if", always, types, "", [hlo.region([], program), hlo.region([], zeros)])
     if effect:
         *outs, hlo.order = outs
     return outs  # type: ignore[no-any-return]

@@ -1,16 +1,15 @@
-"""Computing a function again: what reverse mode keeps of a checkpointed call is its operands.
+"""Eager rematerialisation: reverse mode saves the operands of a checkpointed call, and runs its function again.
 
-Each trace has a way of its own to take part, until there is none left that keeps anything:
+Each trace, from the current one down to the lowest that does reverse mode, transforms the call:
 
 | trace | the call becomes |
 |---|---|
-| reverse mode | the values, computed below it, and one operation on the tape, whose transpose runs the function again |
-| forward mode, ``vmap`` | a call below it, of the function of values and tangents, or of the mapped function |
+| reverse mode | values, computed by the parent, and an operation on the tape, whose transpose runs the function again |
+| forward mode, ``vmap`` | a call under the parent: of the function of values and tangents, or of the mapped function |
 
 The function is Python or a program of its operations (:mod:`pullback.transforms.checkpoint.recording`). It may close
-over values of all these traces, which have ended when it is run again. Then a trace at work puts others in the place of
-their tracers, as operands of each operation: nothing of an ended trace is changed, so that several threads may run the
-function at once.
+over values of all these traces, which have ended when it runs again. An active trace then substitutes values for their
+tracers among the operands of each operation. Ended traces are not changed, so that several threads may do so.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ Run = Callable[..., list[Any]]
 
 
 def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """The results of ``run(*operands)`` under the current trace; reverse mode keeps the operands, and runs it again.
+    """Run ``run(*operands)`` under the current trace; reverse mode saves the operands, and runs it again later.
 
     Args:
       function: the user's function, for error messages.
-      run: takes arrays, and returns the list of results. It may close over values of traces that are at work.
+      run: takes arrays, and returns the list of results. It may close over values of active traces.
       operands: arrays.
     """
     trace = state.trace
@@ -45,7 +44,7 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
         return _replaced(trace, function, run, operands)
     if isinstance(trace, JVPTrace) and trace.tape is not None:
         return _linearized(trace, function, run, operands)
-    if not trace.is_bottom and keeps(trace.parent):
+    if not trace.is_bottom and in_reverse_mode(trace.parent):
         if isinstance(trace, JVPTrace):
             return _pushed(trace, function, run, operands)
         if type(trace) is BatchTrace:
@@ -53,8 +52,8 @@ def eager_remat(function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
     return run(*operands)
 
 
-def keeps(trace: Trace) -> bool:
-    """Whether reverse mode is at work, in a trace or in one below it."""
+def in_reverse_mode(trace: Trace) -> bool:
+    """Whether a trace, or a trace below it, belongs to reverse mode, and would save residuals."""
     while not trace.is_bottom and not (isinstance(trace, StandInTrace) and trace.of_values):
         if isinstance(trace, JVPTrace) and trace.tape is not None:
             return True
@@ -63,11 +62,11 @@ def keeps(trace: Trace) -> bool:
 
 
 class StandInTrace(Trace):
-    """Puts others in the place of the tracers of a trace, which may have ended.
+    """Substitutes values or other tracers for the tracers of a trace, which may have ended.
 
     Attributes:
       replaced: the trace whose tracers are replaced.
-      of_values: whether their values stand in for them, so that reverse mode keeps nothing of what is computed.
+      of_values: whether they are replaced by their primal values, so that reverse mode saves no residuals.
     """
 
     __slots__ = ("_stand_in", "of_values", "replaced")
@@ -94,7 +93,7 @@ class StandInTrace(Trace):
         return self._stand_in(x) if type(x) is JVPTracer and x._trace is self.replaced else x
 
     def run(self, run: Run, operands: Sequence[Any]) -> list[Any]:
-        """The results of ``run(*operands)`` with this trace current, after which it has ended."""
+        """Run ``run(*operands)`` with this trace current, and end the trace."""
         outer, state.trace = state.trace, self
         try:
             return [self.resolve(x) for x in run(*operands)]
@@ -104,7 +103,7 @@ class StandInTrace(Trace):
 
 
 def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """The results where tracers are replaced: what is run again replaces them by the same."""
+    """Transform a call under a :class:`StandInTrace`: a later run makes the same substitutions."""
 
     def again(*values: Any) -> list[Any]:
         return StandInTrace(state.trace, trace.replaced, trace.resolve).run(run, values)
@@ -114,7 +113,7 @@ def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[A
 
 
 def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """The results under reverse mode, with one operation on its tape: to run the function again."""
+    """Transform a call under reverse mode: record one operation on the tape, which runs the function again."""
     own, primals, tangents = _unzipped(trace, operands)
     captured: dict[int, JVPTracer] = {}  # the tracers that the function closes over, by their ids
 
@@ -132,26 +131,26 @@ def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any
         return outs
     for x in outs:
         check_result(x)
-    given = [*tangents, *[x.tangent for x in found]]
+    tangents = [*tangents, *[x.tangent for x in found]]
     active = [*own, *[True] * len(found)]
     inexact = [dtypes.is_inexact(x.dtype) for x in outs]
     out_avals = [typeof(x) for x, i in zip(outs, inexact, strict=True) if i]
     again = RematLinearMap(function, run, found, active, out_avals)
     residuals = [*primals, *[x.primal for x in found]]
-    ts = _below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *given, linear_map=again))
+    ts = _below(trace, trace.rules, lambda: checkpoint_linear_p.bind(*residuals, *tangents, linear_map=again))
     return _with_tangents(trace, outs, inexact, ts)
 
 
 def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """The results under forward mode above reverse mode: what is run again is the function of values and tangents."""
+    """Transform a call under forward mode on top of reverse mode: to a call of the function of values and tangents."""
     own, primals, tangents = _unzipped(trace, operands)
     has_tangent: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
         again = JVPTrace(state.trace, trace.function)
         again.masks, again.wraps = trace.masks, trace.wraps
-        inner, given = split_list(values, len(own))
-        ts = scatter_where(own, given, ZERO)
+        inner, own_tangents = split_list(values, len(own))
+        ts = scatter_where(own, own_tangents, ZERO)
         args = [x if t is ZERO else JVPTracer(again, x, t, None) for x, t in zip(inner, ts, strict=True)]
         stand_ins = StandInTrace(again, trace, lambda x: JVPTracer(again, x.primal, x.tangent, x.made_at))
         try:
@@ -167,23 +166,23 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
 
 
 def _unzipped(trace: JVPTrace, xs: Sequence[Any]) -> tuple[list[bool], list[Any], list[Any]]:
-    """Which values are a trace's own, all of them without their tangents, and the tangents."""
+    """Return which values are tracers of a trace, the primals of all values, and the tangents of the tracers."""
     own = [type(x) is JVPTracer and x._trace is trace for x in xs]
     primals = [x.primal if o else x for x, o in zip(xs, own, strict=True)]
     return own, primals, [x.tangent for x, o in zip(xs, own, strict=True) if o]
 
 
 def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], tangents: Sequence[Any]) -> list[Any]:
-    """Results with the tangents of those whose flag is set."""
-    made_at, given = source.here(), iter(tangents)
+    """Pair the results whose flag is set with tangents."""
+    made_at, rest = source.here(), iter(tangents)
     return [
-        trace.with_tangent(x, next(given) if flag else ZERO, checkpoint_linear_p, made_at)
+        trace.with_tangent(x, next(rest) if flag else ZERO, checkpoint_linear_p, made_at)
         for x, flag in zip(xs, flags, strict=True)
     ]
 
 
 def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
-    """The results under ``vmap`` above reverse mode: what is run again is the mapped function."""
+    """Transform a call under ``vmap`` on top of reverse mode: to a call of the mapped function."""
     pairs = [trace.value_of(x) for x in operands]
     dims = [d for _, d in pairs]
     out_dims: list[int | None] = []
@@ -202,7 +201,7 @@ def _mapped(trace: BatchTrace, function: Any, run: Run, operands: Sequence[Any])
 
 
 def _below(trace: Trace, current: Trace, call: Callable[[], list[Any]]) -> list[Any]:
-    """The results of a call under another trace than the one that is at work."""
+    """Call a function with the trace ``current`` current, and make ``trace`` current again."""
     state.trace = current
     try:
         return call()
@@ -214,11 +213,11 @@ checkpoint_linear_p = linear_operation("checkpoint_linear")
 
 
 class RematLinearMap(LinearMap):
-    """The derivative of a checkpointed call, for which its function is run again; the residuals are the operands.
+    """The derivative of a checkpointed call, which runs the function again; the residuals are the operands.
 
     Attributes:
       run: the function, flat.
-      captured: tracers that it closes over, of the trace that it ran under; their values are the last operands.
+      captured: the tracers, of the trace that it ran under, that it closes over; their values are the last operands.
       active: which operands have a tangent.
     """
 
@@ -233,20 +232,21 @@ class RematLinearMap(LinearMap):
         self.out_avals = avals
 
     def _run(self, *operands: Any) -> list[Any]:
-        """The results; the captured tracers stand for the last operands meanwhile."""
+        """Run the function, with the last operands substituted for the captured tracers."""
         count = self.count - len(self.captured)
-        if count == self.count:
+        if count == self.count:  # no tracers to replace
             return self.run(*operands)
         stand_ins = {id(x): y for x, y in zip(self.captured, operands[count:], strict=True)}
         trace = StandInTrace(state.trace, self.captured[0]._trace, lambda x: stand_ins.get(id(x), x))
         return trace.run(self.run, operands[:count])
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        wanted = [ct is not ZERO for ct in cts]
+        nonzero = [ct is not ZERO for ct in cts]
 
         def back(*values: Any) -> list[Any]:
-            operands, given = values[: self.count], values[self.count :]
-            return pull_back(self.function, self._run, operands, self.active, scatter_where(wanted, given, ZERO))
+            operands, nonzero_cts = values[: self.count], values[self.count :]
+            dense = scatter_where(nonzero, nonzero_cts, ZERO)
+            return pull_back(self.function, self._run, operands, self.active, dense)
 
         return eager_remat(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
 

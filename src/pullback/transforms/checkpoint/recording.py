@@ -1,11 +1,11 @@
-"""A checkpointed function as it was run: its operations on the values that it was called with, as a program.
+"""Recording the operations of a checkpointed function, as a program that the backward pass evaluates again.
 
-The function is ordinary Python and is called once, eagerly. While it runs, a trace computes each operation and notes it
-as an equation. The backward pass runs these equations, and not the function: what the function looked at in its
-surroundings may be gone or changed by then, and the branches that it took are those of the same values.
+The function is ordinary Python and is called once, eagerly. While it runs, a trace evaluates and records each operation
+as an equation. The backward pass evaluates these equations instead of calling the function: values that the function
+read from its surroundings may have changed or be gone by then, and its branches were those for the same values.
 
-Values that are differentiated are tracers of that trace, which have their values. All others (keys, masks, sizes)
-are arrays, as in any eager code; the large ones among them that the function computed are computed again too.
+Values that are differentiated are tracers of that trace, which have their values. All others (keys, masks, sizes) are
+arrays, as in any eager code; large arrays among them that the function computed are recomputed, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pullback.core.trace import Primitive, Trace, Tracer, recorders, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.checkpoint.checkpoint_policies import nothing_saveable
 from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
-from pullback.transforms.checkpoint.eager_remat import StandInTrace, eager_remat, keeps
+from pullback.transforms.checkpoint.eager_remat import StandInTrace, eager_remat, in_reverse_mode
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.traces.dce import close, live_equations
 from pullback.transforms.traces.jaxprs import jvp_jaxpr
@@ -33,16 +33,16 @@ from pullback.transforms.traces.literals import typed_literals
 Run = Callable[..., Sequence[Any]]
 
 _LARGE = 1024
-"""From how many elements on an array that has no derivative is computed again, instead of being kept."""
+"""The least number of elements of an array without derivative that is recomputed instead of being saved."""
 
 
 class Recorded:
-    """A function of arrays that is run once, and then its recorded program.
+    """A function that runs and is recorded at the first call; later calls evaluate the recorded program.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
-      operands: what it will be called with first: of those that are differentiated there, tracers are made.
+      operands: the operands of the first call; those that are differentiated become tracers.
     """
 
     __slots__ = ("_active", "_again", "_function", "_run")
@@ -72,7 +72,7 @@ class Recorded:
 
 
 class _Replay:
-    """A recorded program as a function. Each value is let go of after its last use, as Python does with its locals."""
+    """A recorded program as a function, which frees each value after its last use."""
 
     __slots__ = ("_closed", "_function", "_last")
 
@@ -81,7 +81,7 @@ class _Replay:
         self._closed = closed
         used: set[Any] = {a for a in closed.jaxpr.outvars if type(a) is Var}
         self._last: list[list[Var]] = []
-        """For each equation, from the last one on, the variables that nothing after it reads."""
+        """For each equation, in reverse order, the variables that are dead after it."""
         for eqn in reversed(closed.jaxpr.eqns):
             last = [v for v in dict.fromkeys([*eqn.invars, *eqn.outvars]) if type(v) is Var and v not in used]
             used.update(last)
@@ -110,20 +110,21 @@ class _Replay:
         return [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
 
     def _evaluated(self, eqn: Eqn, operands: list[Any]) -> Any:
+        """Evaluate an equation; an inner checkpointed function is rematerialised in turn."""
         params = eqn.params
         if (
             eqn.primitive is checkpoint_p  # the transformation's own operation
             and params["policy"] in (None, nothing_saveable)
             and not params["differentiated"]
-            and keeps(state.trace)
+            and in_reverse_mode(state.trace)
             and not is_traced_ahead(state.trace, recorded=False)
-        ):  # its program would keep everything of its recomputation until its end
+        ):  # otherwise all residuals of its recomputation would be live until its backward pass
             return eager_remat(self._function, _Replay(self._function, params["jaxpr"]), operands)
         return eqn.primitive.bind(*operands, **params)
 
 
 def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-    """What a checkpointed function returns where nothing is kept of it; one within another is noted as such there."""
+    """Call a checkpointed function outside of reverse mode; record it as a region of an outer one, if there is one."""
     while not trace.is_bottom:
         if type(trace) is RecordTrace:
             return trace.region(options, call)
@@ -132,14 +133,15 @@ def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) ->
 
 
 def _is_differentiated(x: Any) -> bool:
+    """Whether ``x`` is a tracer of a value with derivatives."""
     return isinstance(x, Tracer) and x.differentiated() is not None
 
 
 class RecordTracer(Tracer):
-    """A variable of the program that is recorded, and its value.
+    """A variable of the program that is recorded, with its value.
 
     Attributes:
-      value: an array, of no trace or of one below.
+      value: a concrete array, or a tracer of a trace below.
     """
 
     __slots__ = ("value", "variable")
@@ -176,7 +178,7 @@ class RecordTracer(Tracer):
 
 
 class _Region:
-    """What a checkpointed function within did: it is an equation by itself, so that it is computed again by itself."""
+    """The recorded items of an inner checkpointed function, which becomes one equation, rematerialised separately."""
 
     __slots__ = ("items", "options")
 
@@ -186,10 +188,10 @@ class _Region:
 
 
 class RecordTrace(Trace):
-    """Computes operations at once, below it, and notes those that a derivative goes through.
+    """Evaluates operations under its parent, and records those on differentiated values, or with large results.
 
     Attributes:
-      items: equations, and regions of such, in order.
+      items: equations, and regions of equations, in order.
     """
 
     __slots__ = ("_consts", "_constvars", "_invars", "_known", "_quickest", "items")
@@ -200,20 +202,20 @@ class RecordTrace(Trace):
         super().__init__(parent, function)
         self.quick = False
         below = parent
-        while isinstance(below, StandInTrace):  # which only put values in the place of tracers
+        while isinstance(below, StandInTrace):  # which only substitute operands: concrete arrays may skip them
             below = below.parent
         self._quickest = below if below.is_bottom else parent
         self.items: list[Any] = []
         self._invars: list[Var] = []
         self._constvars: list[Var] = []
         self._consts: list[Any] = []
-        # The variables of arrays that are no tracers of this trace, by their ids; a constant is kept, others may die.
+        # The variables of arrays that are no tracers of this trace, by id; constants are kept alive, others are not.
         self._known: dict[int, tuple[Callable[[], Any], Var]] = {}
 
     # Running the function
 
     def input(self, x: Any, active: bool) -> Any:
-        """An operand, as the function is given it."""
+        """Add an input to the program; return the operand, as a tracer if it is active."""
         var = Var(typeof(x))
         self._invars.append(var)
         if active:
@@ -239,7 +241,7 @@ class RecordTrace(Trace):
                 below = self.parent
             values.append(x)
         if active and primitive.stage_rule is not None:
-            # Its functions may use their surroundings too: they become programs here, or are left if they branch.
+            # Its functions may read their surroundings, too: stage them now, or keep them if they branch on values.
             length = len(self.items)
             try:
                 return primitive.stage_rule(self, args, params)
@@ -261,22 +263,22 @@ class RecordTrace(Trace):
             results = [out]
         if active:
             derived = [dtypes.is_inexact(x.dtype) for x in results]
-            noted = primitive.effect or True in derived or any(x.size >= _LARGE for x in results)
+            is_recorded = primitive.effect or True in derived or any(x.size >= _LARGE for x in results)
         else:
-            derived, noted = [False] * len(results), any(x.size >= _LARGE for x in results)
-        if not noted:
+            derived, is_recorded = [False] * len(results), any(x.size >= _LARGE for x in results)
+        if not is_recorded:
             return out
         made_at = state.source_loc or source.here()
         outvars = [Var(typeof(x)) for x in results]
         self.items.append(Eqn(primitive, self._atoms(args, scalars), params, outvars, made_at, state.scope))
-        seen: list[Any] = []
+        returned: list[Any] = []
         for x, var, has_tangent in zip(results, outvars, derived, strict=True):
             if has_tangent:
                 x = RecordTracer(self, var, x, made_at)
             else:
                 self._known[id(x)] = weakref.ref(x), var
-            seen.append(x)
-        return seen if primitive.multiple_results else seen[0]
+            returned.append(x)
+        return returned if primitive.multiple_results else returned[0]
 
     def _atoms(self, args: Sequence[Any], scalars: bool) -> list[Any]:
         """The variables of operands, and literals for Python numbers."""
@@ -287,11 +289,11 @@ class RecordTrace(Trace):
         return atoms
 
     def value(self, x: Any) -> Any:
-        """What stands for a value below this trace."""
+        """The value of a tracer of this trace; any other value unchanged."""
         return x.value if type(x) is RecordTracer and x._trace is self else x
 
     def atom(self, x: Any) -> Var:
-        """The variable of a value: a result or an input, or else a constant."""
+        """The variable of a value: a result, an input, or a constant, which is added."""
         if type(x) is RecordTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
@@ -306,7 +308,7 @@ class RecordTrace(Trace):
         return var
 
     def region(self, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-        """What ``call`` returns, which a checkpointed function within does, with its options."""
+        """Run ``call``, an inner checkpointed function with some options, and record its operations as a region."""
         outer, self.items = self.items, []
         try:
             out = call()
@@ -318,7 +320,7 @@ class RecordTrace(Trace):
     # The program
 
     def has_derivative(self, var: Var) -> bool:
-        """Whether a value depends, differentiably, on what is differentiated."""
+        """Whether a variable has a nonzero derivative with respect to the differentiated values."""
         if not self.live:
             return True
         eqns, live = live_equations(list(_flat(self.items)), [var])
@@ -334,7 +336,7 @@ class RecordTrace(Trace):
             state.trace = outer
 
     def program(self, results: Sequence[Any]) -> ClosedJaxpr:
-        """The program from the inputs to some results, without what they do not need."""
+        """The recorded program from the inputs to some results, without dead code."""
         outvars: list[Atom] = list(map(self.atom, results))
         live: set[Any] = set(outvars)
         eqns = _needed(self.items, live)
@@ -347,6 +349,7 @@ _NONE: tuple[Callable[[], Any], Any] = (lambda: _NONE), None
 
 
 def _flat(items: Sequence[Any]) -> Iterator[Eqn]:
+    """Yield all equations, including those in regions."""
     for item in items:
         if type(item) is _Region:
             yield from _flat(item.items)
@@ -355,18 +358,18 @@ def _flat(items: Sequence[Any]) -> Iterator[Eqn]:
 
 
 def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
-    """The equations that some variables need, or that have effects; what these read is added to the variables."""
-    kept: list[Eqn] = []
+    """Return the equations that the variables ``live`` need or that have effects; add the variables that they read."""
+    needed: list[Eqn] = []
     for item in reversed(items):
         eqn = _of_region(item, live) if type(item) is _Region else item
         if eqn is not None and (eqn.effect or not live.isdisjoint(eqn.outvars)):
-            kept.append(eqn)
+            needed.append(eqn)
             live.update(a for a in eqn.invars if type(a) is Var)
-    return kept[::-1]
+    return needed[::-1]
 
 
 def _of_region(region: _Region, live: set[Any]) -> Eqn | None:
-    """The equation of a checkpointed function within, whose results are what is needed of it after it."""
+    """Make the equation of an inner checkpointed function, whose results are its live variables; None if it is dead."""
     bound = [v for eqn in _flat(region.items) for v in eqn.outvars]
     results = list(filter(live.__contains__, bound))
     inside: set[Any] = set(results)

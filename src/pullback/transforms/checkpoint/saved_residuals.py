@@ -1,4 +1,4 @@
-"""What a function keeps for its backward pass: ``saved_residuals``, and ``print_saved_residuals``."""
+"""``saved_residuals`` and ``print_saved_residuals``: the arrays that reverse mode saves for the backward pass."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pullback.transforms.traces.stage import stage_flat
 
 @api_boundary
 def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
-    """What reverse mode keeps between the forward and the backward pass of a function.
+    """List the arrays that reverse mode saves between the forward and the backward pass of a function.
 
     Args:
-      fun: takes and returns trees of arrays; it is traced. One that branches on values is run instead, and what is
-        kept is what the eager backward pass keeps.
-      args, kwargs: trees of arrays, numbers, or anything with ``shape`` and ``dtype``.
+      fun: takes and returns trees of arrays; it is traced. A function that branches on values is run instead, and the
+        arrays are those of the eager backward pass.
+      args, kwargs: trees of arrays, numbers, or objects with ``shape`` and ``dtype``.
 
     Returns:
-      A list of pairs: the type of an array that is kept; and what it is: an argument, a named value
-      (``checkpoint_name``), the result of an operation with the user's line, or a constant.
+      A list of pairs: the type of a saved array; and a description: an argument, a named value (``checkpoint_name``),
+      the result of an operation with the user's line, or a constant.
 
     Raises:
-      ConcretizationTypeError: ``fun`` branches on values, and was given types instead of values (a TypeError).
+      ConcretizationTypeError: ``fun`` branches on values, and the arguments are types instead of values (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import checkpoint
@@ -65,7 +65,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
 
 @api_boundary
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what reverse mode keeps of a function: types, sizes, and what each array is; see :func:`saved_residuals`.
+    """Print the arrays that reverse mode saves: types, sizes and descriptions; see :func:`saved_residuals`.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -86,21 +86,21 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     print(f"total: {len(rows)} array{'s' * (len(rows) != 1)}, {sum(sizes):,} bytes")
 
 
-# Which values are kept -----------------------------------------------------------------------------------------------
+# Finding residuals ---------------------------------------------------------------------------------------------------
 
 
 def _of_program(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
-    """The forward pass of a program, and the variables in it that are kept."""
-    parts = linearize_jaxpr(closed, [dtypes.is_inexact(a.dtype) for a in closed.in_avals])
-    jaxpr = parts.primal.jaxpr
+    """Linearise a program; return the forward pass, and the variables that are residuals."""
+    linearized = linearize_jaxpr(closed, [dtypes.is_inexact(a.dtype) for a in closed.in_avals])
+    jaxpr = linearized.primal.jaxpr
     values = [*jaxpr.invars, *jaxpr.outvars]
-    return jaxpr, [*[values[i] for i in parts.residual_sources], *parts.linear.jaxpr.constvars]
+    return jaxpr, [*[values[i] for i in linearized.residual_sources], *linearized.linear.jaxpr.constvars]
 
 
 def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-    """The forward pass as it is run eager, and the variables in it that are kept."""
+    """Linearise a function eagerly; return the recorded forward pass, and the variables that are residuals."""
     eqns: list[Eqn] = []
-    known = {id(x): (x, Var(typeof(x))) for x in arrays}  # arrays by their ids, kept so that no other has the id
+    known = {id(x): (x, Var(typeof(x))) for x in arrays}  # arrays by id, kept alive so that ids are not reused
 
     def variable(x: Any) -> Var:
         return known.setdefault(id(x), (x, Var(typeof(x))))[1]
@@ -120,10 +120,11 @@ def _of_run(fun: Any, run: Callable[..., list[Any]], arrays: Sequence[Any]) -> t
     return Jaxpr([], invars, eqns, residuals), residuals
 
 
-# What they are -------------------------------------------------------------------------------------------------------
+# Describing residuals ------------------------------------------------------------------------------------------------
 
 
 def _describe(binders: Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[int], str]) -> str:
+    """Describe a residual: an input by ``name_input``, an operation with its line, or a constant."""
     found = _origin(binders, jaxpr, var)
     if isinstance(found, int):
         return name_input(found)
@@ -131,27 +132,28 @@ def _describe(binders: Binders, jaxpr: Jaxpr, var: Var, name_input: Callable[[in
 
 
 Binders = Callable[[Jaxpr], dict[Atom, Any]]
+"""The function :func:`_binders`, cached by jaxpr."""
 
 
 def _binders(jaxpr: Jaxpr) -> dict[Atom, Any]:
-    """Where each variable is bound: the position of the input that it is, or an equation and which of its results."""
+    """Map each variable to its binder: the position of an input, or a pair of an equation and the index of a result."""
     results = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
     return {**positions(jaxpr.invars), **results}
 
 
 def _origin(binders: Binders, jaxpr: Jaxpr, atom: Atom) -> int | str | None:
-    """The position of the input that a variable is, or what returns it; None for constants."""
+    """Return the position of the input that a variable is, or a description of the operation; None for a constant."""
     bound = binders(jaxpr).get(atom)
     if not isinstance(bound, tuple):
         return bound
-    eqn, place = bound
+    eqn, index = bound
     inner = list(subjaxprs(eqn))
     if len(inner) == 1 and len(inner[0].outvars) == len(eqn.outvars):
-        found = _origin(binders, inner[0], inner[0].outvars[place])
+        found = _origin(binders, inner[0], inner[0].outvars[index])
         if runs_once.of(eqn.primitive) is not None:
             return _origin(binders, jaxpr, eqn.invars[found]) if isinstance(found, int) else found
         if isinstance(found, str):
             return f"{found}, within {eqn.primitive}"
-    # The one operation whose parameter is what the user calls a value.
+    # Of ``checkpoint_name``: the parameter is the user's name of the value.
     what = f"named {eqn.params['name']!r}" if eqn.primitive is name_p else f"output of {eqn.primitive}"
     return f"{what}, at {source.describe(eqn.made_at)}"

@@ -1,4 +1,4 @@
-"""How ``checkify`` looks into functions with rules of their own."""
+"""The rules of ``checkify`` for calls of functions with custom rules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pullback.transforms.traces.stage import stage_flat
 
 @checked_program(call_p)
 def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """In eager code the functions stay Python, and hand their failures on when they run; else they are staged."""
+    """Check a call: in eager code its Python functions report failures as they run; otherwise they are staged."""
     call: CustomCall = params["call"]
     if state.trace.eager:
         return call_p.bind(*args, call=_collecting(trace, call))  # type: ignore[no-any-return]
@@ -41,7 +41,7 @@ def _call(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> lis
 
 
 def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
-    """A call of which each function collects its failures."""
+    """Wrap the functions of a call, so that ``trace`` collects their failures."""
 
     def collected(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
@@ -51,17 +51,20 @@ def _collecting(trace: CheckTrace, call: CustomCall) -> CustomCall:
         return run
 
     names = "run", "jvp", "forward", "rule"
-    given = {name: getattr(call, name, None) for name in names}
-    return call.like(rules=None, **{name: collected(function) for name, function in given.items() if function})
+    functions = {name: getattr(call, name, None) for name in names}
+    return call.like(rules=None, **{name: collected(function) for name, function in functions.items() if function})
 
 
 def _equation(p: Primitive, trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """A call in a program: the function and each rule return their failures, all in the layout of the function's."""
+    """Check a call in a program: its function and its rules return failures, in one layout.
+
+    The layout has the checks of the function, and one that stands for all checks that only rules make.
+    """
     closed: ClosedJaxpr = params["call_jaxpr"]
     rules: CustomCall = params["rules"]
     program = trace.checked(closed)
     if program.layout.checks:
-        layouts = program.layout, _elsewhere(rules)
+        layouts = program.layout, _other_checks(rules)
         layout = joined(layouts).layout
         jaxpr = embedded(program.jaxpr, program.layout, layouts, 0)
         rules = _returning(rules, layout, trace.errors, trace.enclosed)
@@ -69,27 +72,27 @@ def _equation(p: Primitive, trace: CheckTrace, args: Sequence[Any], params: dict
         jaxpr, layout = program.jaxpr, program.layout
     if jaxpr is not closed:
         rules = rules.like(run=jaxpr_as_fun(jaxpr), rules=None)
-    return trace.taken(layout, p.bind(*args, call_jaxpr=jaxpr, rules=rules))
+    return trace.without_failures(layout, p.bind(*args, call_jaxpr=jaxpr, rules=rules))
 
 
 for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
     checked_program(_p)(partial(_equation, _p))
 
 
-def _elsewhere(rules: CustomCall) -> ErrorLayout:
-    """The check that stands for those of a rule that the function itself has not."""
+def _other_checks(rules: CustomCall) -> ErrorLayout:
+    """The layout of a single check, which stands for all checks that only the rules of a function make."""
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
     return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
 
 
 def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed: bool) -> CustomCall:
-    """A call whose rules return their failures first, in the layout of the function's."""
+    """Wrap the rules of a call, so that they return their failures first, in a layout."""
     count = width(layout)
 
     def checked(function: Callable[..., Any], *args: Any) -> tuple[list[Any], Any]:
         trace = CheckTrace(state.trace, rules.function, errors, enclosed)
-        found = trace.run(function, *args)
-        return flat(_as_of(layout, trace.total())), found
+        results = trace.run(function, *args)
+        return flat(_in_layout(layout, trace.total())), results
 
     if isinstance(rules, VmapCall):
         vmap_rule = rules.rule
@@ -108,46 +111,46 @@ def _returning(rules: CustomCall, layout: ErrorLayout, errors: Errors, enclosed:
 
     def forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
         failures, (outs, residuals, backward) = checked(own_forward, primals, perturbed)  # type: ignore[arg-type]
-        return [*failures, *outs], residuals, _Behind(backward, layout)
+        return [*failures, *outs], residuals, _AfterZeros(backward, layout)
 
     return rules.like(jvp=own_jvp and jvp, forward=own_forward and forward)
 
 
-class _Behind(LinearMap):
-    """A linear map whose results come after zeros, the tangents of what the message of a failure shows."""
+class _AfterZeros(LinearMap):
+    """A linear map that returns zeros before its results: the tangents of the values in the message of a failure."""
 
     def __init__(self, linear_map: LinearMap, layout: ErrorLayout) -> None:
         self.linear_map = linear_map
         self.function = linear_map.function
         self.count = linear_map.count
-        self.before = [a for a in layout.slots if dtypes.is_inexact(a.dtype)]
-        self.out_avals = [*self.before, *linear_map.out_avals]
+        self.zeros = [a for a in layout.slots if dtypes.is_inexact(a.dtype)]
+        self.out_avals = [*self.zeros, *linear_map.out_avals]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        return self.linear_map.transpose(residuals, cts[len(self.before) :])
+        return self.linear_map.transpose(residuals, cts[len(self.zeros) :])
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        return [*map(zeros_of, self.before), *self.linear_map.apply(residuals, tangents)]
+        return [*map(zeros_of, self.zeros), *self.linear_map.apply(residuals, tangents)]
 
 
-def _as_of(layout: ErrorLayout, failures: Failures | None) -> Failures:
-    """The failures of a rule in the layout of the function's, where the last check stands for all that it has not."""
+def _in_layout(layout: ErrorLayout, failures: Failures | None) -> Failures:
+    """Convert the failures of a rule to a layout whose last check stands for all checks that it lacks."""
     none = layout.none()
     if failures is None:
         return none
-    parts = []
+    converted = []
     for i, check in enumerate(failures.checks, 1):
         fails = eq_p.bind(failures.code, i)
-        number, places = _same(layout, check, failures.layout)
+        number, slots = _same(layout, check, failures.layout)
         payload = list(none.payload)
-        for k, place in zip(check.slots, places, strict=False):
-            payload[place] = failures.payload[k]
-        parts.append(Failures(where(fails, scalar_array(np.int32(number)), 0), payload, layout.checks))
-    return reduce(earlier, parts, none)
+        for k, slot in zip(check.slots, slots, strict=False):
+            payload[slot] = failures.payload[k]
+        converted.append(Failures(where(fails, scalar_array(np.int32(number)), 0), payload, layout.checks))
+    return reduce(earlier, converted, none)
 
 
 def _same(layout: ErrorLayout, check: Check, own: ErrorLayout) -> tuple[int, Sequence[int]]:
-    """The number of a check in another layout, and its slots there."""
+    """The number and the slots of a check in another layout; the last number and no slots if it is not there."""
     for number, other in enumerate(layout.checks, 1):
         types = [(a.shape, a.dtype) for a in (layout.slots[k] for k in other.slots)]
         if other._replace(slots=()) == check._replace(slots=()) and types == [

@@ -1,4 +1,4 @@
-"""What users call: ``checkify``, the checks within the function that it is given, and the error that it returns."""
+"""``checkify``, the checks that users write in the functions it transforms, and the error that it returns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Error:
     """The first check that failed in a call of a function that :func:`checkify` transformed, if one did.
 
     It is a tree of arrays, so that it can be returned from ``jit`` and mapped by ``vmap``; then each example has its
-    own failure. Whether there is one is what :meth:`get` returns, not the error's truth value.
+    own failure. Call :meth:`get` to learn whether there is a failure; an error has no truth value.
 
     >>> import pullback.numpy as pnp
     >>> err, _ = checkify(pnp.log, errors=nan_checks)(pnp.array(-1.0))
@@ -71,21 +71,21 @@ class Error:
         self._code, self._payload, self._checks = code, list(payload), checks
 
     def tree_flatten(self) -> tuple[list[PyTree], PyTree]:
-        """The arrays, and the checks of the program."""
+        """Return the arrays, and as static data the checks of the program."""
         return [self._code, *self._payload], self._checks
 
     @classmethod
     def tree_unflatten(cls, checks: PyTree, leaves: Sequence[Any]) -> Error:
-        """The error with other arrays."""
+        """Make an error of arrays and checks."""
         code, *payload = leaves
         return cls(code, payload, checks)
 
     def get_exception(self) -> CheckError | None:
-        """The failure as an exception that is not raised, or None if there is none.
+        """Return the failure as an exception, without raising it, or None if there is none.
 
         Returns:
-          Of the class that is the kind of the failure. After ``vmap``, the message has a line for each example that
-          failed, and the class is that of the first.
+          An exception whose class is the kind of the failure. After ``vmap``, the message has a line for each example
+          that failed, and the class is the kind of the first failure.
 
         Raises:
           ConcretizationTypeError: the error is traced (a TypeError).
@@ -111,7 +111,7 @@ class Error:
         return type(found[0][1])("\n".join(lines))
 
     def get(self) -> str | None:
-        """The message of the failure, or None if there is none.
+        """Return the message of the failure, or None if there is none.
 
         Raises:
           ConcretizationTypeError: the error is traced (a TypeError).
@@ -128,7 +128,7 @@ class Error:
         """Raise the failure, if there is one.
 
         Raises:
-          CheckError: of the class that is the kind of the failure (a ValueError).
+          CheckError: there is a failure; the class of the exception is its kind (a ValueError).
 
         >>> import pullback.numpy as pnp
         >>> checkify(lambda x: check(x > 0, "x must be positive"))(pnp.array(1))[0].throw()
@@ -140,8 +140,8 @@ class Error:
 
     def __bool__(self) -> NoReturn:
         raise ArgumentError(
-            "an Error of checkify is neither true nor false: err.get() is None if nothing failed, and err.throw() "
-            "raises what did"
+            "an Error of checkify has no truth value: err.get() returns the message of the failure, or None, and "
+            "err.throw() raises the failure"
         )
 
     def __repr__(self) -> str:
@@ -155,14 +155,14 @@ init_error = Error(ArrayImpl(np.int32(0)))
 
 
 def _value(x: Any) -> Any:
-    """The value of an array, which Python looks at."""
+    """The value of an array in Python; raise an error if it is traced and not known."""
     if isinstance(x, Tracer):
         known = x.concrete() if is_at_work(x._trace) else None
         if known is None:
             raise ConcretizationTypeError(
-                f"what failed is known when the program has run, but this Error is traced, by {x._trace.describe()}. "
-                "Return it from the transformed function, and call get() or throw() there; within it, check_error "
-                "hands it on to a checkify around it."
+                "the failure is known only after the program has run, but this Error is traced, by "
+                f"{x._trace.describe()}. Return it from the transformed function, and call get() or throw() there; "
+                "within it, check_error passes the failure to an enclosing checkify."
             )
         x = known
     return host_value(x)
@@ -173,19 +173,19 @@ def _value(x: Any) -> Any:
 
 @api_boundary
 def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) -> Callable[P, tuple[Error, R]]:
-    """A function that also returns which check failed in it first, as a value.
+    """Transform a function to return also its first failed check, as a value.
 
-    It works within and around every other transformation. Nothing that is computed changes.
+    It works within and around every other transformation. The results of the function do not change.
 
     Args:
       f: takes and returns trees of arrays.
-      errors: the kinds of checks: ``user_checks``, which are those of :func:`check`; ``nan_checks``, ``div_checks`` and
-        ``index_checks``, which operations make by themselves; ``float_checks`` (NaNs and divisions),
-        ``automatic_checks`` and ``all_checks``. They combine by ``|``. Checks of other kinds are left to a
-        ``checkify`` around this one, or are not made.
+      errors: the kinds of checks: ``user_checks``, for :func:`check`; ``nan_checks``, ``div_checks`` and
+        ``index_checks``, which apply to every operation without a call of the user; ``float_checks`` (NaNs and
+        divisions), ``automatic_checks`` and ``all_checks``. They combine by ``|``. Checks of other kinds are left to
+        an enclosing ``checkify``, or are omitted.
 
     Returns:
-      A function of the same arguments that returns the pair of an :class:`Error` and what ``f`` returns.
+      A function of the same arguments that returns the pair of an :class:`Error` and the results of ``f``.
 
     Raises:
       ArgumentError: ``errors`` is no set of kinds of checks (a TypeError and ValueError).
@@ -202,7 +202,7 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
     check_callable(f, "checkify")
     try:
         kinds = frozenset(errors)
-    except TypeError:
+    except TypeError:  # a single kind
         kinds = frozenset({errors})  # type: ignore[arg-type]
     if not kinds <= all_checks:
         raise ArgumentError(
@@ -228,20 +228,21 @@ def checkify(f: Callable[P, R], errors: frozenset[ErrorCategory] = user_checks) 
 def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, **fmt_kwargs: ArrayLike) -> None:
     """Fail unless a condition holds.
 
-    In eager code that nobody transforms, a failure is raised at once. In a function that :func:`checkify` transformed
-    it is a part of the result, whatever is between the two: ``jit``, ``vmap``, ``grad``, loops or branches.
+    In eager code without transformations, a failure is raised immediately. In a function that :func:`checkify`
+    transformed, it is returned with the result, also across ``jit``, ``vmap``, ``grad``, loops and branches between
+    the two.
 
     Args:
       pred: a boolean of no axes. Under ``vmap`` each example has one.
-      msg: what the failure says, a template for ``str.format``.
+      msg: the message of the failure, a template for ``str.format``.
       fmt_args, fmt_kwargs: the arguments of the template: trees of arrays, which may be traced.
-      debug: whether the check is made only where there is a :func:`checkify`.
+      debug: whether the check is made only within a :func:`checkify`.
 
     Raises:
       CheckError: the condition does not hold, in eager code (a ValueError).
       UnhandledCheckError: a function that makes the check is compiled without :func:`checkify` (a ValueError).
       OperandError: ``pred`` is no boolean of no axes, or an argument of the template no tree of arrays (a TypeError).
-      ArgumentError: ``msg`` is no text, or it names an argument that is not given (a TypeError and ValueError).
+      ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).
 
     >>> check(1 < 2, "this never fails")
     >>> check(1 > 2, "{} is not larger than {}", 1, 2)
@@ -268,7 +269,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
             raise OperandError(f"check: the arguments of the message must be trees of arrays: {error}") from None
         if not (dtypes.is_inexact(value.dtype) or dtypes.is_integer(value.dtype) or dtypes.is_bool(value.dtype)):
             raise OperandError(f"check: the arguments of the message must be arrays of numbers, got {value.aval}")
-        values.append(stop_gradient(value))
+        values.append(stop_gradient(value))  # a message has no derivative
     if holds is True:
         return
     location = state.source_loc or source.here()
@@ -279,7 +280,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, debug: bool = False, 
 
 
 def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Refuse a message that is no template for its arguments: a failure could not be shown."""
+    """Raise unless a message is a template for its arguments: otherwise a failure could not be shown."""
     if not isinstance(msg, str):
         raise ArgumentError(f"check: msg must be the text of a message, got {msg!r}")
     if "{" not in msg and "}" not in msg:
@@ -306,16 +307,16 @@ def _check_template(msg: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> No
 
 @api_boundary
 def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: ArrayLike) -> None:
-    """Fail unless a condition holds, where there is a :func:`checkify`; elsewhere nothing is checked.
+    """Fail unless a condition holds, but only within a :func:`checkify`; without one, omit the check.
 
     Args:
       pred: a boolean of no axes.
-      msg: what the failure says, a template for ``str.format``.
+      msg: the message of the failure, a template for ``str.format``.
       fmt_args, fmt_kwargs: the arguments of the template: trees of arrays, which may be traced.
 
     Raises:
       OperandError: ``pred`` is no boolean of no axes, or an argument of the template no tree of arrays (a TypeError).
-      ArgumentError: ``msg`` is no text, or it names an argument that is not given (a TypeError and ValueError).
+      ArgumentError: ``msg`` is no string, or names an argument that is missing (a TypeError and ValueError).
 
     >>> debug_check(False, "nobody hears this")
     >>> err, _ = checkify(lambda: debug_check(False, "this is heard"))()
@@ -327,13 +328,13 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: ArrayLike, **fmt_kwargs: A
 
 @api_boundary
 def check_error(error: Error) -> None:
-    """Fail as another call did: a check of what :func:`checkify` returned.
+    """Fail if an :class:`Error` has a failure, which a function transformed by :func:`checkify` returned.
 
-    In eager code that nobody transforms, a failure is raised at once, as by ``error.throw()``. In a function that
-    another :func:`checkify` transformed, it is a failure of that, if the kind of the failure is among its ``errors``.
+    In eager code without transformations, a failure is raised immediately, as by ``error.throw()``. In a function that
+    another :func:`checkify` transformed, it becomes a failure of that function, if its kind is among the ``errors``.
 
     Args:
-      error: what a function that :func:`checkify` transformed returned first.
+      error: the first result of a function that :func:`checkify` transformed.
 
     Raises:
       CheckError: there is a failure, in eager code (a ValueError).
@@ -350,7 +351,7 @@ def check_error(error: Error) -> None:
     """
     if not isinstance(error, Error):
         raise OperandError(
-            f"check_error takes the Error that a function returns which checkify transformed, got {error!r}"
+            f"check_error takes the Error that a function transformed by checkify returns, got {error!r}"
         )
     if error._checks:
         check_p.bind(error._code, *error._payload, checks=error._checks, debug=False)
@@ -373,7 +374,7 @@ check_p.jvp(lambda primals, tangents, **params: (check_p.bind(*primals, **params
 
 @check_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-    """All values get the mapped axis, in front, if the number has it; if only others have it, it gets it too."""
+    """Move the mapped axis of all operands to the front."""
     fronted = [front(x, d, axis) for x, d in zip(args, dims, strict=True)]
     check_p.bind(*fronted, **params)
     return [], []
@@ -385,7 +386,7 @@ def _lowering(hlo: Any, *operands: Any, checks: tuple[Check, ...], debug: bool) 
         return []
     shown = source.format_location(checks[0].location)
     raise UnhandledCheckError(
-        f"a compiled program cannot raise the failure of a check by itself, and nothing transforms this one:\n{shown}\n"
+        f"a compiled program cannot raise the failure of a check, and no checkify encloses this check:\n{shown}\n"
         "Transform the function with checkify, which returns the failure: err, out = jit(checkify(f))(*args), and then "
-        "err.throw(). debug_check is left out of programs that are not transformed."
+        "err.throw(). debug_check is omitted from programs without checkify."
     )

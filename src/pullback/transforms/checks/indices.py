@@ -1,11 +1,11 @@
-"""Indices that are out of range, as the switch ``check_indices`` looks for them.
+"""Errors for indices that are out of range, when the switch ``check_indices`` is on.
 
-What NumPy indexes it checks itself. What is left gets to the bottom of the traces: gathers, scatters and slices at
-computed places, and programs that hold some. There a thread with the switch on has a trace that looks at these by
-``checkify``'s rules, and raises what they find: a compiled program returns its failure beside its results. It is as
-``quick`` as what evaluates without it, so that other operations cost what they did.
+NumPy checks the indices that it evaluates. The other operations reach the bottom trace: gathers, scatters and slices at
+computed positions, and programs that hold these. In a thread with the switch on, the bottom trace checks them by
+``checkify``'s rules, and raises their failures; compiled programs return theirs with the results. It is ``quick``, so
+that other operations cost the same as without the switch.
 
-Where indices are known in Python, ``numpy/index_lowering`` has looked before, and quotes them as they were written.
+``numpy/index_lowering`` checks indices that are known in Python before, and quotes them as the user wrote them.
 """
 
 from __future__ import annotations
@@ -26,32 +26,33 @@ from pullback.transforms.traces.lift import feed
 _WANTED: Errors = frozenset({OutOfBoundsError})
 
 
-def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """The results of an operation; an error for an index that is out of range."""
+def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Evaluate an operation; raise an error for an index that is out of range."""
     if all(kind.of(primitive) is None for kind in (checks, checked_program, feed)):
         return evaluate.process(primitive, args, params)
-    before = state.trace, state.bottom
+    outer = state.trace, state.bottom
     state.trace = state.bottom = evaluate
     try:
         trace = CheckTrace(evaluate, primitive, _WANTED, False)
         results = trace.run(trace.process, primitive, args, params)
-        found = trace.total()
-        if found is not None:
-            _raise(found)
+        failures = trace.total()
+        if failures is not None:
+            _raise(failures)
         return results
     finally:
-        state.trace, state.bottom = before
+        state.trace, state.bottom = outer
 
 
-def _raise(found: Failures) -> None:
-    code = int(host_value(found.code))
+def _raise(failures: Failures) -> None:
+    """Raise an error for the index that failed, if there is one."""
+    code = int(host_value(failures.code))
     if not code:
         return
-    check = found.checks[code - 1]
-    values = [found.payload[i] for i in check.slots]
+    check = failures.checks[code - 1]
+    values = [failures.payload[i] for i in check.slots]
     index, _, size = (int(np.asarray(host_value(x))) for x in values)
     text = str(check.error(values))
-    if index < 0:
+    if index < 0:  # the size was added to a negative index before the check
         text += f"\nA position that counts from the end is shown from the start: {index - size} as it was written."
     raise OutOfBoundsError(text)
 
@@ -59,7 +60,7 @@ def _raise(found: Failures) -> None:
 def _watcher() -> Watcher:
     from pullback.transforms.checks import calls  # noqa: F401  (rules that most processes never need)
 
-    return Watcher(_look, quick=True)
+    return Watcher(_checked, quick=True)
 
 
 watch_by("indices", _watcher)

@@ -1,8 +1,8 @@
-"""What failed, as arrays: a number that says which check, and the values that its message shows.
+"""Failures as arrays: the number of the check that failed, and the values that its message shows.
 
-Checks of a program are numbered from 1 in the order in which it comes to them. Only the first failure is kept, so that
-values of the same type, of different checks, share a place, a slot. So a program's failures are as many arrays as the
-largest message needs, and a loop can carry them.
+The checks of a program are numbered from 1 in program order. Only the first failure is stored, so different checks
+share slots for values of the same type. Therefore the failures of a program are as many arrays as its largest message
+needs, and a loop can carry them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Check(NamedTuple):
       category: the kind of the failure.
       message: a template for ``str.format``.
       structure: the tree of the positional and keyword arguments of the template.
-      slots: where the leaves of these are in the values of the program's failure.
-      location: where the user wrote it, or the operation that is checked.
+      slots: the slot of each leaf of the arguments, an index of ``Failures.payload``.
+      location: the line of the user's code that has the check, or the operation that is checked.
     """
 
     category: type[CheckError]
@@ -45,7 +45,7 @@ class Check(NamedTuple):
     location: source.Location | None
 
     def error(self, values: Sequence[Any]) -> CheckError:
-        """The failure, from the values of the slots."""
+        """Make the exception for a failure, from the values of the slots."""
         args, kwargs = tree.unflatten(self.structure, [values[i] for i in self.slots])
         return self.category(self.message.format(*args, **kwargs))
 
@@ -54,10 +54,10 @@ class Check(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """The first failure of a program, if there is one.
+    """The first failure of a program, as arrays.
 
     Attributes:
-      code: the number of the check that failed, 0 if none did.
+      code: the number of the first check that failed, or 0.
       payload: the values of the slots.
       checks: the checks of the program.
     """
@@ -72,17 +72,18 @@ class Failures(NamedTuple):
 
 
 class ErrorLayout(NamedTuple):
-    """The types of failures: the checks, and the types of the slots."""
+    """The checks of a program, and the types of the slots of its failures."""
 
     checks: tuple[Check, ...]
     slots: tuple[ShapedArray, ...]
 
     def none(self) -> Failures:
-        """No failure."""
+        """The :class:`Failures` of this layout without a failure."""
         return Failures(scalar_array(np.int32(0)), [_zeros(a) for a in self.slots], self.checks)
 
 
 def _slot(aval: ShapedArray) -> ShapedArray:
+    """The type of a slot for a value: without weak types and mesh axes, so that more values share slots."""
     return ShapedArray(aval.shape, aval.dtype)
 
 
@@ -92,71 +93,76 @@ def _zeros(aval: ShapedArray) -> Any:
 
 
 class Joined(NamedTuple):
-    """The layout of the failures of several programs together.
+    """A common layout for the failures of several programs.
 
     Attributes:
-      layout: of all.
-      offsets: for each program, what is added to the numbers of its checks.
-      places: for each program, where its slots are among those of all.
+      layout: the common layout.
+      offsets: for each program, the number that is added to the numbers of its checks.
+      slot_maps: for each program, the index of each of its slots in the common layout.
     """
 
     layout: ErrorLayout
     offsets: list[int]
-    places: list[list[int]]
+    slot_maps: list[list[int]]
 
     def embed(self, i: int, failures: Failures) -> Failures:
-        """The failures of program ``i`` as those of all."""
+        """Convert the failures of program ``i`` to the common layout."""
         code, offset = failures.code, self.offsets[i]
         if offset and self.layout.checks:
             code = where(eq_p.bind(code, 0), code, add_p.bind(code, offset))
-        place = dict(zip(self.places[i], failures.payload, strict=True))
-        values = [place[k] if k in place else _zeros(a) for k, a in enumerate(self.layout.slots)]
+        filled = dict(zip(self.slot_maps[i], failures.payload, strict=True))
+        values = [filled[k] if k in filled else _zeros(a) for k, a in enumerate(self.layout.slots)]
         return Failures(code, values, self.layout.checks)
 
 
 def joined(layouts: Sequence[ErrorLayout]) -> Joined:
-    """The layout for failures of one of several programs."""
+    """Join the layouts of several programs to a common one, in which they share slots of the same type."""
     checks: list[Check] = []
     slots: list[ShapedArray] = []
-    offsets, places = [], []
+    offsets, slot_maps = [], []
     for layout in layouts:
-        free = dict(enumerate(slots))
-        place = []
+        free = dict(enumerate(slots))  # each slot holds one value of a program
+        slot_map = []
         for aval in layout.slots:
             k = next((k for k, a in free.items() if a.shape == aval.shape and a.dtype == aval.dtype), len(slots))
             if k == len(slots):
                 slots.append(aval)
             else:
                 del free[k]
-            place.append(k)
+            slot_map.append(k)
         offsets.append(len(checks))
-        places.append(place)
-        checks += [c._replace(slots=tuple([place[i] for i in c.slots])) for c in layout.checks]
-    return Joined(ErrorLayout(tuple(checks), tuple(slots)), offsets, places)
+        slot_maps.append(slot_map)
+        checks += [c._replace(slots=tuple([slot_map[i] for i in c.slots])) for c in layout.checks]
+    return Joined(ErrorLayout(tuple(checks), tuple(slots)), offsets, slot_maps)
 
 
 def earlier(first: Failures, second: Failures) -> Failures:
-    """The first of two failures of the same layout that there is."""
+    """Return ``first`` if it is a failure, otherwise ``second``; both have the same layout."""
     fine = eq_p.bind(first.code, 0)
     payload = [where(fine, b, a) for a, b in zip(first.payload, second.payload, strict=True)]
     return Failures(where(fine, second.code, first.code), payload, first.checks)
 
 
-def first_of_all(parts: Sequence[Failures]) -> Failures | None:
-    """The first failure of several programs that run one after the other; None if there are none."""
-    if not parts:
+def first_of_all(failures: Sequence[Failures]) -> Failures | None:
+    """The first failure of several programs that run in turn, in their common layout; None without programs."""
+    if not failures:
         return None
-    if len(parts) == 1:
-        return parts[0]
-    together = joined([part.layout for part in parts])
-    found = together.embed(0, parts[0])
-    for i, part in enumerate(parts[1:], 1):
-        found = earlier(found, together.embed(i, part))
-    return found
+    if len(failures) == 1:
+        return failures[0]
+    common = joined([each.layout for each in failures])
+    first = common.embed(0, failures[0])
+    for i, each in enumerate(failures[1:], 1):
+        first = earlier(first, common.embed(i, each))
+    return first
 
 
 def first_along_axes(code: Any, payload: Sequence[Any]) -> tuple[Any, list[Any]] | None:
-    """The first failure of an array of them, to whose axes the values may have more; None if it is empty."""
+    """Select the first failure of an array of failures; None if the array is empty.
+
+    Args:
+      code: the numbers of the checks that failed, of any shape.
+      payload: the values of the slots; the axes of ``code`` come first in each.
+    """
     shape = code.shape
     if not shape:
         return code, list(payload)
@@ -166,9 +172,9 @@ def first_along_axes(code: Any, payload: Sequence[Any]) -> tuple[Any, list[Any]]
     flat = reshape(code, (count,))
     i = argmax(ne_p.bind(flat, 0), 0, INT32)
 
-    def chosen(x: Any) -> Any:
+    def selected(x: Any) -> Any:
         own = x.shape[len(shape) :]
         block = dynamic_slice(reshape(x, (count, *own)), [i, *[0] * len(own)], (1, *own))
         return reshape(block, own)
 
-    return chosen(flat), [chosen(x) for x in payload]
+    return selected(flat), [selected(x) for x in payload]

@@ -1,9 +1,9 @@
-"""The interpreter of ``checkify``: it hands each operation on, and looks whether it failed.
+"""The interpreter of ``checkify``: it passes each operation to its parent, and checks whether the operation failed.
 
-It needs no tracers. What it finds are arrays, values of the trace below: a number that is 0 or says which check
-failed, and what the message shows (``report``). Where these are known, as in eager code, nothing that holds is kept.
-Of an operation that holds programs the trace makes another, whose programs return their failures
-(:func:`checked_jaxpr`); so loops carry them, and of branches those of the one that is taken come out.
+It needs no tracers. Failures are arrays, values of the parent trace: the number of the failed check or 0, and the
+values that the message shows (``report``). If they are known, as in eager code, only failures are stored, not checks
+that hold. An operation that holds programs is replaced by one whose programs return their failures
+(:func:`checked_jaxpr`); so loops carry failures, and a conditional returns those of the branch that runs.
 """
 
 from __future__ import annotations
@@ -58,21 +58,20 @@ Errors = frozenset[type[CheckError]]
 USER: Errors = frozenset({FailedCheckError})
 
 check_p = Primitive("check", multiple_results=True, effect=True)
-"""Fails where its first operand, the number of a check, is not 0; its others are what the messages show.
+"""Fail if the first operand, the number of a check, is not 0; the other operands are the values that messages show.
 
-The parameter ``checks`` has the checks of these numbers. The first operand may have axes, of batches; the others have
-these in front of their own.
+The parameter ``checks`` is the table of checks. The first operand may have batch axes; they come first in the others.
 """
 
 
 class CheckTrace(Trace):
-    """Hands operations on, and collects what failed.
+    """Passes operations to its parent, and collects their failures.
 
     Attributes:
       errors: the kinds of failures that it collects.
-      enclosed: whether another such trace is below, which takes the failures of the user's checks that this one leaves.
-      found: the failures so far, in order, each as far as it is not known to be none.
-      failed: whether the last of these is known to be one, so that what comes later does not matter.
+      enclosed: whether there is an enclosing ``checkify``, which gets failures of the user's checks of other kinds.
+      found: the possible failures so far, in order, without those known not to have happened.
+      failed: whether the last of ``found`` is known to have happened, so that later failures do not matter.
     """
 
     __slots__ = ("enclosed", "errors", "failed", "found")
@@ -92,21 +91,21 @@ class CheckTrace(Trace):
             if primitive is check_p:  # no checked_program rule: that would also apply where indices alone are checked
                 self._take(args, params)
                 return []
-            rule, held = checked_program.of(primitive), feed.of(primitive)
+            rule, feed_rule = checked_program.of(primitive), feed.of(primitive)
             if rule is not None:
                 return rule(self, args, params)
-            if held is not None:
-                return self._enter(held(**params), args)
+            if feed_rule is not None:
+                return self._apply(feed_rule(**params), args)
             _refuse_hidden(primitive, params)
             results = self.parent.process(primitive, args, params)
             if self.errors != USER and not self.failed:
-                self._look(primitive, args, params, results)
+                self._check(primitive, args, params, results)
             return results
         finally:
             state.trace = outer
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a function returns that runs with this trace current, after which the trace has ended."""
+        """Run a function with this trace current, and then end the trace."""
         outer = state.trace
         try:
             recorders.append(self)
@@ -121,7 +120,7 @@ class CheckTrace(Trace):
     # Failures
 
     def add(self, failures: Failures) -> None:
-        """Take what a program, or an operation, returned as its failure."""
+        """Add the failures of a program or an operation."""
         if self.failed:
             return
         code = _known(failures.code)
@@ -131,23 +130,23 @@ class CheckTrace(Trace):
         self.failed = code is not None
 
     def total(self) -> Failures | None:
-        """The first failure of all, under the current trace; None if there are no checks."""
+        """The first of the collected failures, computed by the current trace; None if there are no checks."""
         return first_of_all(self.found)
 
     def _take(self, args: Sequence[Any], params: dict[str, Any]) -> None:
-        """The failures of the user's checks, and those that were found by others and are checked by the user."""
+        """Collect the failures of ``check_p``, and pass those of other kinds to an enclosing ``checkify``."""
         code, *payload = args
         table: tuple[Check, ...] = params["checks"]
-        mine = [c.category in self.errors for c in table]
-        if not all(mine) and self.enclosed:
-            check_p.bind(_only(code, [not m for m in mine]), *payload, **params)
-        if any(mine):
-            found = first_along_axes(_only(code, mine), payload)
+        own = [c.category in self.errors for c in table]
+        if not all(own) and self.enclosed:
+            check_p.bind(_only(code, [not c for c in own]), *payload, **params)
+        if any(own):
+            found = first_along_axes(_only(code, own), payload)
             if found is not None:
                 self.add(Failures(found[0], found[1], table))
 
-    def _look(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], results: Any) -> None:
-        """Look whether an operation failed."""
+    def _check(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], results: Any) -> None:
+        """Collect the failures of an operation, by its ``checks`` rule and by NaNs in its results."""
         rule = checks.of(primitive)
         if rule is not None:
             for failure in rule(results, *args, **params):
@@ -162,6 +161,7 @@ class CheckTrace(Trace):
                 self._fail(Failure(NanCheckError, ne_p.bind(x, x), f"nan generated by primitive: {primitive.name}."))
 
     def _fail(self, failure: Failure) -> None:
+        """Collect a failure of an operation, of the first element that failed."""
         failed = failure.failed
         shape = failed.shape
         value = _known(failed)
@@ -170,7 +170,7 @@ class CheckTrace(Trace):
         location = state.source_loc or source.here()
         structure = tree.structure((tuple(failure.payload), {}))
         slots = tuple(range(len(failure.payload)))
-        check = Check(failure.category, failure.message + _place(location), structure, slots, location)
+        check = Check(failure.category, failure.message + _location_text(location), structure, slots, location)
         if not failure.payload:
             code = convert_element_type(reduce_or(failed, range(len(shape))), INT32)
             self.add(Failures(code, [], (check,)))
@@ -182,38 +182,38 @@ class CheckTrace(Trace):
 
     # Programs
 
-    def _enter(self, held: Feed, args: Sequence[Any]) -> list[Any]:
-        """The results of an operation whose programs return their failures first, where a loop also carries them."""
-        groups = split_list(args, *held.sizes)
-        if held.carried is not None:
-            return self._loop(held, held.carried, groups)
-        with held.within():
-            found = list(map(self.checked, held.programs))
+    def _apply(self, feeding: Feed, args: Sequence[Any]) -> list[Any]:
+        """Apply an operation that holds programs, after transforming these to return their failures first."""
+        groups = split_list(args, *feeding.sizes)
+        if feeding.carried is not None:
+            return self._loop(feeding, feeding.carried, groups)
+        with feeding.within():
+            found = list(map(self.checked, feeding.programs))
         layouts = tuple([program.layout for program in found])
         programs = tuple([embedded(program.jaxpr, program.layout, layouts, i) for i, program in enumerate(found)])
-        return self.taken(joined(layouts).layout, held.bind(Fed(programs, None, groups)))
+        return self.without_failures(joined(layouts).layout, feeding.bind(Fed(programs, None, groups)))
 
-    def _loop(self, held: Feed, carried: int, groups: list[list[Any]]) -> list[Any]:
-        """The results of a loop. A test that can fail runs before the loop, and then at the end of each step."""
-        test, tests = (None, ()) if held.test is None else (self.checked(held.test[0]), held.test[1])
-        if test is not None and test.layout.checks:
-            holds = self.taken(test.layout, jaxpr_as_fun(test.jaxpr)(*[x for g in tests for x in groups[g]]))
-            return self._loop(*_testing_after(held, carried, groups, holds))[len(holds) :]
-        step, layout = self.checked(held.programs[0])
+    def _loop(self, feeding: Feed, carried: int, groups: list[list[Any]]) -> list[Any]:
+        """Apply a loop that carries its failures. A test that can fail runs before the loop, and after each step."""
+        test, takes = (None, ()) if feeding.test is None else (self.checked(feeding.test[0]), feeding.test[1])
+        if test is not None and test.layout.checks:  # a test returns no failures, so the steps evaluate it
+            holds = self.without_failures(test.layout, jaxpr_as_fun(test.jaxpr)(*[x for g in takes for x in groups[g]]))
+            return self._loop(*_testing_after(feeding, carried, groups, holds))[len(holds) :]
+        step, layout = self.checked(feeding.programs[0])
         condition = None if test is None else test.jaxpr
         failures = step.out_avals[: width(layout)]
         if failures:
-            step = _carrying(step, layout, _start(carried, held.takes, groups))
+            step = _carrying(step, layout, _start(carried, feeding.takes, groups))
             if condition is not None:
-                condition = ignoring(condition, _start(carried, tests, groups), tuple(failures))
+                condition = ignoring(condition, _start(carried, takes, groups), tuple(failures))
             groups[carried][:0] = [vary(x, a.varying) for x, a in zip(flat(layout.none()), failures, strict=True)]
-        return self.taken(layout, held.bind(Fed((step,), condition, groups)))
+        return self.without_failures(layout, feeding.bind(Fed((step,), condition, groups)))
 
     def linear(self, p: Primitive, args: Sequence[Any], linear_map: LinearMap, apply: Callable[..., Any]) -> list[Any]:
-        """The results of a linear map, a Python function, in which the user may have checks.
+        """Apply a linear map: a Python function, in which the user may have checks.
 
-        In eager code these hand on their failures when it runs. Else the failures are those of the map run once more,
-        and the operation does without its checks.
+        In eager code the checks report failures when the function runs. Otherwise the function runs a second time for
+        its failures, and the operation omits its checks.
         """
         if self.parent.eager:
             results = p.bind(*args, linear_map=_CollectingMap(linear_map, self))
@@ -226,74 +226,74 @@ class CheckTrace(Trace):
             if has_checks(closed):
                 program = checked_jaxpr(closed, self.errors & USER, self.enclosed)
                 outs = jaxpr_as_fun(program.jaxpr)(*map(stop_gradient, args), *captured)
-                self.taken(program.layout, outs)
+                self.without_failures(program.layout, outs)
                 linear_map = _SilentMap(linear_map, self)
             results = p.bind(*args, linear_map=linear_map)
         if self.errors != USER and not self.failed:
-            self._look(p, args, {"linear_map": linear_map}, results)
+            self._check(p, args, {"linear_map": linear_map}, results)
         return results  # type: ignore[no-any-return]
 
     def checked(self, closed: ClosedJaxpr) -> Checked:
-        """A program that returns its failures."""
+        """Make a program that returns its failures first, by :func:`checked_jaxpr`."""
         return checked_jaxpr(closed, self.errors, self.enclosed)
 
-    def taken(self, layout: ErrorLayout, results: Sequence[Any]) -> list[Any]:
-        """The results of an operation without those that are the failures of its programs, which the trace takes."""
+    def without_failures(self, layout: ErrorLayout, results: Sequence[Any]) -> list[Any]:
+        """Collect the failures among the results of an operation, and return the other results."""
         count = width(layout)
         if count:
             self.add(Failures(results[0], list(results[1:count]), layout.checks))
         return list(results[count:])
 
 
-def _place(location: source.Location | None) -> str:
-    """Where an operation is that failed, as a part of a template."""
+def _location_text(location: source.Location | None) -> str:
+    """The location of an operation, as text to append to a template."""
     return f"\n{source.describe(location)}".replace("{", "{{").replace("}", "}}") if location else ""
 
 
-def _only(code: Any, mine: Sequence[bool]) -> Any:
-    """The numbers of some of the checks, and 0 for the others."""
-    if all(mine):
+def _only(code: Any, selected: Sequence[bool]) -> Any:
+    """Replace the numbers of checks that are not selected by 0."""
+    if all(selected):
         return code
     keep = scalar_array(np.zeros((), bool))
-    for i, m in enumerate(mine, 1):
-        if m:
+    for i, select in enumerate(selected, 1):
+        if select:
             keep = or_p.bind(keep, eq_p.bind(code, i))
     return where(keep, code, 0)
 
 
 def _known(x: Any) -> Any:
-    """The value of an array, where Python may look at it."""
+    """The value of an array, or None if it is not known while tracing."""
     if isinstance(x, Tracer):
         x = x.concrete() if is_at_work(x._trace) else None
     return None if x is None else host_value(x)
 
 
 def _refuse_hidden(primitive: Primitive, params: dict[str, Any]) -> None:
-    """Refuse an operation of unknown kind that holds a program with checks of the user's."""
+    """Raise if an operation without a rule for its programs holds a program with checks of the user."""
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr) and has_checks(item):
                 raise MissingRuleError(
-                    f"the primitive {primitive.name!r} holds a program with a check, and has neither a feed nor a "
-                    "checked_program rule, by which checkify would hand on its failure. Take the check out of the "
-                    "function that it is given."
+                    f"the primitive {primitive.name!r} holds a program with a check, but has no feed rule and no "
+                    "checked_program rule, which checkify needs to return the failure. Remove the check from the "
+                    "function."
                 )
 
 
 def has_checks(closed: ClosedJaxpr) -> bool:
-    """Whether a program has checks of the user's."""
+    """Whether a program has checks of the user."""
     return check_p.name in closed.jaxpr.effects
 
 
 def may_check(jaxpr: Jaxpr) -> bool:
-    """Whether a program has checks of the user's, or linear maps, Python functions that may have some."""
+    """Whether a program has checks of the user, or linear maps: Python functions, which may have some."""
     if check_p.name in jaxpr.effects:
         return True
     return any("linear_map" in eqn.params or any(map(may_check, subjaxprs(eqn))) for eqn in jaxpr.eqns)
 
 
 def is_checking(trace: Trace) -> bool:
-    """Whether checks reach a ``checkify``."""
+    """Whether a ``checkify`` encloses a trace, or is the trace."""
     while not isinstance(trace, CheckTrace):
         if trace is trace.parent:
             return False
@@ -305,8 +305,8 @@ class Checked(NamedTuple):
     """A program that returns its failures before its results.
 
     Attributes:
-      jaxpr: if it has no checks, it returns just its results.
-      layout: of the failures.
+      jaxpr: the program; without checks, it returns only its results.
+      layout: the layout of the failures.
     """
 
     jaxpr: ClosedJaxpr
@@ -314,23 +314,23 @@ class Checked(NamedTuple):
 
 
 def width(layout: ErrorLayout) -> int:
-    """How many results failures are: none if there are no checks."""
+    """The number of arrays that represent failures: 0 without checks."""
     return 1 + len(layout.slots) if layout.checks else 0
 
 
 def flat(failures: Failures) -> list[Any]:
-    """Failures as results."""
+    """The arrays that represent failures."""
     return [failures.code, *failures.payload] if failures.checks else []
 
 
 @cached_by_jaxpr
 def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checked:
-    """The program that also returns its failures.
+    """Make a program that returns its failures before its results.
 
     Args:
       closed: the program.
       errors: the kinds of failures.
-      enclosed: whether checks of other kinds stay in the program; else they are dropped.
+      enclosed: whether checks of other kinds remain in the program, for an enclosing ``checkify``.
     """
     if errors == USER and not may_check(closed.jaxpr):
         return Checked(closed, ErrorLayout((), ()))
@@ -352,28 +352,35 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
 
 @cached_by_jaxpr
 def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, ...], i: int) -> ClosedJaxpr:
-    """A checked program that returns failures as one of several programs, of which it is number ``i``."""
-    together = joined(others)
-    if together.layout == own:
+    """Make program ``i`` of several checked ones return its failures in their common layout.
+
+    Args:
+      closed: the checked program.
+      own: its layout.
+      others: the layouts of all programs.
+      i: its index among these.
+    """
+    common = joined(others)
+    if common.layout == own:
         return closed
     count = width(own)
 
     def run(*args: Any) -> list[Any]:
         outs = jaxpr_as_fun(closed)(*args)
         failures = Failures(outs[0], outs[1:count], own.checks) if count else ErrorLayout((), ()).none()
-        return [*flat(together.embed(i, failures)), *outs[count:]]
+        return [*flat(common.embed(i, failures)), *outs[count:]]
 
     return stage_flat(closed, run, closed.in_avals)
 
 
 def _start(group: int, takes: Sequence[int], groups: Sequence[Sequence[Any]]) -> int:
-    """The first input of a program that is of a group."""
+    """The index of the first input of a program that belongs to a group."""
     return sum([len(groups[g]) for g in takes[: takes.index(group)]])
 
 
 @cached_by_jaxpr
 def _carrying(step: ClosedJaxpr, layout: ErrorLayout, at: int) -> ClosedJaxpr:
-    """A checked step of a loop, which takes what failed before, from an input on, and returns what failed first."""
+    """Make a checked step carry failures: it takes the earlier ones from input ``at`` on, and returns the first."""
     count = width(layout)
 
     def run(*values: Any) -> list[Any]:
@@ -387,60 +394,65 @@ def _carrying(step: ClosedJaxpr, layout: ErrorLayout, at: int) -> ClosedJaxpr:
 
 
 def _testing_after(
-    held: Feed, carried: int, groups: list[list[Any]], holds: list[Any]
+    feeding: Feed, carried: int, groups: list[list[Any]], holds: list[Any]
 ) -> tuple[Feed, int, list[list[Any]]]:
-    """A loop whose steps end with the test, and so take its constants before theirs; what it returned is carried."""
-    assert held.test is not None
-    test, tests = held.test
-    own = next(g for g in held.takes if g != carried)
-    moved = tuple([g for g in tests if g not in held.takes])
+    """Move the test of a loop to the end of its steps, which carry its result; return the loop and its operands.
+
+    Args:
+      feeding, carried, groups: the loop, the index of the carried group, and its operands.
+      holds: the result of the test before the first step.
+    """
+    assert feeding.test is not None
+    test, takes = feeding.test
+    own = next(g for g in feeding.takes if g != carried)
+    moved = tuple([g for g in takes if g not in feeding.takes])
     sizes = tuple(map(len, groups))
-    step, condition = _step_and_test(held.programs[0], test, held.takes, tests, carried, own, moved, sizes)
-    before = {carried: holds, own: [x for g in moved for x in groups[g]]}
-    groups = [[*before.get(g, ()), *group] for g, group in enumerate(groups)]
-    return held._replace(programs=(step,), test=(condition, tests)), carried, groups
+    step, condition = _step_and_test(feeding.programs[0], test, feeding.takes, takes, carried, own, moved, sizes)
+    added = {carried: holds, own: [x for g in moved for x in groups[g]]}
+    groups = [[*added.get(g, ()), *group] for g, group in enumerate(groups)]
+    return feeding._replace(programs=(step,), test=(condition, takes)), carried, groups
 
 
 @cached_by_jaxpr
 def _step_and_test(
-    body: ClosedJaxpr, test: ClosedJaxpr, takes: tuple[int, ...], tests: tuple[int, ...], carried: int, own: int,
+    body: ClosedJaxpr, test: ClosedJaxpr, takes: tuple[int, ...], test_takes: tuple[int, ...], carried: int, own: int,
     moved: tuple[int, ...], sizes: tuple[int, ...],
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:  # fmt: skip
-    """A step that ends with the test, and the test that is left: it reads what that returned.
+    """Make a step that ends with the test and carries its result, and a test that returns the carried result.
 
     Args:
       body, test: the step, and the test.
-      takes, tests: the groups of operands that are their inputs.
+      takes, test_takes: the groups of operands that are their inputs.
       carried: the group that is carried.
-      own: a group of constants of the step.
-      moved: the groups of constants that only the test takes, and the step before its own from now on.
+      own: a group of consts of the step.
+      moved: the groups of consts that only the test takes; the new step takes them before ``own``.
       sizes: the number of operands of each group.
     """
     avals: dict[int, list[ShapedArray]] = {}
-    for closed, groups in ((body, takes), (test, tests)):
+    for closed, groups in ((body, takes), (test, test_takes)):
         avals.update(zip(groups, split_list(closed.in_avals, *[sizes[g] for g in groups]), strict=False))
     avals[own] = [a for g in (*moved, own) for a in avals[g]]
     avals[carried] = [*test.out_avals, *avals[carried]]
 
     def run(*values: Any) -> list[Any]:
-        given = dict(zip(takes, split_list(values, *[len(avals[g]) for g in takes]), strict=False))
-        given.update(zip((*moved, own), split_list(given[own], *[sizes[g] for g in moved]), strict=True))
-        given[carried] = given[carried][len(test.out_avals) :]
-        given[carried] = jaxpr_as_fun(body)(*[x for g in takes for x in given[g]])
-        return [*jaxpr_as_fun(test)(*[x for g in tests for x in given[g]]), *given[carried]]
+        inputs = dict(zip(takes, split_list(values, *[len(avals[g]) for g in takes]), strict=False))
+        inputs.update(zip((*moved, own), split_list(inputs[own], *[sizes[g] for g in moved]), strict=True))
+        inputs[carried] = inputs[carried][len(test.out_avals) :]
+        inputs[carried] = jaxpr_as_fun(body)(*[x for g in takes for x in inputs[g]])
+        return [*jaxpr_as_fun(test)(*[x for g in test_takes for x in inputs[g]]), *inputs[carried]]
 
-    left = {g: list(map(Var, avals[g])) for g in tests}
-    jaxpr = Jaxpr([], [v for g in tests for v in left[g]], [], left[carried][: len(test.out_avals)])
+    invars = {g: list(map(Var, avals[g])) for g in test_takes}
+    jaxpr = Jaxpr([], [v for g in test_takes for v in invars[g]], [], invars[carried][: len(test.out_avals)])
     return stage_flat(body, run, [a for g in takes for a in avals[g]]), ClosedJaxpr(jaxpr, [])
 
 
 def batch_checked(
     p: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule of an operation whose programs have checks of the user's, and run only for some examples.
+    """The batching rule of an operation whose programs have checks of the user, and run only for some examples.
 
-    The failures of each example are found first, and then mapped with the results; so none is of an example that does
-    not take a branch, or has left a loop.
+    Checks become results before the operation is batched. So an example has no failure from a branch that it does not
+    take, or from a loop that it has left.
     """
 
     def run(*values: Any) -> list[Any]:
@@ -456,11 +468,11 @@ def batch_checked(
 
 @contextmanager
 def collecting(trace: CheckTrace, found: list[Failures] | None = None) -> Iterator[None]:
-    """Within it checks are collected for a trace, while that is at work, also where what is below it is current.
+    """Within this context collect the failures of checks for a trace, also if another trace is current.
 
     Args:
-      trace: which collects.
-      found: where the failures go; by default they are the trace's.
+      trace: the trace; without ``found``, the context has no effect after the trace has ended.
+      found: a list to collect the failures in, instead of the trace.
     """
     if found is None and not trace.live:
         yield
@@ -481,7 +493,7 @@ def collecting(trace: CheckTrace, found: list[Failures] | None = None) -> Iterat
 
 
 class _CollectingMap(LinearMap):
-    """A linear map that hands the failures of its checks to a trace, while that is at work."""
+    """A linear map that reports the failures of its checks to a trace, until the trace has ended."""
 
     def __init__(self, linear_map: LinearMap, trace: CheckTrace) -> None:
         self.linear_map, self.trace = linear_map, trace
@@ -500,7 +512,7 @@ class _CollectingMap(LinearMap):
 
 
 class _SilentMap(_CollectingMap):
-    """A linear map without its checks."""
+    """A linear map whose checks have no effect."""
 
     def _collecting(self) -> Any:
-        return collecting(self.trace, [])
+        return collecting(self.trace, [])  # the list is discarded

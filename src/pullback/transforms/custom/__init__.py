@@ -1,1 +1,1 @@
-"""Functions with rules of their own."""
+"""Functions with custom rules: for derivatives, batching and transposition."""

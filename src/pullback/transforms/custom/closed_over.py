@@ -1,4 +1,4 @@
-"""Errors about traced values that a function with rules, or one of its rules, closes over."""
+"""Error messages about tracers that a function with custom rules, or one of its rules, closes over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pullback.transforms.functions.arguments import name_of
 
 
 def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """What ``run`` returns; an error about a value that a function or one of its rules closes over says what to do."""
+    """Call ``run``; explain an error about a tracer that the function or one of its rules closes over."""
     try:
         return run(*args, **params)
     except UnexpectedTracerError as error:
@@ -19,7 +19,8 @@ def explained(function: Any, run: Callable[..., Any], *args: Any, **params: Any)
 
 
 def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
-    """What a rule of a function returns, which has lines of its own; see :func:`explained`."""
+    """Call a rule of a function, and explain errors as :func:`explained` does."""
+    # Operations of the rule have the source lines of the rule, not the line of the call.
     outer, state.source_loc = state.source_loc, None
     try:
         return rule(*args)
@@ -30,17 +31,17 @@ def run_rule(function: Any, rule: Callable[..., Any], *args: Any) -> Any:
 
 
 def _closed_over(function: Any, error: UnexpectedTracerError) -> UnexpectedTracerError | None:
-    """The error for a traced value that a function or one of its rules closes over."""
+    """The error for a tracer that a function or one of its rules closes over; None if ``error`` has another cause."""
     trace: Any = error.trace
     if trace is None or isinstance(error, CustomRuleError):
         return None
     if is_at_work(trace):
         why = "where its rules do not apply to it: a rule returns derivatives with respect to arguments only"
     else:
-        why = "which had ended when the rule ran: rules run when a derivative is asked for, the backward ones last"
+        why = "which had ended when the rule ran: rules run during differentiation, and backward rules last"
     better = ClosedOverError(
         f"{name_of(function)} or one of its rules closes over a value that is traced by {trace.describe()}, {why}. "
-        "Pass the value as an argument; pullback.closure_convert finds what a function given by the user closes over.\n"
+        "Pass the value as an argument; pullback.closure_convert finds the values that a function closes over.\n"
         f"The value: {error}"
     )
     better.trace = trace

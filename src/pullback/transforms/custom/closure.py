@@ -1,4 +1,4 @@
-"""``closure_convert`` and ``custom_gradient``: what functions close over, made explicit."""
+"""``closure_convert`` and ``custom_gradient``: making the values that functions close over explicit."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ R = TypeVar("R")
 
 @api_boundary
 def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Callable[..., R], list[Array]]:
-    """Turn the arrays that a function closes over into arguments, for rules that must be given them.
+    """Turn the arrays that a function closes over into arguments, as rules need them.
 
     Args:
-      fun: takes and returns trees of arrays; it is traced here, once.
-      example_args: arguments, or anything with ``shape`` and ``dtype``, of the types with which it will be called.
+      fun: takes and returns trees of arrays; it is traced by this call.
+      example_args: arguments, or objects with ``shape`` and ``dtype``, of the types of later calls.
 
     Returns:
-      A pair of a function ``converted(*args, *hoisted)`` and the list ``hoisted`` of those captured arrays that can be
-      differentiated: real and complex ones. Other captured values stay where they are.
+      A pair of a function ``converted(*args, *hoisted)`` and the list ``hoisted`` of the captured real and complex
+      arrays. ``converted`` still closes over other values.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad
@@ -72,19 +72,19 @@ def closure_convert(fun: Callable[..., R], *example_args: PyTree) -> tuple[Calla
 
 
 def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
-    """A function that returns the function for its own backward pass beside its result.
+    """Make a differentiable function from a function that returns its result and its backward function.
 
     Args:
       fun: ``fun(*args) -> (out, vjp_function)``, where ``vjp_function(ct)`` returns a tuple of one cotangent for each
-        argument (or that cotangent, for a single one); it may close over whatever was computed on the way.
+        argument (or that cotangent, for a single argument); it may close over intermediate values.
 
     Returns:
       A function of the same arguments that returns ``out``.
 
     Raises:
-      CustomRuleError: ``fun`` returns something else, or its backward function does (a TypeError).
+      CustomRuleError: the result of ``fun`` or of its backward function has another form (a TypeError).
 
-    Source: the interface is that of TensorFlow's ``tf.custom_gradient``.
+    Source: the interface of TensorFlow's ``tf.custom_gradient``.
 
     >>> from pullback import grad
     >>> @custom_gradient
@@ -112,7 +112,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
     def forward(*args: Any) -> tuple[Any, Any]:
         out, pull = call(*args)
         captured: list[Any] = []
-        if is_traced_ahead(state.trace):
+        if is_traced_ahead(state.trace):  # captured values have to become residuals
             pull, captured = _closed_pull(pull, out)
         return out, (len(args), pull, captured)
 
@@ -127,22 +127,22 @@ def custom_gradient(fun: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[
 
 
 def _closed_pull(pull: Callable[[Any], Any], out: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """A backward function that is given what it closes over after the cotangent, and these values.
+    """Make the values that a backward function closes over further arguments, after the cotangent; return them, too.
 
-    They may be mapped or staged, and must be residuals then.
+    They may be mapped or staged, and then must be residuals.
     """
     leaves, out_tree = tree.flatten(out)
     avals = [typeof(x) for x in leaves]
     inexact = [is_inexact(a.dtype) for a in avals]
 
-    def run(*given: Any) -> list[Any]:
-        cts = iter(given)
-        dense = [next(cts) if i else zero_cotangent(a) for a, i in zip(avals, inexact, strict=True)]
+    def run(*cts: Any) -> list[Any]:
+        rest = iter(cts)
+        dense = [next(rest) if i else zero_cotangent(a) for a, i in zip(avals, inexact, strict=True)]
         return flat(*dense)
 
     flat = FlatFunction(lambda *cts: pull(tree.unflatten(out_tree, cts)), described=pull)
     closed = stage_flat(pull, run, select(avals, inexact))
-    jaxpr = closed.jaxpr  # which does not keep the captured values
+    jaxpr = closed.jaxpr  # without the captured values, which it would keep alive
 
     def converted(ct: Any, *captured: Any) -> Any:
         return flat.result(eval_jaxpr(jaxpr, captured, *select(tree.leaves(ct), inexact)))

@@ -1,8 +1,9 @@
-"""Calls: functions with rules of their own, as all traces see them.
+"""Calls of functions with custom rules, as operations that all traces process.
 
-A call is an operation whose parameter holds Python functions: the function, and its rules. Every trace passes through
-it to these functions. So they are ordinary Python as long as nothing is staged; a jaxpr holds the function's jaxpr, and
-the rules as they are, since a rule may call the function itself, so that tracing it ahead would never end.
+A call is an operation whose parameter holds Python functions: the function, and its rules. Every trace applies its
+transformation to these functions, which run as ordinary Python while no trace stages. A jaxpr holds the jaxpr of the
+function, and the rules as Python functions: a rule may call the function itself, so that tracing rules in advance would
+not terminate.
 
 The law is ``T(call(f, rule)) == call(T(f), T(rule))`` for every transformation T that the rule is not for.
 """
@@ -46,67 +47,67 @@ from pullback.transforms.traces.stage import StageTrace, stage_flat
 
 
 class CustomCall(HoldsFunction):
-    """A function with rules of its own. Subclasses say what differentiation and batching make of it.
+    """A call of a function with custom rules. Subclasses implement differentiation and batching.
 
     Attributes:
       run: takes flat operands, and returns the list of results.
-      captured: how many operands at the end are values that the function closed over when it was staged.
-      recorded: whether it is in a jaxpr.
-      by_itself: whether a backward rule of the function itself made it.
-      rules: compares equal for calls of the same function by the same rules; None if nothing is known of it.
-      equation: the primitive of the equation that it is in a jaxpr.
-      equal_by_key: a program that holds a call without a key is equal to no other.
+      captured: the number of operands, at the end, that the function closed over when it was staged.
+      recorded: whether the call is in a jaxpr.
+      in_own_rule: whether a backward rule of the function itself made the call.
+      rules: an object that is equal for calls of the same function with the same rules; None if it is not comparable.
+      equation: the primitive of the call in a jaxpr.
+      equal_by_key: True: a program that holds a call without a key equals no other program.
     """
 
     equal_by_key = True
     run: Callable[..., list[Any]]
     captured: int = 0
     recorded: bool = False
-    by_itself: bool = False
+    in_own_rule: bool = False
     rules: Any = None
     equation: Primitive
 
     @property
     def key(self) -> Any:
-        return (self.rules, self.captured, self.by_itself) if self.recorded and self.rules is not None else None
+        return (self.rules, self.captured, self.in_own_rule) if self.recorded and self.rules is not None else None
 
     def like(self, **changes: Any) -> Self:
-        """The same call with other attributes."""
+        """Copy the call, with some attributes replaced."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The results and their tangents, under the current trace, on which tangents are recorded; some are ZERO."""
+        """Return the results and their tangents, or ``ZERO``; under the trace of the tangents."""
         raise NotImplementedError
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """The results for a batch and where the mapped axis is in them, under the current trace, the parent's."""
+        """Return the results for a batch and the positions of their mapped axes; under the parent of ``trace``."""
         raise NotImplementedError
 
     def evaluate(self, operands: Sequence[Any]) -> list[Any]:
-        """The results for operands that are not traced."""
+        """Return the results for concrete operands."""
         return self.run(*operands)
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
-        """The results of the function, which is to be transposed with respect to operands in which it is linear."""
+        """Apply the function to linear operands on a tape; by default by its operations."""
         return run(*operands)
 
     def repeats(self, earlier: CustomCall) -> bool:
-        """Whether it calls the same function as an earlier call, whose results then are its own."""
+        """Whether it is a call of the same function as an earlier call, whose results can be reused."""
         return False
 
     def own(self, operands: Sequence[Any]) -> Sequence[Any]:
-        """The operands without the captured values."""
+        """The operands without captured values."""
         return operands[: len(operands) - self.captured] if self.captured else operands
 
     def own_pairs(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The primals and tangents without those of the captured values, which rules say nothing of."""
+        """The primals and tangents without captured values; raise if a captured value has a tangent."""
         if any(t is not ZERO for t in tangents[len(tangents) - self.captured :]):
             raise ClosedOverError(
-                f"{name_of(self.function)} closes over a value with respect to which it is differentiated, of which "
-                "its rule says nothing. Pass the value as an argument; pullback.closure_convert finds what a function "
-                "given by the user closes over."
+                f"{name_of(self.function)} is differentiated with respect to a value that it closes over, for which "
+                "its rule has no derivative. Pass the value as an argument; pullback.closure_convert finds the values "
+                "that a function closes over."
             )
         return self.own(primals), self.own(tangents)
 
@@ -123,6 +124,7 @@ call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
 
 @call_p.stage
 def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Record a call as an equation with the jaxpr of the function; captured tracers become operands."""
     call: CustomCall = params["call"]
     outer, state.trace = state.trace, trace
     try:
@@ -137,7 +139,7 @@ def _stage(trace: StageTrace, args: Sequence[Any], params: dict[str, Any]) -> An
 
 
 def equation(name: str) -> Primitive:
-    """The primitive of a kind of calls in jaxprs."""
+    """Make the primitive for a kind of calls in jaxprs."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
     p.abstract_eval(lambda *avals, call_jaxpr, rules: call_jaxpr.out_avals)
@@ -169,12 +171,12 @@ def equation(name: str) -> Primitive:
 
 
 class OutDims:
-    """Where the mapped axis is in each result of a batched call: first, or nowhere.
+    """The position of the mapped axis in each result of a batched call: 0, or None.
 
-    The function and each of its rules must agree on it, and only one of them runs at first. If any operand is mapped,
-    all results are, ``UnmappedResult`` where the examples do not differ: cotangents of such a result may differ, and a
-    backward rule is given those of one example. If no operand is mapped, the call is made once, and those results are
-    mapped that depend on mapped values which the function closes over.
+    The function and each of its rules must agree on it, and only one of them runs first. If any operand is mapped, all
+    results are mapped, at an ``UnmappedResult`` if the examples are equal: cotangents of such a result may differ, and
+    the backward rule takes those of one example. If no operand is mapped, the call happens for all examples together,
+    and a result is mapped if it depends on a mapped value that the function closes over.
     """
 
     def __init__(self, trace: BatchTrace, dims: Dims) -> None:
@@ -183,15 +185,15 @@ class OutDims:
         self.dims: list[int | None] = []
 
     def fix(self, *groups: Sequence[Any], residuals: Dims = ()) -> None:
-        """Fix them, unless they are, by some groups of results, of which each is like the results of the function.
+        """Determine the positions from groups of results, unless they have been determined.
 
         Args:
-          groups: the results, and their tangents if they are known.
-          residuals: where the mapped axis is in what a backward rule is given; if it is anywhere, the rule runs for
+          groups: the results, and their tangents if they are known: each group is like the results of the function.
+          residuals: the positions of the mapped axis in the residuals; if any is mapped, the backward rule runs for
             each example, and needs the cotangents of each.
         """
         if not self.dims:
-            found = [[self.trace.value_of(x)[1] for x in group] for group in groups]
+            found = [[self.trace.value_of(x)[1] for x in group] for group in groups]  # the position in each result
             forced = self.forced or any(d is not None for d in residuals)
             varies = [
                 any(d is not None and type(d) is not UnmappedResult for d in ds) for ds in zip(*found, strict=True)
@@ -201,7 +203,7 @@ class OutDims:
                 self.trace.tag.has_uniform = True
 
     def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
-        """The values of some groups of results with the mapped axis at its place."""
+        """The values of groups of results, with the mapped axis at the determined positions."""
         self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]
 
@@ -216,7 +218,7 @@ class DerivativeCall(CustomCall):
 
     Attributes:
       jvp: None, or ``(primals, tangents) -> (results, tangents)``.
-      forward: None, or ``(primals, perturbed) -> (results, residuals, backward)``, the first half of a reverse rule.
+      forward: None, or ``(primals, perturbed) -> (results, residuals, backward)``, the forward rule of reverse mode.
     """
 
     def __init__(
@@ -236,7 +238,7 @@ class DerivativeCall(CustomCall):
     def repeats(self, earlier: CustomCall) -> bool:
         if self.rules is None or self.rules != earlier.rules:
             return False
-        if isinstance(self.run, FlatFunction) and isinstance(earlier.run, FlatFunction):
+        if isinstance(self.run, FlatFunction) and isinstance(earlier.run, FlatFunction):  # this call does not run
             self.run.out_tree = earlier.run.out_tree
         return True
 
@@ -244,18 +246,18 @@ class DerivativeCall(CustomCall):
         if self.captured:
             primals, tangents = self.own_pairs(primals, tangents)
         rules = state.trace
-        # What is in a program is differentiated forwards also on the way to reverse mode.
+        # Whether this is surely forward mode. Reverse mode of a program begins with it, so a recorded call cannot tell.
         forwards = rules.eager or not self.recorded
-        given: list[Any] = []
+        nonzero: list[Any] = []
         perturbed: list[bool] = []
         for t in tangents:
             perturbed.append(t is not ZERO)
             if t is not ZERO:
-                given.append(t)
+                nonzero.append(t)
                 forwards = forwards and type(t) is not LinearTracer
         if self.forward is None or (self.jvp is not None and forwards):
             return self._by_jvp_rule(rules, primals, tangents)
-        if isinstance(rules, LinearTrace):  # which would only hand on what the rule does
+        if isinstance(rules, LinearTrace):  # the forward rule has no tangents: skip the tape
             state.trace = rules.parent
         try:
             outs, residuals, backward = self.forward(primals, perturbed)
@@ -264,13 +266,13 @@ class DerivativeCall(CustomCall):
         if self.jvp is not None:
             residuals, backward = [*residuals, *primals], WithJvpRule(backward, self.jvp, perturbed)
         found = None
-        if forwards:  # at once, while the traces are at work whose values the backward rule may close over
+        if forwards:  # now, while the traces are active whose values the backward rule may close over
             try:
-                found = backward.apply(residuals, given)
+                found = backward.apply(residuals, nonzero)
             except NotLinearError:
                 if rules.eager:
                     raise
-        results = linear_p.bind(*residuals, *given, linear_map=backward) if found is None else found
+        results = linear_p.bind(*residuals, *nonzero, linear_map=backward) if found is None else found
         if len(results) == len(outs):
             return outs, results
         return outs, scatter_where([dtypes.is_inexact(x.dtype) for x in outs], results, ZERO)
@@ -278,6 +280,7 @@ class DerivativeCall(CustomCall):
     def _by_jvp_rule(
         self, rules: Trace, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
+        """Apply the jvp rule; on a tape, raise if its tangents are not linear or come from other traces."""
         assert self.jvp is not None
         if not isinstance(rules, LinearTrace):
             return self.jvp(primals, tangents)
@@ -290,30 +293,29 @@ class DerivativeCall(CustomCall):
             if rules.eager and is_affine(node, rules.parent):
                 raise NotLinearError(
                     f"the jvp rule of {name_of(self.function)} adds a constant to a tangent (by {node.primitive}): "
-                    "what it returns must be linear in the tangents that it is given, and zero if they are"
+                    "the result must be linear in the tangents that it receives"
                 )
         for t in out_tangents:
             if is_on_host(t) and host_value(t).any():
                 raise NotLinearError(
                     f"the jvp rule of {name_of(self.function)} returned the tangent {t!r}, which does not depend on "
-                    "the tangents that the rule was given, and is not zero: it must be linear in them"
+                    "the tangents that the rule received, and is not zero: it must be linear in them"
                 )
         return outs, out_tangents
 
     def evaluate(self, operands: Sequence[Any]) -> list[Any]:
         outs = self.run(*operands)
-        for x in outs:  # rules say nothing of closed-over values, so that results must not depend on them
+        for x in outs:  # no rule covers closed-over values, so that results must not depend on them
             if type(x) is not ArrayImpl and isinstance(x, Tracer) and type(x) is not LinearTracer:
                 raise leaked(x)
         return outs
 
     def inline(self, run: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
         trace = state.trace
-        if not (isinstance(trace, LinearTrace) and self.by_itself and self.forward is not None):
+        if not (isinstance(trace, LinearTrace) and self.in_own_rule and self.forward is not None):
             return run(*operands)
-        # A backward rule that calls the function itself has it solve another problem, which is linear in the cotangent
-        # then, though single steps of it (the test whether an iteration has converged) need not be. Its own rules
-        # transpose it.
+        # A backward rule calls the function itself to solve another problem, which is linear in the cotangent. Steps of
+        # the function, such as the convergence test of an iteration, need not be linear: its own rules transpose it.
         before = len(trace.nodes)
         try:
             return run(*operands)
@@ -322,8 +324,8 @@ class DerivativeCall(CustomCall):
                 raise
         del trace.nodes[before:]
         own = [type(x) is LinearTracer and x._trace is trace for x in operands]
-        at_zero = [zeros_of(x.aval) if mine else x for x, mine in zip(operands, own, strict=True)]
-        tangents = [x if mine else ZERO for x, mine in zip(operands, own, strict=True)]
+        at_zero = [zeros_of(x.aval) if is_own else x for x, is_own in zip(operands, own, strict=True)]
+        tangents = [x if is_own else ZERO for x, is_own in zip(operands, own, strict=True)]
         outs, out_tangents = self.differentiate(at_zero, tangents)
         return [x if t is ZERO else t for x, t in zip(outs, out_tangents, strict=True)]
 
@@ -354,7 +356,7 @@ class DerivativeCall(CustomCall):
 
 
 def _is_below(trace: Trace, other: Trace) -> bool:
-    """Whether a trace is another one, or one that the other hands operations to."""
+    """Whether a trace is ``other``, or an ancestor of it."""
     while other is not trace and not other.is_same(trace):
         if other is other.parent:
             return False

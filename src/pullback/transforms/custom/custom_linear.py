@@ -1,4 +1,4 @@
-"""``linear_call`` and ``custom_transpose``: linear functions whose transposes are given."""
+"""``linear_call`` and ``custom_transpose``: linear functions with custom transposes."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class LinearCall(LinearMap):
     """A call of a linear function with a rule for its transpose.
 
     Attributes:
-      rule: what is given for the transpose.
-      residuals, values: the leaves of the arguments, as arrays.
+      rule: the transpose.
+      residuals, values: the leaves of residual and linear arguments, as arrays.
       residual_tree, linear_tree: their trees.
-      out_tree: the tree of the result, or None for a single array; known once the types of the result are.
+      out_tree: the tree of the result, or None for a single array; set together with ``out_avals``.
     """
 
     def __init__(self, who: str, function: Any, rule: Any, residual_args: Any, linear_args: Any) -> None:
@@ -66,19 +66,19 @@ class LinearCall(LinearMap):
 
     @property
     def out_avals(self) -> list[ShapedArray]:  # type: ignore[override]
-        """The types of the results, found by tracing the function if need be."""
+        """The types of the results; if they are unknown, the function is traced."""
         if self._out_avals is None:
             self.staged(self.apply, self.linear_avals)
         assert self._out_avals is not None
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
-        """Say of what tree and types the result is, so that nothing need be traced to know it."""
+        """Set the tree and the types of the result, so that the function need not be traced for them."""
         leaves, self.out_tree = flatten_one(out)
         self._out_avals = [abstractify(x) for x in leaves]
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The results of the function."""
+        """Apply the function."""
         return with_masked_zeros(self._apply, residuals, tangents)
 
     def _apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
@@ -89,7 +89,7 @@ class LinearCall(LinearMap):
         return outs
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """What the rule returns, checked."""
+        """Apply the transpose, and check its result."""
         return with_masked_zeros(self._transpose, residuals, cts)
 
     def _transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -111,7 +111,7 @@ class LinearCall(LinearMap):
         return results
 
     def staged(self, run: Flat, avals: Sequence[ShapedArray]) -> tuple[Callable[..., list[Any]], list[Any]]:
-        """One of the two as a program, and the traced values that it closes over, which are its last operands."""
+        """Stage ``apply`` or ``transpose``; return it, and the tracers that it closes over, its last operands."""
         count = self.count
         closed = stage_flat(self.function, lambda *xs: run(xs[:count], xs[count:]), [*self.residual_avals, *avals])
         closed, captured = hoisted(closed)
@@ -119,11 +119,11 @@ class LinearCall(LinearMap):
 
 
 class CoupledLinearMap(LinearMap):
-    """A linear function and its transpose, which have each other for transposes.
+    """A linear function and its transpose, which are each other's transposes.
 
     Attributes:
       run, back: the function and its transpose, flat.
-      call: the types of the one, and of the other.
+      call: the call, which has the types of both.
       turned: whether ``run`` is the transpose of the call's function.
     """
 
@@ -149,10 +149,10 @@ class CoupledLinearMap(LinearMap):
 
 
 def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
-    """Whether functions must be traced at their call, since they may close over mapped or staged values.
+    """Whether functions must be traced when they are called, since they may close over mapped or staged values.
 
-    The forward Laplacian maps derivatives. Values of a checkpointed function that is recorded are gone when rules of
-    calls within it run; they do not count unless ``recorded``.
+    The forward Laplacian counts, as it maps derivatives. A recorded checkpointed function counts if ``recorded``: its
+    values are gone when the rules of calls within it run.
     """
     while not trace.is_bottom:
         if isinstance(trace, (BatchTrace, LaplacianTrace)) or (recorded and trace.runs_again):
@@ -165,7 +165,7 @@ def is_traced_ahead(trace: Trace, recorded: bool = True) -> bool:
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
-    """Call a function that is linear in some of its arguments, and whose transpose is given.
+    """Call a function that is linear in some of its arguments, with a custom transpose.
 
     Args:
       fun: ``fun(residual_args, linear_args) -> out``, linear in its second argument.
@@ -173,11 +173,11 @@ def linear_call(
       residual_args, linear_args: trees of arrays.
 
     Returns:
-      What ``fun`` returns. Its transpose is ``linear_call`` with the two functions exchanged, so that transposing twice
-      is the original again. That they are transposes of each other is not checked.
+      The result of ``fun``. The transpose of the call is ``linear_call`` with the two functions exchanged, so that its
+      transpose is the original call. Whether they are transposes of each other is not checked.
 
     Raises:
-      CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` (a TypeError).
+      CustomRuleError: ``fun_transpose`` returns another tree, shape or dtype than ``linear_args`` has (a TypeError).
 
     >>> from pullback import linear_transpose
     >>> def divide(r, x):
@@ -191,16 +191,16 @@ def linear_call(
 
 
 def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
-    """The result of a call, under the current trace.
+    """Apply a call under the current trace.
 
     Args:
       call: the function and its arguments.
-      transposable: whether there is a rule for its transpose; otherwise what stands for it raises the error.
+      transposable: whether the call has a transpose; otherwise its rule raises.
     """
     run: Flat = call.apply
     back: Flat = call.transpose
     residuals, count = call.residuals, call.count
-    if is_traced_ahead(state.trace):
+    if is_traced_ahead(state.trace):  # values that the functions close over become residuals
         first, captured = call.staged(call.apply, call.linear_avals)
         second, more = call.staged(call.transpose, call.out_avals) if transposable else (None, [])
         end = count + len(captured)
@@ -220,17 +220,17 @@ def bind_linear_call(call: LinearCall, transposable: bool = True) -> Any:
 
 
 class custom_transpose(FunctionWithRules):
-    """A linear function with a rule for its transpose.
+    """A linear function with a custom transpose.
 
     Args:
       fun: ``fun(residual_args, linear_args) -> out``, linear in its second argument.
 
     It is called as ``f(out_types, residual_args, linear_args)``, where ``out_types`` is a tree like the result, of
-    arrays or anything with ``shape`` and ``dtype``. The method ``def_transpose`` sets the rule.
+    arrays or objects with ``shape`` and ``dtype``. The method ``def_transpose`` sets the rule.
 
     Raises:
-      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: the rule returns another tree, shape or dtype than that of the linear arguments (a TypeError).
+      MissingCustomRuleError: from a call before the rule was set (an AttributeError).
+      CustomRuleError: the rule returns another tree, shape or dtype than the linear arguments have (a TypeError).
 
     >>> from pullback import ShapeDtypeStruct, linear_transpose
     >>> @custom_transpose
@@ -244,14 +244,14 @@ class custom_transpose(FunctionWithRules):
     6.0
     """
 
-    _transformation, _giver = "custom_transpose", "def_transpose"
+    _transformation, _setter = "custom_transpose", "def_transpose"
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         super().__init__(fun)
         self.transpose: Callable[..., Any] | None = None
 
     def def_transpose(self, transpose: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the rule ``transpose(residual_args, ct) -> cts``; it is returned, so that this can be a decorator."""
+        """Set the rule ``transpose(residual_args, ct) -> cts``, and return it, for use as a decorator."""
         check_callable(transpose, f"def_transpose of {self.described}")
         self.transpose = transpose
         return transpose

@@ -1,4 +1,4 @@
-"""``custom_jvp`` and ``custom_vjp``: functions whose derivatives are given by rules of the user's."""
+"""``custom_jvp`` and ``custom_vjp``: functions with custom derivative rules."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ R = TypeVar("R")
 
 
 class FunctionWithRules(OwnsPrograms):
-    """A function of the user's that is called with rules of its own, under its own name."""
+    """A user's function with custom rules; it has the name of the original."""
 
     _transformation: str
-    _giver: str  # the method by which a rule is given, without which it cannot be called
+    _setter: str  # the method that sets the rule which a call needs
 
     __name__: str
 
@@ -50,13 +50,14 @@ class FunctionWithRules(OwnsPrograms):
 
     @property
     def described(self) -> str:
-        """Its name and place, for error messages."""
+        """Its name and source location, for error messages."""
         return name_of(self.fun)
 
     def _without_rule(self) -> MissingCustomRuleError:
+        """The error for a call before the rule was set."""
         return MissingCustomRuleError(
             f"{self.described} was called, but it is a {self._transformation} function without a rule; give it one "
-            f"with {self._giver}"
+            f"with {self._setter}"
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -67,10 +68,10 @@ class FunctionWithRules(OwnsPrograms):
 
 
 class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
-    """A function with derivative rules: what ``custom_jvp`` and ``custom_vjp`` have in common."""
+    """A function with custom derivative rules: the base of ``custom_jvp`` and ``custom_vjp``."""
 
     _equation: Primitive
-    _rule: str  # what must be given before it can be called
+    _rule: str  # the attribute of the rule which a call needs
 
     def __init__(
         self,
@@ -86,16 +87,16 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
     # Rules
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False) -> Rule:
-        """Give the rule of forward mode.
+        """Set the rule for forward mode.
 
         Args:
           jvp: ``rule(*nondiff_args, primals, tangents) -> (out, tangent_out)``, linear in the tangents; primals
             and tangents are tuples with an entry for each of the other arguments.
-          symbolic_zeros: whether the rule is given ``SymbolicZero`` for tangents that are known to be zero, instead of
-            arrays of zeros; it may return them too.
+          symbolic_zeros: whether the rule receives ``SymbolicZero`` for tangents that are known to be zero, instead of
+            arrays of zeros; it may return them, too.
 
         Returns:
-          The rule, so that this can be used as a decorator.
+          The rule, for use as a decorator.
 
         >>> import pullback.numpy as pnp
         >>> from pullback import custom_jvp, grad
@@ -116,7 +117,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Give a rule for each argument: ``rule(tangent, out, *primals) -> tangent_out``, or None where it is zero.
+        """Set a rule for each argument: ``rule(tangent, out, *primals) -> tangent_out``, or None if that is zero.
 
         Raises:
           ArgumentError: the function has arguments that are not differentiated (a TypeError).
@@ -149,8 +150,8 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             for rule, t in zip(jvps, tangents, strict=True):
                 if rule is None or isinstance(t, SymbolicZero):
                     continue
-                part = rule(t, out, *primals)
-                total = part if total is None else tree.tree_map(lambda a, b: a + b, total, part)
+                term = rule(t, out, *primals)
+                total = term if total is None else tree.tree_map(lambda a, b: a + b, total, term)
             return out, tree.tree_map(lambda x: zero_tangent(typeof(x), True), out) if total is None else total
 
         self.defjvp(jvp, symbolic_zeros=True)
@@ -162,17 +163,17 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Give the rule of reverse mode, in two halves.
+        """Set the forward and the backward rule for reverse mode.
 
         Args:
-          fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is any tree of what the backward rule needs.
+          fwd: ``fwd(*args) -> (out, residuals)``, where ``residuals`` is a tree of values that the backward rule needs.
           bwd: ``bwd(*nondiff_args, residuals, ct) -> cts``, a tuple (or list) of one cotangent for each of the other
-            arguments, of the same tree and shapes; real numbers of another dtype are converted. None, in the place of a
-            cotangent or of a whole tree of them, is zero. Under ``vmap`` it returns those of one example, which are
-            added up for an argument that is not mapped; a call of which no argument is mapped is made once, and
-            ``bwd`` is given the sum of the cotangents of all examples.
-          symbolic_zeros: whether ``fwd`` is given a ``CustomVJPPrimal`` for each array, which tells whether derivatives
-            with respect to it are wanted, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
+            arguments, of the same tree and shapes; real numbers of another dtype are converted. None is zero, instead
+            of a cotangent or of a tree of cotangents. Under ``vmap`` it returns the cotangents of one example, which
+            are summed for an argument that is not mapped. If no argument is mapped, a single call takes the sum of the
+            cotangents of all examples.
+          symbolic_zeros: whether ``fwd`` receives a ``CustomVJPPrimal`` for each array, which says whether derivatives
+            with respect to it are needed, and ``bwd`` a ``SymbolicZero`` for each cotangent that is known to be zero.
           optimize_remat: accepted for compatibility.
 
         >>> import pullback.numpy as pnp
@@ -192,7 +193,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
         self.symbolic_cotangents = symbolic_zeros
 
     def _forget_programs(self) -> None:
-        """Drop all programs, if some may hold rules that are now replaced."""
+        """Clear all caches if the function was staged: programs may hold the rules that are replaced."""
         if self._staged:
             from pullback.transforms.jit.jit import clear_caches
 
@@ -200,7 +201,7 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             self._staged = False
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
-        """What the rules are given for an argument that is not differentiated."""
+        """Return the value of an argument that is not differentiated, for the rules; raise if it is invalid."""
         raise NotImplementedError
 
     # Calling
@@ -212,14 +213,14 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             if kwargs or not self._fewest <= len(args) <= self._most:
                 args = by_position(self.fun, self._transformation, args, kwargs)  # type: ignore[assignment]
             nondiff: tuple[tuple[int, Any], ...] = ()
-            given: tuple[Any, ...] = args
+            others: tuple[Any, ...] = args
             if self.nondiff_argnums:
-                chosen = {i % len(args) for i in self.nondiff_argnums if -len(args) <= i < len(args)}
-                nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(chosen))
-                given = tuple([x for i, x in enumerate(args) if i not in chosen])
-            leaves, in_tree = tree.flatten(given)
+                fixed = {i % len(args) for i in self.nondiff_argnums if -len(args) <= i < len(args)}
+                nondiff = tuple((i, self._check_nondiff(i, args[i])) for i in sorted(fixed))
+                others = tuple([x for i, x in enumerate(args) if i not in fixed])
+            leaves, in_tree = tree.flatten(others)
             refs = take_refs(leaves)
-            arrays = to_arrays(leaves, self._transformation, self.fun, given)
+            arrays = to_arrays(leaves, self._transformation, self.fun, others)
             application = RuleAdapter(self, nondiff, in_tree)
             application.opaque = refs
             if config.check_custom_rules and checker is not None:
@@ -232,9 +233,9 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
                 jvp = None if self.jvp is None else application.jvp
                 forward = None if self.fwd is None else application.forward
                 call = DerivativeCall(self._equation, self.fun, application, jvp, forward)
-                call.by_itself = self in running.owners
+                call.in_own_rule = self in running.owners
                 call.rules = (self, nondiff, in_tree)
-                if refs:
+                if refs:  # calls with references are not interchangeable
                     call.rules = None
                 outs = explained(self.fun, call_p.bind, *arrays, call=call)
             if application.out_tree is None:
@@ -258,24 +259,24 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
 
 tree.register_leaf_type(CustomFunction)
 checker: Callable[[CustomFunction[..., Any], tuple[Any, ...]], None] | None = None
-"""What the switch ``check_custom_rules`` does with each call; the floor above sets it."""
+"""Checks the rules at each call if the switch ``check_custom_rules`` is on; ``testing`` sets it."""
 
 
 class custom_jvp(CustomFunction[P, R]):
-    """A function with a derivative rule for forward mode, which reverse mode uses too, by transposing it.
+    """A function with a custom rule for forward mode, which reverse mode transposes.
 
     Args:
       fun: takes and returns trees of arrays.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated, by position and by name; they may be
-        anything, functions for example, and the rule is given them before the others.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated, by position and by name. They may be any
+        objects, for example functions, and are the first arguments of the rule.
 
-    The rule is given by the method ``defjvp``, or ``defjvps`` for one argument at a time. With ``defvjp`` a rule for
-    reverse mode can be given as well; each mode then uses its own.
+    The method ``defjvp`` sets the rule, and ``defjvps`` a rule for each argument. ``defvjp`` may set a rule for reverse
+    mode in addition; each mode then uses its own rule.
 
     Raises:
-      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      ClosedOverError: an argument of ``nondiff_argnums`` is a value whose derivative is being taken (a TypeError).
-      CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
+      MissingCustomRuleError: from a call before the rule was set (an AttributeError).
+      ClosedOverError: an argument of ``nondiff_argnums`` is being differentiated (a TypeError).
+      CustomRuleError: the result of a rule has another form than required; the message names it (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import custom_jvp, grad
@@ -291,7 +292,7 @@ class custom_jvp(CustomFunction[P, R]):
     -1.2484405
     """
 
-    _transformation, _giver = "custom_jvp", "defjvp"
+    _transformation, _setter = "custom_jvp", "defjvp"
     _rule, _equation = "jvp", custom_jvp_call_p
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
@@ -307,20 +308,20 @@ class custom_jvp(CustomFunction[P, R]):
 
 
 class custom_vjp(CustomFunction[P, R]):
-    """A function with a derivative rule for reverse mode.
+    """A function with a custom rule for reverse mode.
 
     Args:
       fun: takes and returns trees of arrays.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated, by position and by name; they may be
-        anything but traced arrays, and the backward rule is given them before the residuals.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated, by position and by name. They may be any
+        objects except traced arrays, and precede the residuals among the arguments of the backward rule.
 
-    The rule is given by the method ``defvjp``. Forward mode (``jvp``, ``jacfwd``, ``hessian``) transposes the backward
-    rule, if it is linear in the cotangent; for one that is not, ``defjvp`` sets a rule for forward mode as well, and
-    each mode then uses its own.
+    The method ``defvjp`` sets the rule. Forward mode (``jvp``, ``jacfwd``, ``hessian``) transposes the backward rule,
+    which must be linear in the cotangent. If it is not, ``defjvp`` can set a rule for forward mode in addition; each
+    mode then uses its own rule.
 
     Raises:
-      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: a rule returns something else than it must; the message names it (a TypeError).
+      MissingCustomRuleError: from a call before the rule was set (an AttributeError).
+      CustomRuleError: the result of a rule has another form than required; the message names it (a TypeError).
       NotLinearError: forward mode needs the transpose of a backward rule that is not linear (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -338,7 +339,7 @@ class custom_vjp(CustomFunction[P, R]):
     -1.2484405
     """
 
-    _transformation, _giver = "custom_vjp", "defvjp"
+    _transformation, _setter = "custom_vjp", "defvjp"
     _rule, _equation = "fwd", custom_vjp_call_p
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
@@ -354,7 +355,7 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments of a call by position, as rules take them, with defaults filled in."""
+    """Bind the arguments of a call, with defaults, and return them all by position, as rules take them."""
     try:
         signature = _signature(fun)
     except (TypeError, ValueError):
@@ -370,7 +371,7 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
         raise ArgumentError(f"{name_of(fun)}: {error}") from None
     bound.apply_defaults()
     by_keyword = [name for name in bound.kwargs if name in kwargs]
-    if by_keyword:  # others have the values that the function has by itself, those of a partial for example
+    if by_keyword:  # other keywords have their defaults, for example those of a ``partial``
         raise ArgumentError(
             f"{name_of(fun)}: the arguments {', '.join(by_keyword)} can be given by keyword only, but the rules of a "
             f"{who} function take all arguments by position; make them positional"
@@ -379,7 +380,7 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
-    """The positions of arguments that are not differentiated."""
+    """The positions of the arguments that are not differentiated, from positions and names, which are checked."""
     found = list(nums) if isinstance(nums, Sequence) else [nums]
     names = (names,) if isinstance(names, str) else tuple(names)
     if any(type(i) is not int for i in found):
@@ -397,14 +398,14 @@ def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
 
 
 def _signature(fun: Any) -> inspect.Signature:
-    """The parameters of a function; rules know nothing of those that all ufuncs have for NumPy's own use."""
+    """The signature of a function. Raise ValueError for a ufunc, whose signature has NumPy's own parameters."""
     if isinstance(fun, np.ufunc):
         raise ValueError("a ufunc")
     return source.signature(fun)
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The least and the greatest number of arguments that a function takes by position and without more ado."""
+    """The range of numbers of positional arguments for calls that need no binding; empty, (1, 0), if all need it."""
     try:
         parameters = _signature(fun).parameters.values()
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""``custom_vmap``: functions whose batching is given by a rule of the user's."""
+"""``custom_vmap``: functions with custom batching rules."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ custom_vmap_linear_p = linear_operation("custom_vmap_linear")
 
 Run = Callable[..., list[Any]]
 Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
-"""From the size of the mapped axis, which operands have it in front, and these, to the results and which have it."""
+"""``rule(size, mapped, operands) -> (results, mapped)``: ``mapped`` flags the values with the mapped axis, first."""
 
 
 class VmapCall(CustomCall):
     """A call with a batching rule.
 
-    Differentiation makes of it calls of the same kind: of its derivative, and of the transpose of that, whose batching
-    rules are the derivative of the user's rule and its transpose. So the rule is kept in both modes and to any order.
-    What is kept for the backward pass are the operands, from which the function's values are computed once more.
+    Its derivative and the transpose of that are calls of the same kind, whose batching rules are the derivative of the
+    user's rule and its transpose. So differentiation keeps the rule, in both modes and to any order. The residuals are
+    the operands, from which the backward pass computes the function's values again.
 
-    In forward mode an operand is mapped for the user's rule if its value and its tangent are, as in JAX. Where that is
-    so for none, the rule is told that nothing is mapped, and what it does is mapped as anything else.
+    In forward mode an operand counts as mapped for the user's rule if its value and its tangent are mapped, as in JAX.
+    If none counts, the rule is called with no operand mapped, and its operations are batched as any others.
 
     Attributes:
-      rule: the user's, flat.
-      order: how many times it is a derivative in forward mode.
-      linear: how many operands at the end are cotangents, or tangents of these and of the others, of which the user's
-        rule knows nothing. Where these alone are mapped, as ``jacrev`` and ``hessian`` do, the function is not, and its
-        derivative is mapped without the rule. None are counted in forward mode alone.
+      rule: the user's rule, flat.
+      order: how many times the call was differentiated in forward mode.
+      linear: the number of operands, at the end, that are cotangents, or tangents in a transposed call. If only these
+        are mapped, as by ``jacrev`` and ``hessian``, the derivative is batched without the user's rule, as the
+        function's arguments are not mapped. It is 0 in pure forward mode.
     """
 
     equation = custom_vmap_call_p
@@ -80,14 +80,14 @@ class VmapCall(CustomCall):
 
     def batch(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
         own_dims = self.own(dims)
-        if all(d is None for d in own_dims[: len(own_dims) - self.linear]):
+        if all(d is None for d in own_dims[: len(own_dims) - self.linear]):  # only tangents or cotangents are mapped
             return self._batch_without_rule(trace, args, dims)
         values = [x if d is None else moveaxis(x, d, 0) for x, d in zip(self.own(args), own_dims, strict=True)]
         outs, mapped = self.rule(trace.axis.size, [d is not None for d in own_dims], values)
         return outs, [0 if m else None for m in mapped]
 
     def _batch_without_rule(self, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """The results where no argument of the user's function is mapped; the rule is there for other axes."""
+        """Batch a call whose user arguments are not mapped: batch its operations, and keep the rule for other axes."""
         out_dims = OutDims(trace, dims)
         own_dims = self.own(dims)
 
@@ -108,36 +108,37 @@ class VmapCall(CustomCall):
         return call_p.bind(*args, call=self.like(run=run, rule=rule)), out_dims.dims
 
     def differentiate(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        if not is_traced_ahead(state.trace):  # nothing is mapped, so that no rule is needed
+        if not is_traced_ahead(state.trace):  # no axis is mapped, so that no rule is needed
             return jvp_flat(self.function, self.run, primals, tangents)
         primals, tangents = self.own_pairs(primals, tangents)
         active = [t is not ZERO for t in tangents]
-        given = [t for t in tangents if t is not ZERO]
-        if any(type(t) is LinearTracer for t in given) or not state.trace.eager:  # a part of its own for the tangents
+        nonzero = [t for t in tangents if t is not ZERO]
+        if any(type(t) is LinearTracer for t in nonzero) or not state.trace.eager:  # separate the linear operation
             outs = call_p.bind(*primals, call=self)
-            found = custom_vmap_linear_p.bind(*primals, *given, linear_map=VmapLinearMap(self, active, outs))
+            found = custom_vmap_linear_p.bind(*primals, *nonzero, linear_map=VmapLinearMap(self, active, outs))
         else:
             derivative, count = _derivative(self, active)
-            results = call_p.bind(*primals, *given, call=derivative)
+            results = call_p.bind(*primals, *nonzero, call=derivative)
             outs, found = results[: count[0]], results[count[0] :]
         return outs, scatter_where([is_inexact(x.dtype) for x in outs], found, ZERO)
 
 
 def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
-    """The positions of an axis where another one comes first in some values."""
+    """Shift the positions of an axis by 1 in the values that have a further mapped axis in front."""
     return [d if d is None else d + m for d, m in zip(dims, mapped, strict=True)]
 
 
 def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[int]]:
-    """The derivative of a call, and how many results the call has, which is known once one of its functions ran.
+    """Return the derivative of a call, and a list that will hold the number of the call's results after a run.
 
-    It goes from operands, and the tangents of the active ones, to results, and the tangents of the inexact ones.
+    The derivative takes operands and the tangents of the active operands; it returns results and the tangents of the
+    inexact results.
     """
     count = [0]
 
     def both(run: Run, operands: Sequence[Any]) -> list[Any]:
-        primals, given = split_list(operands, len(active))
-        outs, ts = jvp_flat(call.function, run, primals, scatter_where(active, given, ZERO))
+        primals, tangents = split_list(operands, len(active))
+        outs, ts = jvp_flat(call.function, run, primals, scatter_where(active, tangents, ZERO))
         count[0] = len(outs)
         return [*outs, *of_inexact(list(map(instantiate, ts, outs)), outs)]
 
@@ -161,34 +162,34 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
 
 
 _Both = Callable[[Run, Sequence[Any]], list[Any]]
-_told = threading.local()
-"""The functions whose rules are being told, in this thread, that nothing is mapped."""
+_unmapped = threading.local()
+"""The functions, in this thread, whose rules are running with no operand mapped."""
 
 
 def _by_example(
     call: VmapCall, size: int, mapped: Sequence[bool], operands: Sequence[Any], both: _Both
 ) -> tuple[list[Any], list[bool]]:
-    """Results and tangents where no operand is mapped for the rule: it is told so, for one example after the other.
+    """Compute results and tangents if no operand counts as mapped: for each example call the rule with none mapped.
 
     Args:
       call: the call.
       size: the size of the axis.
-      mapped: which operands have it in front.
+      mapped: which operands have the mapped axis, which is first.
       operands: the operands of the call, and the tangents of some.
       both: from the function of one example and its operands to the results and their tangents.
     """
-    within: list[Any] = _told.__dict__.setdefault("functions", [])
+    active: list[Any] = _unmapped.__dict__.setdefault("functions", [])
     own = call.function, call.order
-    if own in within:  # the rule calls the function itself
+    if own in active:  # the rule calls the function itself: do not recurse
         run = call.run
     else:
 
         def run(*primals: Any) -> list[Any]:
-            within.append(own)
+            active.append(own)
             try:
                 outs, which = call.rule(size, [False] * len(primals), primals)
             finally:
-                within.remove(own)
+                active.remove(own)
             return [_element(x, position) if m else x for x, m in zip(outs, which, strict=True)]
 
     position: Any = None
@@ -206,22 +207,24 @@ def _by_example(
 
 
 def _element(x: Any, index: Any) -> Any:
-    """An element along the first axis."""
+    """The element at an index along the first axis."""
     zero = np.int32(0)
     starts = [index, *[zero] * (len(x.shape) - 1)]
     return squeeze(dynamic_slice(x, list(map(as_array, starts)), (1, *x.shape[1:])), (0,))
 
 
 def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall:
-    """The transpose of the derivative of a call: from the operands, and the cotangents of so many inexact results, to
-    those of the active operands."""
+    """Return the transpose of the derivative of a call.
+
+    It takes the operands and the cotangents of the ``inexact`` results, and returns those of the active operands.
+    """
 
     def back(run: Run, operands: Sequence[Any]) -> list[Any]:
         primals, cts = split_list(operands, len(active))
         return pull_back(call.function, run, primals, active, cts)
 
     def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        # Each example has a cotangent of its own for each active operand and result, so that all of these are mapped.
+        # Cotangents of active operands and of results differ between examples, so that all of these are mapped.
         wanted = [m or a for m, a in zip(mapped, active, strict=False)]
         every = [*wanted, *[True] * (len(mapped) - len(active))]
 
@@ -236,13 +239,13 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
-    """Some values, with a mapped axis in front where it is wanted."""
+    """Broadcast values to have a mapped axis in front if ``wanted``, unless they have it already."""
     axis = MappedAxis(None, size)
     return [front(x, None, axis) if w and not m else x for x, m, w in zip(values, mapped, wanted, strict=True)]
 
 
 class VmapLinearMap(LinearMap):
-    """The derivative of a call with a batching rule, and its transpose; the residuals are the operands."""
+    """The derivative of a call with a batching rule, as a linear map whose residuals are the operands."""
 
     def __init__(self, call: VmapCall, active: Sequence[bool], outs: Sequence[Any]) -> None:
         self.call = call
@@ -261,19 +264,19 @@ class VmapLinearMap(LinearMap):
 
 
 class custom_vmap(FunctionWithRules):
-    """A function with a batching rule of its own.
+    """A function with a custom batching rule.
 
     Args:
       fun: takes and returns trees of arrays.
 
-    The rule is given by the method ``def_vmap``. It is kept by differentiation, in both modes and to any order: the
-    derivative of a mapped call is that of the rule. In reverse mode the function's values are computed a second time.
-    In forward mode the rule is told that an operand is mapped if its value and its tangent are, as in JAX; so where
-    only values or only tangents are mapped, as by ``jacfwd``, it is told that nothing is, and must serve for that.
+    The method ``def_vmap`` sets the rule. Differentiation keeps it, in both modes and to any order: the derivative of a
+    mapped call is the derivative of the rule. In reverse mode the function's values are computed a second time. In
+    forward mode an operand counts as mapped for the rule if its value and its tangent are mapped, as in JAX. So if only
+    values or only tangents are mapped, as by ``jacfwd``, the rule is called with no operand mapped.
 
     Raises:
-      MissingCustomRuleError: from a call before there is a rule (an AttributeError).
-      CustomRuleError: the rule returns something else than it must (a TypeError).
+      MissingCustomRuleError: from a call before the rule was set (an AttributeError).
+      CustomRuleError: the result of the rule has another form than required (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad, vmap
@@ -287,22 +290,22 @@ class custom_vmap(FunctionWithRules):
     6.0 [10. 10.] [10. 10.]
     """
 
-    _transformation, _giver = "custom_vmap", "def_vmap"
+    _transformation, _setter = "custom_vmap", "def_vmap"
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         super().__init__(fun)
         self.vmap_rule: Callable[..., Any] | None = None
 
     def def_vmap(self, vmap_rule: F) -> F:
-        """Give the rule.
+        """Set the rule.
 
         Args:
           vmap_rule: ``rule(axis_size, in_batched, *args) -> (out, out_batched)``. ``in_batched`` is a list of trees of
-            booleans like the arguments, which tell where there is a mapped axis; it is in front. ``out_batched`` is
-            such a tree like ``out``.
+            booleans like the arguments: whether each array has the mapped axis, which is first. ``out_batched`` is a
+            tree of booleans like ``out``.
 
         Returns:
-          The rule, so that this can be used as a decorator.
+          The rule, for use as a decorator.
         """
         check_callable(vmap_rule, f"def_vmap of {self.described}")
         self.vmap_rule = vmap_rule
@@ -329,7 +332,7 @@ class custom_vmap(FunctionWithRules):
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]
     ) -> tuple[list[Any], Any, list[bool]]:
-        """The results of the rule, flat, their tree, and which of them are mapped."""
+        """Apply the user's rule; return flat results, their tree, and which are mapped. Raise if the form is wrong."""
         rule = self.vmap_rule
         assert rule is not None
         pair = rule(size, list(tree.unflatten(in_tree, mapped)), *tree.unflatten(in_tree, values))

@@ -1,4 +1,4 @@
-"""Linear maps given with their transposes: backward rules, transposed loops, and calls that are run again."""
+"""Linear maps with their transposes, as operations: for backward rules, transposed loops and rematerialised calls."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ JVPRule = Callable[[Sequence[Any], Sequence[Any]], tuple[list[Any], list[Any]]]
 
 
 class HoldsFunction:
-    """What a program holds of a function of the user's: it has its name, and is equal to what does the same.
+    """An object in a program that holds a user's function; it has the function's name, and is compared by its key.
 
     Attributes:
       function: the user's function.
-      key: compares equal for what does the same in a program; None if nothing is known of it.
+      key: equal for objects that have the same effect in a program; None if they are compared by identity.
     """
 
     function: Any
@@ -53,7 +53,7 @@ class HoldsFunction:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def __eq__(self, other: object) -> bool:
-        """Equal parts of equal programs do the same, so that what was made of one program serves for the other."""
+        """Compare keys, so that equal programs with equal objects can share derivatives and compiled code."""
         if self is other or type(self) is not type(other) or self.key is None:
             return self is other
         return hash(self) == hash(other) and bool(self.key == other.key)
@@ -62,29 +62,29 @@ class HoldsFunction:
         key = self.key
         try:
             return id(self) if key is None else hash(key)
-        except TypeError:  # an argument that is not differentiated, or a residual, without a hash
+        except TypeError:  # the key has an argument or a residual without a hash
             return id(self)
 
 
 class LinearMap(HoldsFunction):
-    """A linear map and its transpose, both given: from tangents to tangents, and from cotangents to cotangents.
+    """A linear map from tangents to tangents, and its transpose, from cotangents to cotangents.
 
-    What the map depends on are residuals, which both are called with. A backward rule is the transpose of one.
+    Both take the residuals on which the map depends. A user's backward rule is the transpose of a linear map.
 
     Attributes:
-      count: how many residuals there are.
-      out_avals: the types of the results: of the tangents of the real and complex results of a function.
+      count: the number of residuals.
+      out_avals: the types of the results: the tangents of the inexact results of a function.
     """
 
     count: int
     out_avals: Sequence[ShapedArray]
 
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """The cotangents of the operands, from those of the results; some may be ZERO."""
+        """Return the cotangents of the operands for cotangents of the results; either may be ``ZERO``."""
         raise NotImplementedError
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        """The results, under the current trace; by default ``transpose`` transposed."""
+        """Apply the map under the current trace; by default by transposing ``transpose``."""
         trace = checked_trace(self.function)
         try:
             _, program = refused_if_affine(trace, lambda *cts: self.transpose(residuals, cts), self.out_avals)
@@ -96,26 +96,27 @@ class LinearMap(HoldsFunction):
         return densify(outs, self.out_avals)
 
     def jvp_by_residuals(self, p: Primitive, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """The results of the operation ``p`` that applies the map, and their tangents by those of the residuals."""
+        """Apply the operation ``p`` of the map; return results, and tangents by those of the residuals."""
         rest: list[Any] = [ZERO] * (len(primals) - self.count)
         return jvp_flat(self.function, partial(_apply, linear_map=self), primals, [*tangents, *rest])
 
     def batch(self, p: Primitive, trace: BatchTrace, args: Sequence[Any], dims: Dims) -> tuple[list[Any], Dims]:
-        """The results of the operation ``p`` for a batch, and where the mapped axis is in them."""
+        """Apply the operation ``p`` of the map to a batch; return results and the positions of their mapped axes."""
         out_dims = [0] * len(self.out_avals)
         mapped = BatchedLinearMap(self, trace, dims[: self.count], dims[self.count :], out_dims)
         return p.bind(*args, linear_map=mapped), out_dims
 
     def _not_linear(self, error: PullbackError) -> NotLinearError:
+        """The error for a backward rule that cannot be transposed."""
         return NotLinearError(
             f"forward mode differentiates {name_of(self.function)} by transposing its backward rule, which must be "
             "linear in the cotangent for that, and is not. Give the function a jvp rule as well, with "
-            f"{self.__name__}.defjvp(rule): then each mode uses the rule that is for it.\nWhat is not linear: {error}"
+            f"{self.__name__}.defjvp(rule): then each mode uses its own rule.\nWhat is not linear: {error}"
         )
 
 
 class WithJvpRule(LinearMap):
-    """The backward rule of a function that has a jvp rule too, which takes the primals for more residuals."""
+    """The linear map of a function with a backward rule and a jvp rule; the primals are further residuals."""
 
     def __init__(self, linear_map: LinearMap, jvp: JVPRule, perturbed: Sequence[bool]) -> None:
         self.linear_map = linear_map
@@ -134,13 +135,12 @@ class WithJvpRule(LinearMap):
 
 
 class BatchedLinearMap(LinearMap):
-    """A linear map mapped over an axis.
+    """A linear map that is mapped over an axis.
 
     Attributes:
-      linear_map: that of one example.
-      trace: which maps it.
-      residual_dims, in_dims, out_dims: where the mapped axis is in the residuals, in the operands and in the
-        results.
+      linear_map: the linear map of one example.
+      trace: the trace that maps it.
+      residual_dims, in_dims, out_dims: the positions of the mapped axis in residuals, operands and results.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class BatchedLinearMap(LinearMap):
     def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         run = self.linear_map.transpose
         results = run_batched(self.trace, run, residuals, self.residual_dims, cts, self.out_dims)
-        if all(d is None for d in self.out_dims):  # one call for all examples, with the sum of their cotangents
+        if all(d is None for d in self.out_dims):  # a single call for all examples, with the sum of their cotangents
             return with_batch_axes(self.trace, results, [None] * len(results))
         return [summed(self.trace, x, d) for x, d in zip(results, self.in_dims, strict=True)]
 
@@ -171,7 +171,7 @@ class BatchedLinearMap(LinearMap):
 def run_batched(
     trace: BatchTrace, function: Any, primals: Sequence[Any], primal_dims: Dims, tangents: Sequence[Any], dims: Dims
 ) -> Any:
-    """What a function of primals (or residuals) and tangents, some of which are ZERO, returns under a trace."""
+    """Run a function of primals (or residuals) and tangents, which may be ``ZERO``, mapped by a batch trace."""
     nonzero = [t is not ZERO for t in tangents]
     count = len(primals)
 
@@ -182,18 +182,18 @@ def run_batched(
 
 
 def of_inexact(values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-    """Of values that belong to results, their tangents for example, those of the real and complex results."""
+    """Select from ``values``, which correspond to the results ``outs``, those of the inexact results."""
     return [t for t, x in zip(values, outs, strict=True) if dtypes.is_inexact(x.dtype)]
 
 
 def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
-    """The value of a result of a batched function, with the mapped axis where it is wanted."""
+    """The value of a result of a batched function, with the mapped axis at ``wanted``; raise if it must have none."""
     value, dim = trace.value_of(x)
     if wanted is None:
         if dim is not None:
             raise CustomRuleError(
                 f"a rule of {name_of(trace.function)} returned a result that varies along the axis that vmap maps, "
-                "where the function's own does not: the rule closes over a mapped value. Pass it as an argument."
+                "but the function's own result does not: the rule closes over a mapped value. Pass it as an argument."
             )
         return value
     if dim is None:
@@ -203,12 +203,12 @@ def with_batch_axis(trace: BatchTrace, x: Any, wanted: int | None) -> Any:
 
 
 def with_batch_axes(trace: BatchTrace, xs: Sequence[Any], wanted: Dims) -> list[Any]:
-    """The values of some results, each with the mapped axis where it is wanted; ZERO stays as it is."""
+    """The values of results, with the mapped axes at the positions ``wanted``; ``ZERO`` is unchanged."""
     return [x if x is ZERO else with_batch_axis(trace, x, d) for x, d in zip(xs, wanted, strict=True)]
 
 
 def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
-    """A cotangent of each example, for an operand whose mapped axis is at ``dim``, or for one that they share."""
+    """The cotangent of a batched operand from that of each example: summed if ``dim`` is None, as they share it."""
     if x is ZERO:
         return ZERO
     if dim is not None:
@@ -218,22 +218,22 @@ def summed(trace: BatchTrace, x: Any, dim: int | None) -> Any:
 
 
 def repeated(value: Any, count: int) -> Any:
-    """The sum of as many equal values."""
+    """The sum of ``count`` equal values."""
     if count == 0:
         return ZERO
     if value.dtype.itemsize >= 4:
         return mul(value, count)
-    wide = mul(convert_element_type(value, np.dtype(np.float32)), count)  # a small type need not have the number
+    wide = mul(convert_element_type(value, np.dtype(np.float32)), count)  # a small dtype may not represent the number
     return convert_element_type(wide, value.dtype)
 
 
 def pull_back(
     function: Any, run: Callable[..., list[Any]], primals: Sequence[Any], active: Sequence[bool], cts: Sequence[Any]
 ) -> list[Any]:
-    """The cotangents of the active primals, where ``run(*primals)`` has these for its real and complex results."""
+    """Linearise and transpose ``run``: return cotangents of the active primals for those of the inexact results."""
     outs, program = linearize_flat(function, run, primals, active)
-    given = iter(cts)
-    seeds = [next(given) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
+    rest = iter(cts)
+    seeds = [next(rest) if dtypes.is_inexact(x.dtype) else ZERO for x in outs]
     return densify(program.transpose(seeds, add_any, consume=True), [v.aval for v in program.inputs])
 
 
@@ -241,14 +241,14 @@ def pull_back(
 
 
 def linear_operation(name: str, linear_in: Any = None) -> Primitive:
-    """The primitive that applies linear maps: of residuals and tangents, with the map for a parameter.
+    """Make a primitive that applies linear maps: to residuals and tangents, with the map as a parameter.
 
-    There are two primitives: the maps of one that is called may close over values of the traces that are at work,
-    those of one that is recorded in a jaxpr may not.
+    There is a second primitive for jaxprs. The maps of the first may close over values of active traces, those of the
+    second may not.
 
     Args:
-      name: that of both.
-      linear_in: see ``Primitive.transpose``; None if it may turn out to be affine.
+      name: the name of both primitives.
+      linear_in: see ``Primitive.transpose``; None if the map may turn out to be affine.
     """
     called, recorded = (Primitive(name, multiple_results=True, keeps_weak_type=False) for _ in range(2))
     for p in (called, recorded):
@@ -274,6 +274,7 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
         except UnexpectedTracerError as error:
             if not trace.is_same(error.trace):
                 raise
+        # The map closes over values of this trace.
         pairs = [trace.value_of(x) for x in trace.run(partial(_apply, linear_map=linear_map), args, dims)]
         return [x for x, _ in pairs], [d for _, d in pairs]
 
@@ -287,24 +288,26 @@ def linear_operation(name: str, linear_in: Any = None) -> Primitive:
 
 
 def _apply(*args: Any, linear_map: LinearMap) -> list[Any]:
+    """Apply a linear map to residuals and tangents."""
     count = linear_map.count
     return run_rule(linear_map.function, linear_map.apply, args[:count], args[count:])  # type: ignore[no-any-return]
 
 
 def _jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, linear_map: LinearMap) -> Any:
+    """The jvp rule: the tangents are the sum of terms by the residuals and by the linear operands."""
     count = linear_map.count
-    parts: list[list[Any]] = []
+    terms: list[list[Any]] = []
     if any(t is not ZERO for t in tangents[:count]):
         outs, ts = linear_map.jvp_by_residuals(p, primals, tangents[:count])
-        parts.append(ts)
+        terms.append(ts)
     else:
         outs = p.bind(*primals, linear_map=linear_map)
     if any(t is not ZERO for t in tangents[count:]):
-        given = map(instantiate, tangents[count:], primals[count:])
-        parts.append(p.bind(*primals[:count], *given, linear_map=linear_map))
-    if len(parts) == 1:
-        return outs, parts[0]
-    return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*parts, strict=True)]
+        dense = map(instantiate, tangents[count:], primals[count:])
+        terms.append(p.bind(*primals[:count], *dense, linear_map=linear_map))
+    if len(terms) == 1:
+        return outs, terms[0]
+    return outs, [b if a is ZERO else add_any(a, b) for a, b in zip(*terms, strict=True)]
 
 
 def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[Any]:
@@ -319,7 +322,7 @@ def _transpose(cts: Sequence[Any], *args: Any, linear_map: LinearMap) -> list[An
 
 
 def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """``checkify`` looks at the results, and into the map for checks of the user's."""
+    """The rule for ``checkify``, which checks the results, and functionalises the user's checks in the map."""
     return trace.linear(p, args, params["linear_map"], _apply)  # type: ignore[no-any-return]
 
 

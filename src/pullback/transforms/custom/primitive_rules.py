@@ -1,4 +1,4 @@
-"""Backward rules of primitives, which stand for a jvp rule and for transposes."""
+"""Backward rules of primitives, instead of a jvp rule and transposition rules."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def vjp_rule(primitive: Primitive) -> Callable[[F], F]:
-    """Register the derivative of a primitive in reverse mode, as a decorator, in place of a jvp rule.
+    """Decorate a function to register it as the backward rule of a primitive, instead of a jvp rule.
 
     The rule is ``rule(ct, ans, *operands, **params) -> cotangents``: ``ct`` is the cotangent of the result ``ans``, and
-    the cotangents are a tuple, one for each operand, None for those without. A primitive with several results has
-    lists for ``ct`` and ``ans``. Forward mode transposes the rule, as ``derivatives.jvp_from_vjp`` does: it must be
-    linear in ``ct``, of operations that have transposes. Reverse mode needs neither.
+    the cotangents are a tuple with an entry for each operand, None if it has no cotangent. For a primitive with several
+    results ``ct`` and ``ans`` are lists. Forward mode transposes the rule, as ``derivatives.jvp_from_vjp`` does; for
+    this it must be linear in ``ct``, and consist of operations with transposition rules. Reverse mode needs neither.
 
     Args:
-      primitive: one of ``extend.Primitive``. Its jvp rule is replaced.
+      primitive: an ``extend.Primitive``. Its jvp rule is replaced.
 
     Returns:
       A decorator, which returns the rule.

@@ -1,4 +1,4 @@
-"""One call of a function with derivative rules: the rules on flat lists of arrays, and checks of what they return."""
+"""Adapting custom derivative rules to flat lists of arrays, and checking their results."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from pullback.transforms.traces.linearize import is_tape
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is zero, for rules that ask for ``symbolic_zeros``.
+    """A tangent or cotangent that is zero, for rules with ``symbolic_zeros``.
 
     Attributes:
-      aval: the type that it has.
+      aval: its type.
     """
 
     __slots__ = ("aval",)
@@ -52,11 +52,11 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument of a forward rule that asks for ``symbolic_zeros``.
+    """An argument of a forward rule with ``symbolic_zeros``.
 
     Attributes:
       value: the argument.
-      perturbed: whether derivatives with respect to it are wanted.
+      perturbed: whether derivatives with respect to it are needed.
     """
 
     __slots__ = ("perturbed", "value")
@@ -70,7 +70,7 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
-    """The arguments of a forward rule that asks for ``symbolic_zeros`` without what it is told of them.
+    """Return the values of the arguments of a forward rule with ``symbolic_zeros``, without their flags.
 
     Args:
       tree_of_primals: a tree of ``CustomVJPPrimal``.
@@ -82,10 +82,10 @@ def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangents of a tree of values, dense or symbolic.
+    """Return zero tangents for a tree of values, dense or symbolic.
 
     Args:
-      val: a tree of arrays, numbers, or what has a shape and a dtype.
+      val: a tree of arrays, numbers, or objects with a shape and a dtype.
       symbolic_zeros: whether the zeros are :class:`SymbolicZero`, which hold no elements.
 
     Returns:
@@ -101,6 +101,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def _primal_type(x: Any) -> ShapedArray:
+    """The type of a leaf of the argument of :func:`zero_from_primal`."""
     try:
         return abstractify(x)
     except OperandError as error:
@@ -108,14 +109,14 @@ def _primal_type(x: Any) -> ShapedArray:
 
 
 def zero_tangent(aval: ShapedArray, symbolic: bool) -> Any:
-    """The zero tangent of a value of some type, as rules are given it."""
+    """The zero tangent of a value of type ``aval``, for a rule: a :class:`SymbolicZero`, or an array."""
     if symbolic:
         return SymbolicZero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
     return zero_cotangent(aval)
 
 
 class HasRules:
-    """A function with derivative rules, as far as its calls need it; see ``CustomFunction``."""
+    """The attributes of a function with derivative rules that its calls need; see ``CustomFunction``."""
 
     fun: Callable[..., Any]
     jvp: Callable[..., Any] | None = None
@@ -126,7 +127,7 @@ class HasRules:
 
 
 class _Running(threading.local):
-    """The functions whose backward rules run in this thread."""
+    """The functions whose backward rules are running in this thread."""
 
     owners: tuple[HasRules, ...] = ()
 
@@ -135,12 +136,12 @@ running = _Running()
 
 
 class RuleAdapter(FlatFunction):
-    """A call of a function with rules: the function and its rules on flat lists of arrays.
+    """A call of a function with derivative rules: the function and its rules as functions of flat lists of arrays.
 
     Attributes:
       owner: the function with rules.
       nondiff: the positions and values of the arguments that are not differentiated.
-      fixed: these values.
+      fixed: the values of these arguments.
     """
 
     __slots__ = ("fixed", "nondiff", "owner")
@@ -165,13 +166,13 @@ class RuleAdapter(FlatFunction):
     # Forward mode
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The results and their tangents by the rule; tangents are ZERO where they are zero."""
+        """Apply the jvp rule; return results and tangents, or ``ZERO``. Raise if the rule's result has a wrong form."""
         rule = self.owner.jvp
         assert rule is not None
         symbolic = self.owner.symbolic_zeros
-        given = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
+        dense = [zero_tangent(typeof(x), symbolic) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
         try:
-            pair = rule(*self.fixed, self._given(primals), tree.unflatten(self.in_tree, given))
+            pair = rule(*self.fixed, self._differentiated(primals), tree.unflatten(self.in_tree, dense))
         except PullbackError as error:
             if is_tape(error.trace):
                 raise self._not_linear(rule, error) from None
@@ -203,33 +204,35 @@ class RuleAdapter(FlatFunction):
             )
         return outs, ts
 
-    def _given(self, primals: Sequence[Any]) -> Any:
-        """The arguments that are differentiated, with references among them."""
+    def _differentiated(self, primals: Sequence[Any]) -> Any:
+        """Rebuild the arguments that are differentiated from their leaves, with references among them."""
         if self.opaque is not None:
             primals = [self.opaque.get(i, x) for i, x in enumerate(primals)]
         return tree.unflatten(self.in_tree, primals)
 
     def _named(self, what: str, rule: Any) -> str:
-        """A rule in an error message."""
+        """Name a rule, for error messages."""
         return f"the {what} {name_of(rule)} of {name_of(self.fun)}"
 
     def _not_linear(self, rule: Any, error: PullbackError) -> NotLinearError:
+        """The error for a jvp rule that cannot be transposed."""
         return NotLinearError(
             f"{self._named('jvp rule', rule)} must return a tangent that is linear in those that it is given, since "
             f"reverse mode transposes it, but it does not: {error}"
         )
 
     def _pair(self, pair: Any, what: str, rule: Any, form: str) -> Any:
+        """Return the result of a rule; raise if it is no pair."""
         if isinstance(pair, (tuple, list)):
             if len(pair) == 2:
                 return pair
-            came = f"a {type(pair).__name__} of {len(pair)}, {_short(pair)}"
+            got = f"a {type(pair).__name__} of {len(pair)}, {_short(pair)}"
         else:
-            came = f"{_short(pair)} of type {type(pair).__name__}"
-        raise CustomRuleError(f"{self._named(what, rule)} must return a pair {form}, but it returned {came}")
+            got = f"{_short(pair)} of type {type(pair).__name__}"
+        raise CustomRuleError(f"{self._named(what, rule)} must return a pair {form}, but it returned {got}")
 
     def _check_out_tree(self, out_tree: Any, what: str, rule: Any) -> None:
-        """The rule must return a result of the same tree as the function, as far as that is known."""
+        """Raise unless a rule returns a result with the tree of the function's result; set that if it is unknown."""
         if self.out_tree is _UNKNOWN:
             self.out_tree = out_tree
         elif self.out_tree != out_tree:
@@ -241,14 +244,14 @@ class RuleAdapter(FlatFunction):
     # Reverse mode
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
-        """The results and the residuals by the forward rule, and the backward rule for them."""
+        """Apply the forward rule; return results, residuals that are arrays, and the backward rule for them."""
         owner = self.owner
         rule = owner.fwd
         assert rule is not None
-        given: Sequence[Any] = primals
+        leaves: Sequence[Any] = primals
         if owner.symbolic_cotangents:
-            given = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
-        pair = rule(*self.arguments(given)[0])
+            leaves = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
+        pair = rule(*self.arguments(leaves)[0])
         out, residuals = self._pair(pair, "forward rule", rule, "(out, residuals)")
         outs, out_tree = flat_result(out, rule)
         if self.out_tree is _UNKNOWN or self.out_tree != out_tree:
@@ -266,15 +269,15 @@ class RuleAdapter(FlatFunction):
 
 
 class UserLinearMap(LinearMap):
-    """A backward rule of the user's, on flat lists of arrays.
+    """A user's backward rule as the transpose of a linear map, on flat lists of arrays.
 
     Attributes:
       owner, nondiff, in_tree: see :class:`RuleAdapter`.
       in_avals: the types of the arguments.
-      perturbed: which of these have a tangent.
+      perturbed: which arguments have a tangent.
       out_tree, result_avals: the tree and the types of the results.
       residual_tree: the tree of the residuals.
-      fixed: the residuals that are not arrays.
+      fixed: the leaves of the residuals, with ``AN_ARRAY`` for arrays.
     """
 
     def __init__(
@@ -313,16 +316,17 @@ class UserLinearMap(LinearMap):
         return with_masked_zeros(self._by_rule, residuals, cts)
 
     def _by_rule(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """Apply the backward rule; return cotangents of the perturbed arguments. Raise if one is wrong."""
         rule = self.owner.bwd
         assert rule is not None
-        arrays, given = iter(residuals), iter(cts)
+        arrays, rest = iter(residuals), iter(cts)
         leaves = residuals
         if len(self.fixed) > self.count:
             leaves = [next(arrays) if x is AN_ARRAY else x for x in self.fixed]
         values = tree.unflatten(self.residual_tree, leaves)
         dense = []
         for aval, inexact in zip(self.result_avals, self.inexact, strict=True):
-            ct = next(given) if inexact else ZERO
+            ct = next(rest) if inexact else ZERO
             dense.append(zero_tangent(aval, self.owner.symbolic_cotangents) if ct is ZERO else ct)
         outer, running.owners = running.owners, (*running.owners, self.owner)
         try:
@@ -335,14 +339,14 @@ class UserLinearMap(LinearMap):
         for i, (ct, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if ct is ZERO:
                 continue
-            if not is_inexact(aval.dtype):  # whatever the rule returns, there is one cotangent only
+            if not is_inexact(aval.dtype):  # its cotangent is zero, whatever the rule returns
                 leaves[i] = ZERO
                 continue
             if isinstance(ct, Array) and ct.shape == aval.shape and ct.dtype is aval.dtype:
                 continue
             ct = _tangent_leaf(ct, rule)
             if ct.shape == aval.shape and isinstance(ct, Array) and _is_convertible(ct.dtype, aval.dtype):
-                # A Python number is of the argument's type, and rules that compute in a wider one need not convert.
+                # A Python number takes the argument's dtype, and rules that compute in a wider dtype need not convert.
                 leaves[i] = convert_element_type(ct, aval.dtype, aval.weak_type)
             elif ct.shape != aval.shape or ct.dtype != aval.dtype:
                 wrong.append(mismatch(f"\n  {self._argument(i)}", aval, "cotangent", ct))
@@ -356,7 +360,7 @@ class UserLinearMap(LinearMap):
         return list(compress(leaves, self.perturbed))
 
     def _flat_cotangents(self, results: Any) -> list[Any]:
-        """The cotangents of all arguments, flat; ZERO where the rule returned None."""
+        """Flatten the result of the backward rule to cotangents, ``ZERO`` for None; raise if its tree is wrong."""
         rule = self.owner.bwd
         if type(results) is list:
             results = tuple(results)
@@ -368,21 +372,22 @@ class UserLinearMap(LinearMap):
         count = len(tree.treedef_children(self.in_tree))
         if type(results) is not tuple or len(results) != count:
             if type(results) is tuple:
-                came = f"{len(results)}: {_short(results)}"
+                got = f"{len(results)}: {_short(results)}"
             else:
                 form = f"({', '.join(['...'] * count)}{',' * (count == 1)})"
-                came = f"{_short(results)} of type {type(results).__name__}; write {form}"
+                got = f"{_short(results)} of type {type(results).__name__}; write {form}"
             raise CustomRuleError(
                 f"{who} must return a tuple of {count} cotangents, one for each argument that is differentiated, but "
-                f"it returned {came}"
+                f"it returned {got}"
             )
+        # Name the paths at which the trees differ; None for a subtree is fine.
         where = _paths(self.in_tree)
-        given = tree.leaves_with_path(results, is_leaf=_is_none)
+        returned = tree.leaves_with_path(results, is_leaf=_is_none)
         prefixes = {path[:k] for path in where for k in range(len(path) + 1)}
-        covering = {path for path, _ in given}
+        covering = {path for path, _ in returned}
         wrong = [
             f"\n  {_short(ct)} is at {tree.keystr(path)}, where the arguments have no array"
-            for path, ct in given if ct is not None and path not in prefixes
+            for path, ct in returned if ct is not None and path not in prefixes
         ] + [
             f"\n  nothing is at {tree.keystr(path)}, where the arguments have an array"
             for path in where if covering.isdisjoint(path[:k] for k in range(len(path) + 1))
@@ -391,7 +396,7 @@ class UserLinearMap(LinearMap):
             try:
                 spread = tree.broadcast_prefix(results, _outline(self.in_tree), is_leaf=_is_none)
                 return [ZERO if ct is None else ct for ct in spread]
-            except ValueError:  # lists for tuples, for example
+            except ValueError:  # other containers, for example a list for a tuple
                 pass
         raise CustomRuleError(
             f"{who} must return cotangents of the same trees as the arguments, {_show(self.in_tree)}, None for what "
@@ -399,7 +404,7 @@ class UserLinearMap(LinearMap):
         )
 
     def _argument(self, i: int) -> str:
-        """Which argument a leaf is, or is within."""
+        """Name the argument that leaf ``i`` belongs to, with the path, for error messages."""
         path = _paths(self.in_tree)[i]
         position = path[0].idx
         for k, _ in self.nondiff:
@@ -411,6 +416,8 @@ _UNKNOWN: Any = object()
 
 
 class _AnArray:
+    """The placeholder for an array among the leaves of residuals."""
+
     def __repr__(self) -> str:
         return "an array"
 
@@ -419,36 +426,40 @@ AN_ARRAY = _AnArray()
 
 
 def _is_none(x: Any) -> bool:
+    """Whether ``x`` is None, which is a leaf among cotangents."""
     return x is None
 
 
 def _is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether numbers of one type are numbers of the other, but for their precision."""
+    """Whether a cotangent of one dtype may be converted to another, at most with a loss of precision."""
     is_real = dtypes.is_float(dtype) or dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
     return is_real or (dtypes.is_complex(dtype) and dtypes.is_complex(wanted))
 
 
 def _short(x: Any) -> str:
+    """The repr of an object, truncated to 100 characters."""
     text = repr(x)
     return text if len(text) <= 100 else text[:97] + "..."
 
 
 def _show(treedef: Any) -> str:
+    """Format a tree, which is None for a single array."""
     return "that of one array" if treedef is None else str(treedef)
 
 
 def _paths(treedef: Any) -> list[Any]:
-    """Where the leaves of a tree are."""
+    """The paths of the leaves of a tree."""
     return [path for path, _ in tree.leaves_with_path(_outline(treedef))]
 
 
 def _outline(treedef: Any) -> Any:
+    """A tree of a structure, whose leaves are their indices."""
     structure = structure_of(treedef)
     return tree.unflatten(structure, range(structure.num_leaves))
 
 
 def _tangent_leaf(t: Any, rule: Any) -> Any:
-    """A tangent that a rule returned, as something with a shape and a dtype."""
+    """Convert a tangent that a rule returned to an object with a shape and a dtype."""
     if isinstance(t, (Array, SymbolicZero)) or getattr(t, "dtype", None) == dtypes.float0:
         return t
     return out_leaf(t, rule)

@@ -1,1 +1,1 @@
-"""What users turn on to find a fault."""
+"""Debugging aids: checks for NaNs and leaks, explanations of cache misses, named scopes."""

@@ -1,7 +1,7 @@
-"""What is computed while a function is traced, and traced values that outlive that: two blocks for programs under test.
+"""``ensure_compile_time_eval``, and the switch ``check_tracer_leaks``.
 
-``ensure_compile_time_eval`` computes operations on concrete arrays at once, also where operations are being recorded.
-``check_tracer_leaks`` finds traced values that are kept beyond their transformation.
+``ensure_compile_time_eval`` evaluates operations on concrete arrays immediately, even while a function is traced.
+``check_tracer_leaks`` finds tracers that are still referenced after their transformation has ended.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pullback.core.errors import UnexpectedTracerError
 from pullback.core.trace import Primitive, RelayTrace, Trace, Tracer, state
 from pullback.transforms.functions import api_boundary
 
-# Computing while tracing -------------------------------------------------------------------------------------------
+# Evaluation while tracing -----------------------------------------------------------------------------------------
 
 
-def _at_once(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Compute an operation on concrete arrays, and hand on one on traced values."""
-    current = state.trace  # not always this one: a trace above may hand an operation down without leaving
+def _evaluate_concrete(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Evaluate an operation on concrete arrays; pass an operation on tracers to the parent."""
+    current = state.trace  # not always ``trace``: a trace on top of it may pass operations down while it is current
     state.trace = trace.parent if any(isinstance(x, Tracer) for x in args) else state.bottom
     try:
         return state.trace.process(primitive, args, params)
@@ -33,9 +33,9 @@ def _at_once(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: 
 
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """A block in which operations on arrays whose values are known are computed at once, while a function is traced.
+    """A block in which operations on concrete arrays are evaluated immediately, even while a function is traced.
 
-    Their results can be looked at in Python; operations on traced values are recorded as usual.
+    Python code can read their values; operations on tracers are recorded as usual.
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -48,7 +48,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
     6.0
     """
     outer = state.trace
-    trace = RelayTrace(outer, _at_once, transformation="ensure_compile_time_eval")
+    trace = RelayTrace(outer, _evaluate_concrete, transformation="ensure_compile_time_eval")
     trace.eager, trace.quick = True, state.bottom.quick
     state.trace = trace
     try:
@@ -61,11 +61,11 @@ def ensure_compile_time_eval() -> Iterator[None]:
 # Leaks -------------------------------------------------------------------------------------------------------------
 
 _known: dict[int, weakref.ref[Tracer]] = {}
-"""Traced values, by their ids, that had leaked before the switch was turned on, or were reported: they have no hash."""
+"""Tracers that leaked before the switch was turned on, or were reported already; by id, as tracers have no hash."""
 
 
 class _Depth(threading.local):
-    """How many transformed functions are running in this thread."""
+    """The number of transformed functions that are running in this thread."""
 
     value = 0
 
@@ -74,7 +74,7 @@ _depth = _Depth()
 
 
 def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a call, after which no value of a transformation that has ended may be left."""
+    """Run a call, a hook of the API boundary; after the outermost call of a thread, raise if a tracer has leaked."""
     if not config.check_tracer_leaks:
         return call(*args, **kwargs)
     _depth.value += 1
@@ -88,23 +88,24 @@ def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _ended() -> list[Tracer]:
-    """The values of transformations that have ended."""
+    """All tracers whose transformations have ended."""
     return [x for x in gc.get_objects() if isinstance(x, Tracer) and not x._trace.live]
 
 
 def _new() -> list[Tracer]:
+    """All tracers whose transformations have ended, except those reported before."""
     return [x for x in _ended() if id(x) not in _known or _known[id(x)]() is not x]
 
 
 def check() -> None:
-    """Refuse values of transformations that have ended.
+    """Raise if a new tracer has outlived its transformation.
 
     Raises:
-      UnexpectedTracerError: there are some: the first is named, with the line that made it.
+      UnexpectedTracerError: the message describes the first such tracer, with the line that made it.
     """
     if not _new():
         return
-    gc.collect()  # those that only cycles keep
+    gc.collect()  # reference cycles are no leaks
     found = _new()
     if not found:
         return
@@ -118,11 +119,12 @@ def check() -> None:
 
 
 def _remember() -> None:
+    """Put all leaked tracers into ``_known``, so that they are not reported again."""
     _known.clear()
     _known.update((id(x), weakref.ref(x)) for x in _ended())
 
 
 def switch_on() -> None:
-    """What ``check_tracer_leaks`` does when it is put on: calls are watched, where it is on, from then on."""
+    """Install the check in the API boundary; called when ``check_tracer_leaks`` is turned on."""
     _remember()
     api_boundary.watching[:] = [_watch]

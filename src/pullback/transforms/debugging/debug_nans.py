@@ -1,10 +1,10 @@
-"""``debug_nans`` and ``debug_infs``: the first operation that returns a NaN, or an infinity, raises an error.
+"""``debug_nans`` and ``debug_infs``: an error at the first operation that returns a NaN or an infinity.
 
-While a thread has one of the switches on, the trace at the bottom of its own is one that looks at each result; it is
-not ``quick``, so that operators ask it too. Of a compiled program the results are looked at; if one is not finite, the
-program is run again, operation by operation, on the same inputs. So nothing is paid for while the switches are off, and
-other threads compute as they did. A derivative that is under way when the switch is put on keeps no marks: what its
-rules compute is then said to be of the forward pass.
+While a thread has one of the switches on, its bottom trace checks each result; this trace is not ``quick``, so that
+operators do not bypass it. The results of a compiled program are checked; if one is not finite, the program runs again,
+operation by operation, on the same inputs. So there is no cost while the switches are off, and none for other threads.
+A differentiation that began before a switch was turned on has no provenance: its operations are reported as parts of
+the forward pass.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _KINDS = {"NaN": np.isnan, "an infinity": np.isinf}
 
 
 def checking() -> bool:
-    """Whether this thread looks for NaNs or infinities."""
+    """Whether this thread checks for NaNs or infinities."""
     return config.debug_nans or config.debug_infs
 
 
 def _found(value: Any) -> tuple[str, int] | None:
-    """What an array has that is looked for, and in how many elements."""
+    """Return the kind of value that is checked for and occurs in an array, and the number of elements; None if none."""
     if dtypes.is_inexact(value.dtype):
         for wanted, (name, test) in zip((config.debug_nans, config.debug_infs), _KINDS.items(), strict=True):
             count = int(np.count_nonzero(test(value))) if wanted else 0
@@ -48,49 +48,50 @@ def _found(value: Any) -> tuple[str, int] | None:
 
 
 def _error(primitive: Primitive, args: Sequence[Any], i: int, out: Any, name: str, count: int) -> NonFiniteError:
+    """The error for result ``i`` of an operation that has ``count`` elements ``name``."""
     aval = typeof(out)
     which = f"result {i}" if primitive.multiple_results else "its result"
     elements = f", in {count} of {aval.size} elements," if aval.shape else ""
     phase = _PASSES[state.scope.phase if state.scope else source.FORWARD]
     shown = source.format_location(state.source_loc or source.here())
-    given = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
-    operands = f"Already its {', '.join(given)}." if given else "Its operands were finite."
+    causes = [f"operand {k} had {what}" for k, x in enumerate(args) for what in _not_finite(host_value(as_array(x)))]
+    operands = f"Already its {', '.join(causes)}." if causes else "Its operands were finite."
     what = f"{primitive.name} returned {name} in {which} of type {aval}{elements} {phase}"
     return NonFiniteError(f"{what}, at\n{shown}\n{operands}")
 
 
 def _not_finite(value: Any) -> list[str]:
-    """What is not finite in an array."""
+    """The kinds of values in an array that are not finite: ``NaN``, ``an infinity``."""
     return [name for name, test in _KINDS.items() if dtypes.is_inexact(value.dtype) and test(value).any()]
 
 
 # Eager ---------------------------------------------------------------------------------------------------------
 
 
-def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """The results of an operation; an error for one that has what is looked for."""
+def _checked(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Evaluate an operation; raise if a result has a value that is checked for."""
     out = evaluate.process(primitive, args, params)
     for i, x in enumerate(out if primitive.multiple_results else (out,)):
         found = _found(x._value)
         if found is not None:
-            closed = params.get("jaxpr") if "name" in params else None  # which a compiled function has
+            closed = params.get("jaxpr") if "name" in params else None  # the primitive ``jit`` has both parameters
             if isinstance(closed, ClosedJaxpr):
                 raise _run_again(closed, args, str(params.get("name", primitive.name)), found[0])
             raise _error(primitive, args, i, x, *found)
     return out
 
 
-watch_by("numbers", lambda: Watcher(_look, watches=True))
+watch_by("numbers", lambda: Watcher(_checked, watches=True))
 
 
 # Compiled ------------------------------------------------------------------------------------------------------------
 
 
 def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
-    """What runs a compiled program and looks at its results.
+    """Return a function that runs a compiled program and checks its results.
 
     Args:
-      program: it must not take the memory of its inputs, which may be needed again.
+      program: the program, without donation, since a second run may need the inputs.
     """
     closed: ClosedJaxpr = program.lowered.closed
     placements = program.in_shardings or [program.device if program.lowered.asked_for else None] * len(closed.in_avals)
@@ -112,11 +113,11 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
 
 
 def _run_again(closed: ClosedJaxpr, args: Sequence[ArrayImpl], name: str, what: str) -> NonFiniteError:
-    """The error for a compiled program that returned a NaN or an infinity: its operations run one by one."""
+    """Run a compiled program that returned ``what`` again, one by one; return the error, which names the operation."""
     returned = f"the compiled function {name} returned {what}"
     trace, state.trace = state.trace, state.bottom
     try:
-        with override("disable_jit", True), without_effects():
+        with override("disable_jit", True), without_effects():  # effects happened in the first run
             eval_jaxpr(closed.jaxpr, closed.consts, *args)
     except NonFiniteError as error:
         return NonFiniteError(f"{error}\nThis is an operation of the compiled function {name}, run again eager.")

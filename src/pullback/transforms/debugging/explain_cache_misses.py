@@ -1,4 +1,4 @@
-"""Why a function under ``jit`` is traced again: which argument changed, and how."""
+"""Explaining why ``jit`` traces a function again: which argument changed, and how."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _logger = logging.getLogger("pullback")
 
 
 def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
-    """Log why a function is traced for a kind of arguments, compared with those that are known."""
+    """Log why a function is traced: how the key of a call differs from the nearest of the known keys."""
     where = source.format_location(source.here())
     name = source.describe_function(function._fun)
     if not known:
@@ -27,7 +27,7 @@ def explain(function: Any, call: Any, key: Any, known: Sequence[Any]) -> None:
 
 
 def _differences(key: Any, other: Any, call: Any) -> list[str]:
-    """What differs between the kinds of arguments of two calls."""
+    """Describe the differences between the cache keys of two calls, an item for each."""
     (context, treedef, avals, axes), (old_context, old_treedef, old_avals, old_axes) = key, other
     out = []
     if context is not old_context:
@@ -44,19 +44,22 @@ def _differences(key: Any, other: Any, call: Any) -> list[str]:
     shape = treedef[0] if isinstance(treedef, tuple) else treedef
     old_shape = old_treedef[0] if isinstance(old_treedef, tuple) else old_treedef
     if shape != old_shape or len(avals) != len(old_avals):
+        # Twice, so that a key with another tree counts as farther than one with a single other difference.
         out += [f"the tree of the arguments: {_tree(shape)}, it was {_tree(old_shape)}"] * 2
         return out
     for i, (a, b) in enumerate(zip(avals, old_avals, strict=True)):
         if a != b:
             out.append(f"{call.arg_name(i)}: {_kind(a, b)}, it was {_kind(b, a)}")
-    return out or ["nothing that is visible: the program that was known has been dropped"]
+    return out or ["no visible difference: the known program has been dropped"]
 
 
 def _tree(treedef: Any) -> str:
+    """Format the tree of arguments, or the number of arrays that stands for it."""
     return f"{treedef} array{'s' * (treedef != 1)}" if isinstance(treedef, int) else str(treedef)
 
 
 def _kind(aval: ShapedArray, other: ShapedArray) -> str:
+    """Format a type; say whether it is weak if only that differs from the other type."""
     if (aval.shape, aval.dtype) == (other.shape, other.dtype) and aval.weak_type != other.weak_type:
         return f"{aval}, {'weakly' if aval.weak_type else 'strongly'} typed"
     return str(aval)

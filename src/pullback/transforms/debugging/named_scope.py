@@ -1,4 +1,4 @@
-"""Named scopes: equations that are recorded within one carry its name, and so do those of their derivatives."""
+"""Named scopes: names that equations recorded within a scope carry, and equations of their derivatives, too."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ R = TypeVar("R")
 
 
 def named_scope(name: str) -> AbstractContextManager[None]:
-    """A block, or a decorator, that names a part of a program: for the compiler's names of operations, and in profiles.
+    """A context manager, or a decorator, that names operations, for the compiler and in profiles.
 
     Args:
       name: the name; within another scope it is appended, as in ``encoder/attention``.
 
     Raises:
-      ArgumentError: the name is no text (a TypeError and ValueError).
+      ArgumentError: the name is no nonempty string (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import jit
@@ -34,12 +34,13 @@ def named_scope(name: str) -> AbstractContextManager[None]:
     True
     """
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f"named_scope takes a name, a text that is not empty, got {name!r}")
+        raise ArgumentError(f"named_scope takes a name, a string that is not empty, got {name!r}")
     return _scope(name)
 
 
 @contextmanager
 def _scope(name: str) -> Iterator[None]:
+    """A block within a named scope."""
     outer = state.scope
     state.scope = Scope(name).within(outer)
     try:
@@ -49,11 +50,11 @@ def _scope(name: str) -> Iterator[None]:
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """A function whose operations are in a named scope.
+    """Wrap a function so that its operations are in a named scope.
 
     Args:
       fun: any function.
-      name: the name of the scope; by default that of the function.
+      name: the name of the scope; by default the name of the function.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import jit
@@ -62,12 +63,12 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     """
     check_callable(fun, "named_call")
     known = attribute(fun, "__name__")
-    chosen = name or (known if isinstance(known, str) and known else type(fun).__name__)
-    named_scope(chosen)
+    scope = name or (known if isinstance(known, str) and known else type(fun).__name__)
+    named_scope(scope)  # raises now if it is no name
 
     @named_as(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with _scope(chosen):
+        with _scope(scope):
             return fun(*args, **kwargs)
 
     return call

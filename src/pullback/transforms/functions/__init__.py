@@ -1,1 +1,1 @@
-"""Functions of the user: their arguments, flat, and their way into this library and out."""
+"""User functions: flattening their arguments and results, and the boundary of the public API."""

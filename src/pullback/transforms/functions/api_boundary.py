@@ -1,4 +1,4 @@
-"""The border between users and the library: transformed functions, their names, and errors without our own frames."""
+"""The boundary of the public API: transformed functions, and errors whose tracebacks omit internal frames."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 watching: list[Callable[..., Any]] = []
-"""Where it is not empty, its last element runs calls of transformed functions: ``watch(call, args, kwargs)``."""
+"""A stack of hooks. The last one runs each call across the API boundary: ``hook(call, args, kwargs)``."""
 
 
 class Transformed(OwnsPrograms):
-    """What a transformation returns: a function with the name and signature of the original.
+    """A transformed function, with the name and signature of the original.
 
-    Errors leave it without Pullback's own frames. It can be pickled where the original can: by reference if it is found
-    under its own name, as decorated functions are, and else by the transformation and its options.
+    Tracebacks of its errors omit Pullback's own frames. It can be pickled where the original can: by reference if its
+    module has it under its own name (a decorated function), and otherwise by the transformation and its options.
 
     Args:
       fun: the original.
-      call: what to do: ``call(args, kwargs)``.
-      maker: the transformation; ``maker(fun, *options)`` makes an equal function, from a pickle of this one. None if
-        the function is for one use.
+      call: the implementation: ``call(args, kwargs)``.
+      maker: the transformation: ``maker(fun, *options)`` makes an equal function, which unpickling does. None if the
+        function is for one use.
       options: see ``maker``.
     """
 
@@ -40,7 +40,7 @@ class Transformed(OwnsPrograms):
         maker: Any = None,
         *options: Any,
     ) -> None:
-        if type(fun) is FunctionType:  # written out: transformations are often called in the place where they are used
+        if type(fun) is FunctionType:  # fast path: users often transform on every call: ``grad(f)(x)``
             if fun.__dict__:
                 self.__dict__.update(fun.__dict__)
             self._call = call
@@ -52,8 +52,8 @@ class Transformed(OwnsPrograms):
             self.__module__ = fun.__module__
             self.__doc__ = fun.__doc__
             return
-        ours = isinstance(fun, OwnsPrograms)  # which has all of them, as it stands for a function itself
-        # Its state too, of which nothing is read here: to choose takes longer than all the rest.
+        ours = isinstance(fun, OwnsPrograms)  # these have copied the attributes below already
+        # All of its ``__dict__``: to select entries takes longer than the rest of this method.
         self.__dict__.update(fun.__dict__ if ours else source.attributes_of(fun))
         self._call = call
         self._again = maker, (fun, *options)
@@ -87,7 +87,7 @@ tree.register_leaf_type(Transformed)
 
 
 def qualified_name(x: Any) -> str | None:
-    """The name under which an object is found in its module, by which ``pickle`` refers to it; None if it is not."""
+    """The qualified name under which an object's module has it, as ``pickle`` needs; None if the module has another."""
     name = getattr(x, "__qualname__", None)
     found: Any = sys.modules.get(x.__module__)
     if name is None or found is None:
@@ -98,7 +98,7 @@ def qualified_name(x: Any) -> str | None:
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Let errors out of a public function without Pullback's own frames."""
+    """Decorate a public function so that tracebacks of its errors omit Pullback's own frames."""
     hide, watches = source.hide_internal_frames, watching
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -108,6 +108,6 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
             hide(error)
             raise
 
-    # With the globals of its module, for doctest and others that ask a function where it is from.
+    # With the globals of its module: by these doctest finds the functions that a module defines.
     own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     return functools.wraps(function)(own)

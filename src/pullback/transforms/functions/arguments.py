@@ -1,4 +1,4 @@
-"""What the transformations share: choosing arguments, flattening them, and checking arguments and results."""
+"""Helpers of all transformations: selecting, flattening and checking arguments and results."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def name_of(fun: Any) -> str:
 
 
 def check_callable(fun: Any, transformation: str) -> None:
-    """Refuse what cannot be called."""
+    """Raise unless ``fun`` is callable."""
     if not callable(fun):
         raise ArgumentError(f"{transformation} takes a function, got {fun!r} of type {type(fun).__name__}")
 
 
 def check_argnums(argnums: Any, transformation: str, option: str = "argnums") -> int | tuple[int, ...]:
-    """``argnums`` as an int or a tuple of ints."""
+    """Return ``argnums`` as an int or a tuple of ints; raise if it is neither."""
     if type(argnums) is int:
         return argnums
     many = isinstance(argnums, (tuple, list))
@@ -69,7 +69,7 @@ def check_argnums(argnums: Any, transformation: str, option: str = "argnums") ->
 
 
 def positions(argnums: int | tuple[int, ...], count: int, transformation: str, fun: Any) -> tuple[int, ...]:
-    """``argnums`` as positions that are not negative, checked against the number of arguments."""
+    """Resolve ``argnums`` to distinct non-negative positions among ``count`` arguments; raise if that fails."""
     nums = (argnums,) if isinstance(argnums, int) else argnums
     for i in nums:
         if not -count <= i < count:
@@ -86,7 +86,7 @@ def positions(argnums: int | tuple[int, ...], count: int, transformation: str, f
 
 
 def check_chunk_size(chunk_size: Any, transformation: str) -> None:
-    """Refuse what is not a number of rows."""
+    """Raise unless ``chunk_size`` is None or a positive int."""
     if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
         raise ArgumentError(f"{transformation}: chunk_size must be a positive int, or None for all, got {chunk_size!r}")
 
@@ -94,11 +94,11 @@ def check_chunk_size(chunk_size: Any, transformation: str) -> None:
 def argument_name(
     index: int, fun: Any, args: Sequence[Any], where: Sequence[int] | None = None, kwargs: Any = None
 ) -> str:
-    """Which leaf of the arguments is meant, as in ``argument 0 (params['w'])``.
+    """Name a leaf of the arguments for an error message, as in ``argument 0 (params['w'])``.
 
     Args:
-      index: the leaf, counted through the positional arguments ``where`` (all by default) and then ``kwargs``.
-      fun: the function that has parameters for them.
+      index: the index of the leaf among those of the positional arguments ``where`` (by default all) and ``kwargs``.
+      fun: the function, whose parameter names are used.
       args: the positional arguments.
       where: positions among them.
       kwargs: the arguments given by keyword.
@@ -115,7 +115,7 @@ def argument_name(
 
 
 def _parameters(fun: Any) -> list[str]:
-    """The names of a function's positional parameters, as far as they are known."""
+    """The names of a function's positional parameters; empty if it has no signature."""
     try:
         parameters = source.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -131,21 +131,21 @@ def to_arrays(
     where: Sequence[int] | None = None,
     kwargs: Any = None,
 ) -> list[Any]:
-    """The leaves of arguments as arrays; see :func:`argument_name`."""
+    """Convert leaves of arguments to arrays; an error names the argument, as :func:`argument_name` does."""
     try:
         return [x if isinstance(x, Array) else from_scalar(x) if type(x) in SCALARS else as_array(x) for x in leaves]
     except OperandError:
-        for i, x in enumerate(leaves):
+        for i, x in enumerate(leaves):  # once more, to find the leaf that failed
             try:
                 as_array(x)
             except OperandError as error:
-                place = argument_name(i, fun, args, where, kwargs)
-                raise type(error)(f"{transformation} of {name_of(fun)}, {place}: {error}") from None
+                argument = argument_name(i, fun, args, where, kwargs)
+                raise type(error)(f"{transformation} of {name_of(fun)}, {argument}: {error}") from None
         raise
 
 
 def abstractify(x: Any) -> ShapedArray:
-    """The type of an array, a number, or anything that has a shape and a dtype."""
+    """The abstract value of an array, a number, or any object with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Array):
         refuse_masked(x)
         try:
@@ -157,14 +157,14 @@ def abstractify(x: Any) -> ShapedArray:
 
 
 def check_differentiable(
-    aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, place: Callable[[], str]
+    aval: ShapedArray, transformation: str, fun: Any, holomorphic: bool, allow_int: bool, describe: Callable[[], str]
 ) -> None:
-    """Refuse inputs that cannot be differentiated with respect to, as asked."""
+    """Raise unless an input of type ``aval`` can be differentiated with respect to, under the options."""
     dtype = aval.dtype
     if holomorphic:
         if not dtypes.is_complex(dtype):
             raise NotDifferentiableError(
-                f"{transformation} with holomorphic=True needs complex inputs, but {place()} of {name_of(fun)} has "
+                f"{transformation} with holomorphic=True needs complex inputs, but {describe()} of {name_of(fun)} has "
                 f"dtype {dtypes.dtype_name(dtype)}. Convert it to a complex dtype, or leave holomorphic out."
             )
     elif not dtypes.is_inexact(dtype) and not allow_int:
@@ -174,13 +174,13 @@ def check_differentiable(
         if transformation in ("grad", "value_and_grad", "jacrev"):
             instead += "; allow_int=True gives it a gradient of type float0"
         raise NotDifferentiableError(
-            f"{transformation} needs real or complex inputs, but {place()} of {name_of(fun)} is {aval}. "
+            f"{transformation} needs real or complex inputs, but {describe()} of {name_of(fun)} is {aval}. "
             f"Give it floats (2. instead of 2){instead}."
         )
 
 
 def out_leaf(x: Any, fun: Any) -> Any:
-    """A leaf of a result as an array."""
+    """Convert a leaf of a result of ``fun`` to an array; raise if it is a reference or no array."""
     if isinstance(x, Array):
         return x
     if isinstance(x, RefCell):
@@ -198,7 +198,7 @@ def out_leaf(x: Any, fun: Any) -> Any:
 
 
 def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
-    """The parts of ``(out, aux)``."""
+    """Split the result of a function with ``has_aux=True`` into ``out`` and ``aux``; raise if it is no pair."""
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         what = f"a {type(out).__name__} of {len(out)}" if isinstance(out, (tuple, list)) else repr(out)
         raise ArgumentError(f"with has_aux=True {name_of(fun)} must return a pair (out, aux), but it returned {what}")
@@ -206,7 +206,7 @@ def split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
 
 
 def zero_cotangent(aval: ShapedArray) -> Any:
-    """A dense zero gradient for an input: of type float0 if it is not differentiable."""
+    """Return a dense zero gradient for an input of type ``aval``: a float0 array if its dtype is not differentiable."""
     dtype = dtypes.tangent_dtype(aval.dtype)
     if dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
@@ -214,17 +214,17 @@ def zero_cotangent(aval: ShapedArray) -> Any:
 
 
 def dense(ct: Any, primal: Any) -> Any:
-    """A tangent or cotangent, made dense if it is the symbolic zero, and as weakly typed as its primal value."""
+    """Return a tangent or cotangent as a dense array (not ``ZERO``) with the weak type of its primal value."""
     if ct is ZERO:
         return zero_cotangent(primal if isinstance(primal, ShapedArray) else typeof(primal))
     return ct if ct.weak_type == primal.weak_type else as_weak(ct, primal.weak_type)
 
 
 def as_weak(x: Any, weak_type: bool) -> Any:
-    """An array whose type gives way to others, or does not."""
+    """Return the array ``x`` with the given ``weak_type``."""
     if is_on_host(x):
         return scalar_array(x._host_value, weak_type) if is_literal(x) else ArrayImpl(x._host_value, weak_type)
-    if isinstance(x, ArrayImpl):  # which need not be computed yet
+    if isinstance(x, ArrayImpl):  # not on the host, perhaps not computed yet: change the type without waiting
         sig = x._signature
         x = fresh(x)
         x._signature = sig = signature(sig.aval.shape, sig.aval.dtype, weak_type, sig.placement)
@@ -235,24 +235,25 @@ def as_weak(x: Any, weak_type: bool) -> Any:
 
 
 def is_float0(x: Any) -> bool:
+    """Whether ``x`` is an array of dtype float0, the tangent of an integer or boolean."""
     return getattr(x, "dtype", None) == dtypes.float0
 
 
-def to_tangent(t: Any, aval: ShapedArray, what: str, place: Callable[[], str]) -> Any:
-    """A tangent or cotangent of a value of a given type; ``ZERO`` for one of type float0.
+def to_tangent(t: Any, aval: ShapedArray, what: str, describe: Callable[[], str]) -> Any:
+    """Convert a user's tangent or cotangent to an array, checked against its primal value; ``ZERO`` if it is float0.
 
     Args:
-      t: what was given.
-      aval: the type of the value that it belongs to.
-      what: tangent or cotangent.
-      place: says where it was given, if there is an error.
+      t: the tangent or cotangent.
+      aval: the type of the primal value.
+      what: ``"tangent"`` or ``"cotangent"``, for errors.
+      describe: names the argument, for errors.
     """
     expected = dtypes.tangent_dtype(aval.dtype)
     if not isinstance(t, Array) and not is_float0(t):
         try:
             t = as_array(t)
         except OperandError as error:
-            raise type(error)(f"{place()}: {error}") from None
+            raise type(error)(f"{describe()}: {error}") from None
     if t.shape == aval.shape and t.dtype == expected:
         return t if isinstance(t, Array) else ZERO
     if expected == dtypes.float0:
@@ -261,24 +262,24 @@ def to_tangent(t: Any, aval: ShapedArray, what: str, place: Callable[[], str]) -
         hint = "; convert it, with astype for example"
     else:
         hint = ""
-    raise TangentMismatchError(f"{place()}: {mismatch('the value', aval, what, t)}{hint}")
+    raise TangentMismatchError(f"{describe()}: {mismatch('the value', aval, what, t)}{hint}")
 
 
 def mismatch(value: str, aval: ShapedArray, what: str, t: Any) -> str:
-    """How a tangent or cotangent is not of the type that belongs to a value."""
+    """Describe, for an error message, how the type of ``t`` differs from the tangent type of ``aval``."""
     wanted, got = aval.update(dtype=dtypes.tangent_dtype(aval.dtype)), aval.update(shape=t.shape, dtype=t.dtype)
     return f"{value} is {aval}, so its {what} must be {wanted}, but it is {got}"
 
 
 def flatten_one(x: Any) -> tuple[list[Any], Any]:
-    """``tree.flatten``, quick for a single leaf; the tree is then None."""
+    """Flatten ``x`` as ``tree.flatten`` does, with None for the tree of a single array, which is faster."""
     if type(x) is ArrayImpl or type(x) in SCALARS or isinstance(x, Array):
         return [x], None
     return tree.flatten(x)
 
 
 def structure_of(treedef: Any) -> Any:
-    """The tree that :func:`flatten_one` found, of a single leaf too."""
+    """The tree structure that a tree from :func:`flatten_one` stands for: a leaf's if it is None."""
     return tree.structure(0) if treedef is None else treedef
 
 

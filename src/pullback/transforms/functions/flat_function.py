@@ -1,4 +1,4 @@
-"""The user's function as the interpreters take it: from flat arrays to a list of arrays."""
+"""User functions in the form that interpreters take: from flat arrays to a list of arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pullback.transforms.functions.arguments import (
 
 
 def flat_result(out: Any, fun: Any) -> tuple[list[Any], Any]:
-    """The leaves of what ``fun`` returned, as arrays, and their tree, which is None for a single array."""
+    """Flatten a result of ``fun``: its leaves as arrays, and its tree, which is None for a single array."""
     if isinstance(out, Array):
         return [out], None
     leaves, out_tree = flatten_one(out)
@@ -29,23 +29,23 @@ def flat_result(out: Any, fun: Any) -> tuple[list[Any], Any]:
 
 
 class FlatFunction:
-    """A function of trees as one of flat arrays. It remembers the structure of the last result.
+    """A user's function of trees as a function of flat arrays. It records the tree of its last result.
 
     Called with leaves, it rebuilds the arguments, calls the function, and returns the leaves of the result as arrays,
-    and then those of the auxiliary output as they are.
+    followed by the unchanged leaves of the auxiliary output.
 
     Attributes:
       fun: the function.
-      described: the user's function, for error messages, if it is another.
-      in_tree: the tree of the arguments that the leaves are of, as a tuple or list; None if each leaf is an argument.
-      keywords: whether ``in_tree`` is the tree of a pair: arguments given by position, and those given by keyword.
-      args: the arguments given by position, if some are fixed; others stand in for those at ``where``.
-      where: the positions of the arguments that are not fixed; None if none is.
-      kwargs: fixed arguments given by keyword.
-      opaque: fixed leaves by their index, where some are: they replace what the function is called with.
-      has_aux: whether the function returns a pair of an output and anything else.
-      out_tree: the tree of the result, None for a single array; known once the function ran, and so are the next two.
-      count: how many leaves the result has.
+      described: the function that error messages name, if ``fun`` is a wrapper.
+      in_tree: the tree of a tuple or list of the arguments that are passed as leaves; None if each leaf is an argument.
+      keywords: whether ``in_tree`` is the tree of a pair of positional arguments and keyword arguments.
+      args: all positional arguments, if some are fixed; a call replaces those at ``where``.
+      where: the positions of the arguments that are passed as leaves; None if all are.
+      kwargs: fixed keyword arguments.
+      opaque: leaves that are not arrays, by index: they replace the leaves of the call. None if there are none.
+      has_aux: whether the function returns a pair of an output and auxiliary data.
+      out_tree: the tree of the result, None for a single array. It is set by a call, as are the next two.
+      count: the number of leaves of the result.
       aux_tree: the tree of the auxiliary output.
     """
 
@@ -84,13 +84,13 @@ class FlatFunction:
         where = self.where
         if self.in_tree is None and where is None:
             out = self.fun(*leaves)
-        elif self.in_tree is None and len(leaves) == 1:  # of ``grad``, mostly; written out
+        elif self.in_tree is None and len(leaves) == 1:  # fast path, mostly of ``grad``
             args = [*self.args]
             args[where[0]] = leaves[0]  # type: ignore[index]
             out = self.fun(*args, **self.kwargs) if self.kwargs else self.fun(*args)
         else:
-            given, kwargs = self.arguments(leaves)
-            out = self.fun(*given, **kwargs)
+            args, kwargs = self.arguments(leaves)  # type: ignore[assignment]
+            out = self.fun(*args, **kwargs)
         aux: list[Any] | None = None
         if self.has_aux:
             out, rest = split_aux(out, self.described)
@@ -105,37 +105,37 @@ class FlatFunction:
         return outs + aux if aux else outs
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """The arguments of the function, by position and by keyword."""
+        """Rebuild the positional and keyword arguments of the function from ``leaves``."""
         if self.opaque is not None:
             leaves = [self.opaque.get(i, x) for i, x in enumerate(leaves)]
-        given: Any = leaves if self.in_tree is None else tree.unflatten(self.in_tree, leaves)
+        positional: Any = leaves if self.in_tree is None else tree.unflatten(self.in_tree, leaves)
         kwargs = self.kwargs or {}
         if self.keywords:
-            given, named = given
+            positional, named = positional
             kwargs = {**named, **kwargs}
         if self.where is None:
-            return given, kwargs
+            return positional, kwargs
         args = list(self.args)
-        for i, x in zip(self.where, given, strict=True):
+        for i, x in zip(self.where, positional, strict=True):
             args[i] = x
         return args, kwargs
 
     def result_leaves(self, out: Any) -> list[Any]:
-        """The leaves of a result, as arrays."""
+        """Flatten a result to arrays, and record its tree."""
         outs, self.out_tree = flat_result(out, self.described)
         return outs
 
     @property
     def out_structure(self) -> Any:
-        """The tree of the result, of a single array too."""
+        """The tree of the last result; a leaf's for a single array."""
         return structure_of(self.out_tree)
 
     def result(self, outs: Sequence[Any]) -> Any:
-        """The result of the function of its leaves."""
+        """Rebuild the result of the function from the flat results ``outs``."""
         return outs[0] if self.out_tree is None else tree.unflatten(self.out_tree, outs[: self.count])
 
     def aux(self, outs: Sequence[Any]) -> Any:
-        """The auxiliary output of the leaves of result and auxiliary output."""
+        """Rebuild the auxiliary output from the flat results ``outs``, where its leaves follow those of the result."""
         return tree.unflatten(self.aux_tree, outs[self.count :])
 
 
@@ -152,7 +152,7 @@ class DerivativeOptions(NamedTuple):
 def differentiable(
     kind: type[FlatFunction], fun: Any, options: DerivativeOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, list[Any]]:
-    """A function at a point: as a flat function of the arguments to differentiate by, and these as arrays, checked."""
+    """Return a flat function of the arguments at ``argnums``, and these as arrays, checked to be differentiable."""
     name, argnums, has_aux, holomorphic, allow_int = options
     if type(argnums) is int and 0 <= argnums < len(args):
         where: tuple[int, ...] = (argnums,)
@@ -161,7 +161,7 @@ def differentiable(
             x = from_scalar(x)
         if type(x) is ArrayImpl or isinstance(x, Array):
             dtype = x._host_value.dtype if type(x) is ArrayImpl else x.dtype
-            if dtype.kind == "f" and not holomorphic:  # the quick way
+            if dtype.kind == "f" and not holomorphic:  # fast path: one real array needs no flattening and no checks
                 return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
             leaves, in_tree = [x], None
         else:
@@ -172,12 +172,12 @@ def differentiable(
     primals = to_arrays(leaves, name, fun, args, where)
     for i, x in enumerate(primals):
         if holomorphic or not dtypes.is_inexact(x.dtype):
-            place = partial(argument_name, i, fun, args, where)
-            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, place)
+            describe = partial(argument_name, i, fun, args, where)
+            check_differentiable(typeof(x), name, fun, holomorphic, allow_int, describe)
     return kind(fun, in_tree, args, where, kwargs, has_aux=has_aux), primals
 
 
 def unflatten_arguments(argnums: int | tuple[int, ...], in_tree: Any, leaves: Sequence[Any]) -> Any:
-    """A tree like the arguments to differentiate by: one, or a tuple of them."""
-    found = leaves if in_tree is None else tree.unflatten(in_tree, leaves)
-    return found[0] if type(argnums) is int else found
+    """Unflatten leaves to the structure of the arguments at ``argnums``: one tree, or a tuple of trees."""
+    trees = leaves if in_tree is None else tree.unflatten(in_tree, leaves)
+    return trees[0] if type(argnums) is int else trees

@@ -1,4 +1,4 @@
-"""Functions of trees as functions of leaves, and what libraries ask about arguments: what ``api_util`` has."""
+"""The functions of ``api_util``: flattening functions of trees, static and donated arguments, debug information."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Argnums = int | Sequence[int]
 
 @transformation_with_aux2
 def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
-    """A function of trees, by position and by keyword, as one of leaves that returns a list of leaves.
+    """Turn a function of trees into a function from leaves to a list of leaves.
 
     Called as ``flatten_fun(fun, in_tree)``, where ``fun`` is a ``WrappedFun``, and ``in_tree`` the tree of a pair of
-    positional arguments and arguments given by keyword. It returns the flat function and a function without arguments,
-    which returns the tree of the results once the flat function has run.
+    positional and keyword arguments. It returns the flat function and a function without arguments, which returns the
+    tree of the results after the flat function has run.
 
     >>> from pullback import tree
     >>> from pullback.extend.linear_util import wrap_init
@@ -46,7 +46,7 @@ def flatten_fun(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any)
 
 @transformation_with_aux2
 def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
-    """The same for a function that is called by position alone: ``in_tree`` is the tree of its arguments.
+    """Do as :func:`flatten_fun` without keyword arguments: ``in_tree`` is the tree of the positional arguments.
 
     >>> from pullback import tree
     >>> from pullback.extend.linear_util import wrap_init
@@ -61,7 +61,7 @@ def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *lea
 
 
 class _Fixed:
-    """A static argument that is not hashable: it is equal to nothing but itself."""
+    """A static argument that is not hashable, compared by identity."""
 
     __slots__ = ("value",)
 
@@ -73,6 +73,7 @@ class _Fixed:
 def _with_fixed(
     f: Callable[..., Any], where: tuple[int, ...], fixed: tuple[Any, ...], *args: Any, **kwargs: Any
 ) -> Any:
+    """Call ``f`` with the arguments ``fixed``, where ``args`` replace those at the positions ``where``."""
     full = [x.value if isinstance(x, _Fixed) else x for x in fixed]
     for i, x in zip(where, args, strict=True):
         full[i] = x
@@ -82,14 +83,14 @@ def _with_fixed(
 def argnums_partial(
     f: WrappedFun, dyn_argnums: Argnums, args: Sequence[Any], require_static_args_hashable: bool = True
 ) -> tuple[WrappedFun, tuple[Any, ...]]:
-    """A function of some of its positional arguments, the others being fixed.
+    """Fix all positional arguments of a function except those at some positions.
 
     Args:
       f: the function.
       dyn_argnums: the positions of the arguments that are not fixed; a negative one counts from the end.
       args: all arguments.
-      require_static_args_hashable: whether fixed arguments must be hashable. Those that are not make the function
-        unequal to any other.
+      require_static_args_hashable: whether fixed arguments must be hashable. A function with an unhashable one is equal
+        to itself only.
 
     Returns:
       The function, and the arguments that are not fixed, in the order of ``dyn_argnums``.
@@ -103,11 +104,11 @@ def argnums_partial(
     >>> args, fun.call_wrapped(5)
     ((3,), 32)
     """
-    given = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
-    for i in given:
+    argnums = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    for i in argnums:
         if not -len(args) <= i < len(args):
             raise ArgumentError(f"there is no argument at position {i}: {name_of(f.f)} is called with {len(args)}")
-    where = tuple(operator.index(i) % len(args) for i in given)
+    where = tuple(operator.index(i) % len(args) for i in argnums)
     fixed: list[Any] = []
     for i, x in enumerate(args):
         if i in where:
@@ -124,6 +125,7 @@ def argnums_partial(
 
 
 def _hashable(x: Any) -> bool:
+    """Whether ``x`` has a hash; a tuple of lists, for example, has none."""
     try:
         hash(x)
     except TypeError:
@@ -134,14 +136,14 @@ def _hashable(x: Any) -> bool:
 def donation_vector(
     donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
-    """Which leaves of the arguments are donated.
+    """Return a flag for each leaf of the arguments: whether it is donated.
 
     Args:
       donate_argnums: positions of arguments.
-      donate_argnames: names of arguments that are given by keyword.
-      in_tree: the tree of a pair of positional arguments and arguments given by keyword; of positional ones alone
-        without ``kws``.
-      kws: whether there are arguments given by keyword.
+      donate_argnames: names of keyword arguments.
+      in_tree: the tree of a pair of positional arguments and keyword arguments; with ``kws=False``, of positional
+        arguments alone.
+      kws: whether there are keyword arguments.
 
     Returns:
       A flag for each leaf; with ``kws=False`` there is one more, False, as in JAX.
@@ -157,18 +159,18 @@ def donation_vector(
         flags += [i in donate_argnums] * argument.num_leaves
     if not kws:
         return (*flags, False)
-    keywords = tree.unflatten(children[1], range(children[1].num_leaves))
+    keywords = tree.unflatten(children[1], range(children[1].num_leaves))  # a dict again, for its keys
     for name, argument in zip(sorted(keywords), tree.treedef_children(children[1]), strict=True):
         flags += [name in donate_argnames] * argument.num_leaves
     return tuple(flags)
 
 
 def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequence[int]) -> tuple[int, ...]:
-    """The positions of donated arguments among those that are not static.
+    """Return the positions of donated arguments among the arguments that are not static.
 
     Args:
       donate_argnums: positions among all arguments.
-      static_argnums: positions of the static ones.
+      static_argnums: positions of static arguments.
 
     Raises:
       ArgumentError: an argument is both (a ValueError).
@@ -183,30 +185,30 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
-    """The leaves of a prefix of a tree, None being one, each repeated for the leaves of the tree below it.
+    """Broadcast a prefix tree, in which None is a leaf, to a list with an entry for each leaf of the full tree.
 
     Args:
       name: what the prefix is called in messages, such as ``"in_axes"``.
       treedef: the tree.
       axis_tree: the prefix.
-      kws: whether the tree is of a pair of positional arguments, which the prefix is for, and of arguments given by
-        keyword, which have 0.
-      tupled_args: whether the tree is of a tuple of arguments, which the message then says.
+      kws: whether the tree is of a pair of positional arguments, to which the prefix applies, and keyword arguments,
+        whose entries are 0.
+      tupled_args: whether the tree is of a tuple of arguments; the error message then says so.
 
     Returns:
       A list with an entry for each leaf.
 
     Raises:
-      ArgumentError: it is no prefix (a ValueError).
+      ArgumentError: ``axis_tree`` is not a prefix (a ValueError).
 
     >>> from pullback import tree
     >>> flatten_axes("in_axes", tree.structure((1, (2, 3))), (None, 0))
     [None, 0, 0]
     """
     prefix = (axis_tree, 0) if kws else axis_tree
-    whole = tree.unflatten(treedef, range(treedef.num_leaves))
+    indices = tree.unflatten(treedef, range(treedef.num_leaves))
     try:
-        return tree.broadcast_prefix(prefix, whole, is_leaf=lambda x: x is None)
+        return tree.broadcast_prefix(prefix, indices, is_leaf=lambda x: x is None)
     except ValueError as error:
         hint = " It belongs in a tuple, with one entry for each argument." if tupled_args else ""
         raise ArgumentError(f"{name}={axis_tree!r} must be a prefix of the tree of the values: {error}{hint}") from None
@@ -228,7 +230,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
 
 def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
-    """The results of a function of one element of each sequence; a list.
+    """Map a function over one or more sequences of equal length, and return a list.
 
     Args:
       f: the function.
@@ -250,13 +252,13 @@ def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class DebugInfo:
-    """What is known about a function that is traced, for messages.
+    """Names and source location of a traced function, for messages.
 
     Attributes:
       traced_for: the transformation that traces it, such as ``"jit"``.
       func_src_info: its name, file and line, as one text.
       arg_names: a name for each leaf of its arguments that is not static, such as ``x['w']``.
-      result_paths: the paths of its results, or what returns them; None if nobody knows.
+      result_paths: the paths of its results, or a function that returns them; None if they are unknown.
     """
 
     traced_for: str
@@ -271,13 +273,13 @@ class DebugInfo:
 
     @cached_property
     def func_filename(self) -> str | None:
-        """The file that it is in; None if that is not known."""
-        _, at, place = self.func_src_info.partition(" at ")
-        return place.rpartition(":")[0] if at else None
+        """The file that defines the function; None if it is unknown."""
+        _, at, location = self.func_src_info.partition(" at ")
+        return location.rpartition(":")[0] if at else None
 
     @cached_property
     def func_lineno(self) -> int | None:
-        """Its line; None if that is not known."""
+        """The line where the function begins; None if it is unknown."""
         line = self.func_src_info.rpartition(":")[2]
         return int(line) if line.isdigit() else None
 
@@ -291,8 +293,8 @@ def fun_signature(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def fun_sourceinfo(fun: Callable[..., Any]) -> str:
-    """The name, file and line of a function, as ``name at file:line``; the name alone of what has no code."""
-    while hasattr(fun, "func"):
+    """The name, file and line of a function, as ``name at file:line``; only the name if it has no Python code."""
+    while hasattr(fun, "func"):  # a ``partial``
         fun = fun.func
     code = getattr(inspect.unwrap(fun), "__code__", None)
     name = getattr(fun, "__name__", type(fun).__name__)
@@ -311,16 +313,16 @@ def debug_info(
     sourceinfo: str | None = None,
     signature: inspect.Signature | None = None,
 ) -> DebugInfo:
-    """What is known about a function and its arguments, for messages.
+    """Describe a function and its arguments, for messages.
 
     Args:
       traced_for: the transformation that traces it.
       fun: the function.
       args, kwargs: its arguments.
-      static_argnums, static_argnames: those that are static.
-      result_paths_thunk: what returns the paths of its results.
-      sourceinfo: where it stands, if it is not to be asked.
-      signature: its signature, if it is not to be asked.
+      static_argnums, static_argnames: the positions and names of static arguments.
+      result_paths_thunk: a function that returns the paths of its results.
+      sourceinfo: its source location, by default :func:`fun_sourceinfo`'s.
+      signature: its signature, by default :func:`fun_signature`'s.
 
     Returns:
       A :class:`DebugInfo`.
@@ -344,7 +346,7 @@ def debug_info(
 
 
 def _bound(signature: inspect.Signature | None, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """A name for each positional argument."""
+    """Name each positional argument after its parameter, as in ``x``, ``xs[0]``; ``args[i]`` if it has none."""
     names: list[str] = []
     for p in () if signature is None else signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL:
@@ -355,4 +357,5 @@ def _bound(signature: inspect.Signature | None, args: Sequence[Any], kwargs: dic
 
 
 def _leaf_names(name: str, x: Any) -> list[str]:
+    """Name each leaf of the argument ``name``, as in ``x['w']``."""
     return [name + tree.keystr(path) for path, _ in tree.flatten_with_path(x)[0]]

@@ -1,8 +1,8 @@
-"""Functions with transformations around them, as values that can be compared: a kit for libraries.
+"""Functions wrapped in transformations that can be compared, so that results can be cached: for other libraries.
 
 A :class:`WrappedFun` is a function and a stack of transformations, each of which changes arguments and results. Two are
-equal if their functions and transformations are, so that :func:`cache` can keep what was made of one. What a
-transformation finds out while the function runs, the tree of its results for example, it leaves in a :class:`Store`.
+equal if their functions and transformations are equal; :func:`cache` relies on this. A transformation may also record a
+value while the function runs, for example the tree of the results: it puts it into a :class:`Store`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Getter = Callable[[], Any]
 
 
 class Store:
-    """A place for one value, which is filled while a function runs.
+    """A container for one value, which is filled while a function runs.
 
     >>> store = Store()
     >>> store.store(3)
@@ -38,7 +38,7 @@ class Store:
           val: the value.
 
         Raises:
-          StoreException: it is full.
+          StoreException: the store is full.
         """
         if self:
             raise StoreException("this Store holds a value already: a function with auxiliary results runs only once")
@@ -60,16 +60,16 @@ class Store:
 
 
 class WrappedFun:
-    """A function within transformations; see :func:`wrap_init`.
+    """A function wrapped in transformations; see :func:`wrap_init`.
 
     Attributes:
       f: the function.
       f_transformed: the function with all transformations.
       transforms: pairs of a transformation and its static arguments, the outermost first.
       stores: for each transformation its store, or None.
-      params: pairs of a name and a value, the arguments that are always given to the function by keyword.
-      in_type: the types of the arguments, where somebody annotated them.
-      debug_info: what is known about the function, or None.
+      params: fixed keyword arguments of the function, as pairs of a name and a value.
+      in_type: the types of the arguments, or None; see :func:`annotate`.
+      debug_info: a description of the function for messages, or None.
     """
 
     __slots__ = ("__weakref__", "debug_info", "f", "f_transformed", "in_type", "params", "stores", "transforms")
@@ -99,13 +99,13 @@ class WrappedFun:
     def wrap(
         self, gen: Callable[..., Any], gen_static_args: tuple[Hashable, ...], out_store: Store | None
     ) -> WrappedFun:
-        """The function within one more transformation.
+        """Wrap the function in one more transformation.
 
         Args:
           gen: the transformation: takes the function, the store if there is one, the static arguments, and the
             arguments of the call.
-          gen_static_args: the static arguments, hashable ones.
-          out_store: what it fills, or None.
+          gen_static_args: the static arguments, which are hashable.
+          out_store: the store that the transformation fills, or None.
         """
         between = () if out_store is None else (out_store,)
         outer = functools.partial(gen, self.f_transformed, *between, *gen_static_args)
@@ -114,14 +114,14 @@ class WrappedFun:
         return WrappedFun(self.f, outer, transforms, stores, self.params, None, self.debug_info)
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of the function with all its transformations."""
+        """Call the function with all its transformations."""
         return self.f_transformed(*args, **kwargs)
 
     def populate_stores(self, stores: tuple[Store | None, ...]) -> None:
-        """Fill the stores with the values of those of an equal function that has run."""
-        for mine, other in zip(self.stores, stores):
-            if mine is not None and other is not None:
-                mine.store(other.val)
+        """Copy the values of ``stores``, those of an equal function that has run, into this function's stores."""
+        for own, other in zip(self.stores, stores):
+            if own is not None and other is not None:
+                own.store(other.val)
 
     def _key(self) -> tuple[Any, ...]:
         return self.f, self.transforms, self.params, self.in_type
@@ -138,12 +138,12 @@ class WrappedFun:
 
 
 def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, debug_info: Any = None) -> WrappedFun:
-    """A function as the innermost part of a stack of transformations.
+    """Wrap a function, with no transformations yet.
 
     Args:
       f: the function.
-      params: arguments that it is always given, by keyword.
-      debug_info: what ``api_util.debug_info`` says about it, or None.
+      params: fixed keyword arguments.
+      debug_info: the result of ``api_util.debug_info`` for the function, or None.
 
     Returns:
       A :class:`WrappedFun`.
@@ -157,6 +157,7 @@ def wrap_init(f: Callable[..., Any], params: dict[str, Any] | None = None, *, de
 
 
 def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call ``f`` with the arguments that the generator yields, send it the result, and return what it yields next."""
     running = gen(*args, **kwargs)
     inner_args, inner_kwargs = next(running)
     out = running.send(f(*inner_args, **inner_kwargs))
@@ -165,17 +166,18 @@ def _by_generator(f: Callable[..., Any], gen: Callable[..., Any], *args: Any, **
 
 
 def _by_generator_with_aux(f: Callable[..., Any], store: Store, gen: Any, *args: Any, **kwargs: Any) -> Any:
+    """Do as :func:`_by_generator`, with a generator that yields ``(out, aux)`` last, and put ``aux`` into ``store``."""
     out, aux = _by_generator(f, gen, *args, **kwargs)
     store.store(aux)
     return out
 
 
 def transformation2(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable) -> Any:
-    """A transformation of functions, from a function that calls another.
+    """Make a transformation from a function that calls the function to transform.
 
     Args:
       gen: takes the function to call, the static arguments and the arguments of the call; returns the result.
-      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
       gen_static_args: hashable arguments of the transformation.
 
     Returns:
@@ -199,18 +201,18 @@ def transformation_with_aux2(
     use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> Any:
-    """A transformation of functions that also finds something out, from a function that calls another.
+    """Make a transformation that also records a value, from a function that calls the function to transform.
 
     Args:
       gen: takes the function to call, a :class:`Store`, the static arguments and the arguments of the call; fills the
         store and returns the result.
-      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
       gen_static_args: hashable arguments of the transformation.
       use_eq_store: whether the store may be filled more than once, with equal values.
-      unk_names: as in JAX, for its messages; without effect.
+      unk_names: accepted for compatibility with JAX; without effect.
 
     Returns:
-      A pair: a :class:`WrappedFun`, and a function without arguments that returns what the store holds; or the
+      A pair: a :class:`WrappedFun`, and a function without arguments that returns the value in the store; or the
       transformation.
 
     >>> @transformation_with_aux2
@@ -237,12 +239,12 @@ class _EqualStore(Store):
 
 
 def transformation(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable) -> Any:
-    """A transformation of functions, from a generator.
+    """Make a transformation from a generator.
 
     Args:
       gen: takes the static arguments and the arguments of the call. It yields the arguments for the function, as a pair
-        of a tuple and a dictionary, is sent what the function returns, and yields the result.
-      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+        of a tuple and a dictionary, receives the function's result by ``send``, and yields the final result.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
       gen_static_args: hashable arguments of the transformation.
 
     Returns:
@@ -263,16 +265,16 @@ def transformation(gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args:
 def transformation_with_aux(
     gen: Callable[..., Any], fun: Any = _EMPTY, *gen_static_args: Hashable, use_eq_store: bool = False
 ) -> Any:
-    """A transformation of functions that also finds something out, from a generator.
+    """Make a transformation that also records a value, from a generator.
 
     Args:
-      gen: as that of :func:`transformation`, but at the end it yields a pair of the result and what it found out.
-      fun: the :class:`WrappedFun` to transform. Left out, as where this is a decorator, the result takes it.
+      gen: as in :func:`transformation`, but at the end it yields a pair of the result and the value to record.
+      fun: the :class:`WrappedFun` to transform. Without it, as in a decorator, the result is the transformation.
       gen_static_args: hashable arguments of the transformation.
-      use_eq_store: whether the function may run more than once, if it finds out the same each time.
+      use_eq_store: whether the function may run more than once, if it records the same value each time.
 
     Returns:
-      A pair: a :class:`WrappedFun`, and a function without arguments that returns what was found out; or the
+      A pair: a :class:`WrappedFun`, and a function without arguments that returns the recorded value; or the
       transformation.
 
     >>> @transformation_with_aux
@@ -290,16 +292,16 @@ def transformation_with_aux(
 
 
 def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
-    """What the one of two stores holds that is full.
+    """Return the value of the one store of two that is full.
 
     Args:
-      aux1, aux2: functions without arguments that return what a store holds.
+      aux1, aux2: functions without arguments that return the value of a store.
 
     Returns:
-      A pair: whether it is the first, and the value.
+      A pair: whether the first store is the full one, and its value.
 
     Raises:
-      StoreException: both are full, or none is.
+      StoreException: both stores are full, or neither is.
     """
     found = []
     for is_first, getter in ((True, aux1), (False, aux2)):
@@ -313,7 +315,7 @@ def merge_linear_aux(aux1: Getter, aux2: Getter) -> tuple[bool, Any]:
 
 
 def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
-    """A function with the types of its arguments, which count where functions are compared.
+    """Attach the types of its arguments to a function; they are compared where functions are.
 
     Args:
       f: the function.
@@ -325,18 +327,18 @@ def annotate(f: WrappedFun, in_type: Any) -> WrappedFun:
 
 
 def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
-    """A function of a :class:`WrappedFun` and hashable arguments, with a memory of what it returned.
+    """Memoize a function of a :class:`WrappedFun` and hashable arguments.
 
-    What it returned for one function is returned for an equal one, whose stores are filled as those of the first were.
-    It is kept as long as the function within lives, and apart for different settings of the configuration.
+    An equal :class:`WrappedFun` gets the same result, and its stores are filled as those of the first were. Results
+    live as long as the innermost function, and separately for different settings of the configuration.
 
     Args:
       call: takes a :class:`WrappedFun` and other arguments.
-      explain: None, or a function that is told of each call that was not known: with the function, whether nothing was
-        known of it, what was known, the key and the time, which is 0.
+      explain: None, or a function that is called at each miss: with the function, whether it had no entries, its
+        entries, the key, and the time, which is 0.
 
     Returns:
-      The function with a memory, with the methods ``cache_clear()`` and ``evict_function(f)``.
+      The memoized function, with the methods ``cache_clear()`` and ``evict_function(f)``.
 
     >>> runs = []
     >>> run = cache(lambda fun, x: runs.append(x) or fun.call_wrapped(x))

@@ -1,1 +1,1 @@
-"""Functions that are traced once, compiled, and run."""
+"""``jit``: tracing, lowering, compiling and running functions, and the cache of compiled functions."""

@@ -1,4 +1,4 @@
-"""What is kept of a function under ``jit``: its programs, traced and compiled, by the kind of arguments."""
+"""The caches of a function under ``jit``: its traced and compiled programs, by cache key."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from pullback.core.registry import OwnsPrograms, Registry
 from pullback.transforms.jit.jit_arguments import Options
 
 MOST_KINDS = 1024
-"""How many kinds of arguments are kept for a function; the oldest is dropped for a new one."""
+"""The largest number of entries of a cache; the oldest entry is dropped first."""
 
 Pair = tuple["Cache", "Cache"]
-"""What was compiled of a function, and what was traced, by the kind of arguments."""
+"""The cache of compiled programs and the cache of traced programs of a function."""
 
 all_caches: Registry[Cache] = Registry()
 _adding = lock(globals(), "_adding")
 
 
 class Cache(dict[Any, Any]):
+    """A cache of programs, by key. It is compared by identity, so that it can be in a set."""
+
     __slots__ = ("__weakref__",)
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def keep(self, key: Any, value: Any) -> None:
-        """Add an entry."""
+        """Add an entry, and drop the oldest entries beyond the limit."""
         with _adding:
             while len(self) >= MOST_KINDS:
                 del self[next(iter(self))]
             self[key] = value
 
 
-class _Kept:
-    """What is kept of a function, as an attribute of it.
+class _FunctionCaches:
+    """The caches of a function, stored as an attribute of it.
 
-    Programs may refer to the function that they came from: an equation does to a function with rules. In a table beside
-    it, even one of weak references, they would keep it alive, and it them; in the function they are a circle that the
-    collector finds. ``functools.wraps`` copies attributes, so that it says whose it is.
+    Programs may refer to the function that they came from, as the equation of a function with custom rules does. Even a
+    weak dictionary by function would keep both alive, through its values; an attribute makes a cycle, which the garbage
+    collector finds. ``functools.wraps`` copies attributes, so that ``owner`` says which function it belongs to.
     """
 
     __slots__ = ("caches", "owner")
@@ -47,33 +49,34 @@ class _Kept:
         self.owner = owner and weakref.ref(owner)
         self.caches: dict[Any, Pair] = {}
 
-    def __reduce__(self) -> Any:  # a copy of the function, in another process for example, begins anew
-        return _Kept, ()
+    def __reduce__(self) -> Any:  # a copy of the function, as in another process, has empty caches
+        return _FunctionCaches, ()
 
 
 _ATTRIBUTE = "__pullback_programs__"
 _by_object: weakref.WeakKeyDictionary[Any, dict[Any, Pair]] = weakref.WeakKeyDictionary()
-"""The same for callable objects, whose attributes are the user's."""
+"""The caches of callable objects, whose attributes belong to the user."""
 
 
 def _caches_by_options(fun: Any) -> dict[Any, Pair]:
+    """The caches of a function, by the options of ``jit``; created at the first call."""
     if not isinstance(fun, (FunctionType, functools.partial, OwnsPrograms)):
         return _by_object.setdefault(fun, {})
     attributes = vars(fun)
     found = attributes.get(_ATTRIBUTE)
     if found is None or found.owner is None or found.owner() is not fun:
-        found = attributes[_ATTRIBUTE] = _Kept(fun)
+        found = attributes[_ATTRIBUTE] = _FunctionCaches(fun)
     return found.caches
 
 
 def caches_of(fun: Any, options: Options) -> Pair:
-    """What was compiled and traced for a function: shared by all that ``jit`` made of it with equal options."""
+    """The caches of a function for some options, shared by all results of ``jit`` for them."""
     pair = Cache(), Cache()
     try:
         key = options.key()
         with _adding:
             found = _caches_by_options(fun).setdefault(key, pair)
-    except TypeError:  # a function that cannot be referred to weakly, or has no hash
+    except TypeError:  # no weak references to the object, or no hash
         found = pair
     if found is pair:
         for cache in pair:

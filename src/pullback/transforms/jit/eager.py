@@ -1,4 +1,4 @@
-"""A program run operation by operation in place of a compiled one: what it returns, and how long that may take."""
+"""Running a program operation by operation instead of compiling it; and a cost model for that."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pullback.transforms.traces.inlining import flattened, programs_in_step
 
 
 class Instruction(NamedTuple):
-    """An equation, with numbers for its variables.
+    """An equation, with indices into the list of values for its variables.
 
     Attributes:
-      rule: its host rule, or None where the current trace has to evaluate it.
+      rule: its host rule, or None if the current trace has to evaluate the equation.
       params: its parameters.
-      operands, results: the numbers of their values.
-      ends: the numbers of values that nothing reads afterwards.
-      several: whether there is a list of results.
+      operands, results: the indices of operands and results.
+      ends: the indices of values that are dead afterwards.
+      several: whether the rule returns a list of results.
       eqn: the equation.
     """
 
@@ -42,10 +42,10 @@ class Instruction(NamedTuple):
 
 
 class EagerProgram:
-    """Runs a program operation by operation on the host; values that nothing reads any more are let go of.
+    """Runs a program operation by operation on the host, and frees values after their last use.
 
-    Functions of Python's in it are called once each, in the order in which they are written, and raise what they raise
-    in a compiled program. Loops take their steps one by one.
+    Callbacks are called once each, in program order, and raise the errors that they raise in a compiled program. Loops
+    run step by step.
 
     Args:
       closed: the program.
@@ -57,37 +57,38 @@ class EagerProgram:
         flat = flattened(closed)
         jaxpr = flat.jaxpr
         self._consts = flat.consts
-        places: dict[Any, int] = {v: i for i, v in enumerate([*jaxpr.invars, *jaxpr.constvars])}
+        index: dict[Any, int] = {v: i for i, v in enumerate([*jaxpr.invars, *jaxpr.constvars])}
         read = [*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars]
         literals = list(dict.fromkeys(a for a in read if isinstance(a, Literal)))
         self._literals = [np.asarray(a.val, a.aval.dtype)[()] for a in literals]
         for v in (*literals, *(v for eqn in jaxpr.eqns for v in eqn.outvars)):
-            places[v] = len(places)
-        self._count = len(places)
-        self._results = [places[a] for a in jaxpr.outvars]
+            index[v] = len(index)
+        self._count = len(index)
+        self._results = [index[a] for a in jaxpr.outvars]
         self._types = jaxpr.out_avals
-        last = {places[a]: k for k, eqn in enumerate(jaxpr.eqns) for a in (*eqn.outvars, *eqn.invars)}
+        # The last equation that reads or computes each value, after which the value is freed.
+        last = {index[a]: k for k, eqn in enumerate(jaxpr.eqns) for a in (*eqn.outvars, *eqn.invars)}
         ends: list[list[int]] = [[] for _ in jaxpr.eqns]
         for i, k in last.items():
             ends[k].append(i)
-        kept = set(self._results)
+        results = set(self._results)
         self._steps = [
             Instruction(
-                eqn.primitive.host_rule, eqn.params, [places[a] for a in eqn.invars], [places[v] for v in eqn.outvars],
-                [i for i in end if i not in kept], eqn.primitive.multiple_results, eqn,
+                eqn.primitive.host_rule, eqn.params, [index[a] for a in eqn.invars], [index[v] for v in eqn.outvars],
+                [i for i in end if i not in results], eqn.primitive.multiple_results, eqn,
             )
             for eqn, end in zip(jaxpr.eqns, ends, strict=True)
         ]  # fmt: skip
 
     def __call__(self, args: Sequence[Any]) -> list[ArrayImpl]:
-        """The results for some arrays: arrays of their own, none of which is one that was given."""
+        """Run the program on arrays; the results are new arrays, even if a result is an argument."""
         values = [*[x._value for x in (*args, *self._consts)], *self._literals]
         values += [None] * (self._count - len(values))
         steps = self._steps
         outer = state.trace, state.source_loc
         state.trace = state.bottom
         try:
-            with _by_itself(), as_compiled(), one_blas_thread():
+            with _without_compiler(), as_compiled(), one_blas_thread():
                 k = _run(steps, values, 0)
                 while k < len(steps):
                     state.source_loc = steps[k].eqn.made_at or outer[1]
@@ -99,22 +100,25 @@ class EagerProgram:
 
 
 def _run(steps: list[Instruction], values: list[Any], start: int) -> int:
-    """Take steps from one on as long as they have host rules, which are called without asking a trace: that takes half
-    of the time of small operations. Returns the number of the first step that was not taken."""
+    """Run steps from ``start`` on as long as they have host rules; return the index of the first step that did not run.
+
+    Calling host rules without a trace takes half of the time for small operations.
+    """
     try:
         return state.silently(_run_host_rules, steps, values, start)  # type: ignore[no-any-return]
-    except RuntimeError:  # it runs within another rule already
+    except RuntimeError:  # within another host rule, where NumPy's warnings are off already
         return _run_host_rules(steps, values, start)
 
 
 def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> int:
+    """Do as :func:`_run`, with NumPy's warnings as they are."""
     for k in range(start, len(steps)):
         rule, params, operands, results, ends, several, _ = steps[k]
         if rule is None:
             return k
         try:
             found = rule(*[values[i] for i in operands], **params)
-        except Exception:  # which the trace explains
+        except Exception:  # the trace evaluates the step again, and raises an error that explains
             return k
         if several:
             for i, value in zip(results, found, strict=True):
@@ -127,7 +131,7 @@ def _run_host_rules(steps: list[Instruction], values: list[Any], start: int) -> 
 
 
 def _bind(step: Instruction, values: list[Any]) -> None:
-    """Have the current trace evaluate an equation."""
+    """Evaluate a step by the current trace."""
     eqn = step.eqn
     operands = [ArrayImpl(values[i], bool(a.aval.weak_type)) for i, a in zip(step.operands, eqn.invars, strict=True)]
     found = eqn.primitive.bind(*operands, **eqn.params)
@@ -138,38 +142,39 @@ def _bind(step: Instruction, values: list[Any]) -> None:
 
 
 @contextmanager
-def _by_itself() -> Iterator[None]:
-    """A block in which nothing is compiled."""
+def _without_compiler() -> Iterator[None]:
+    """A block in which no operation is compiled."""
     with override("disable_jit", True), override("compile_large_operations", False):
         yield
 
 
-# How long it takes ---------------------------------------------------------------------------------------------------
+# Cost model ----------------------------------------------------------------------------------------------------------
 
 CALL = 8e-6
-"""The seconds that an operation takes beside its elements: 3 to 20 us, in the gradient of a transformer 8."""
+"""The overhead of an operation in seconds: 3 to 20 us; 8 us in the gradient of a transformer."""
 PRODUCT = 3e-10
-"""The seconds for a product in a contraction: 0.05 ns in large matrices, up to 0.3 ns in many small ones."""
+"""The seconds for a product in a contraction: 0.05 ns in large matrices, up to 0.3 ns in many small matrices."""
 ELEMENT = 3e-9
 """The seconds for an element of the largest operand or result of a simple operation: 0.3 to 40 ns."""
 SLOW_ELEMENT = 3e-7
-"""The same of special functions: 40 to 1,000 ns."""
+"""The seconds for an element of a special function: 40 to 1,000 ns."""
 MATRIX_ELEMENT = 5e-9
-"""The seconds for a decomposition, for each element of its matrices and each of their rows: 1 to 20 ns."""
+"""The seconds of a decomposition for each element of its matrices, times the number of rows: 1 to 20 ns."""
 MOST_ELEMENTS = 10_000_000
-"""Of larger arrays nothing is said: the compiler may do without them, and they might not fit into memory."""
+"""The largest array for which a time is predicted: the compiler may avoid larger ones, which may exceed memory."""
 UNKNOWN = math.inf
 
 
 def expected_seconds(jaxpr: Jaxpr) -> float:
-    """How long a program takes on the host, operation by operation; infinite where nobody knows.
+    """Predict the time of a program on the host, operation by operation; infinite if it is unknown.
 
-    That is so of loops of unknown length, of very large arrays, and of operations that are compiled one by one.
+    It is unknown for loops of unknown length, very large arrays, and operations without a host rule.
     """
     return sum(map(_seconds, jaxpr.eqns))
 
 
 def _seconds(eqn: Eqn) -> float:
+    """Predict the time of an equation."""
     primitive = eqn.primitive
     inner = list(subjaxprs(eqn))
     if inner:
@@ -198,7 +203,7 @@ def _seconds(eqn: Eqn) -> float:
 
 
 def _runs_known_steps(primitive: Primitive, params: dict[str, Any]) -> bool:
-    """Whether it is known how often an operation runs the programs that it holds."""
+    """Whether the number of times that an operation runs its programs is known."""
     if programs_in_step(primitive, params):
         return "length" in params or "branches" in params
     return runs_once.of(primitive) is not None or primitive.decomposition_rule is not None

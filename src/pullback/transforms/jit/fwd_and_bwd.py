@@ -1,4 +1,4 @@
-"""``fwd_and_bwd``: the two passes of reverse mode as two functions, each compiled once."""
+"""``fwd_and_bwd``: the forward and the backward pass of reverse mode as two compiled functions."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ R = TypeVar("R")
 def fwd_and_bwd(
     fun: Callable[..., R], argnums: Argnums, has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., tuple[R, PyTree]], Callable[..., PyTree]]:
-    """The forward and the backward pass of a function, which may be called apart and again and again.
+    """Make separate functions for the forward and the backward pass of a function, each of which may be called often.
 
     Args:
-      fun: takes arrays or trees of them, and returns a tree of arrays; with ``has_aux`` a pair of that and anything.
-      argnums: which positional arguments cotangents are wanted of.
-      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the rest.
-      jitted: whether both functions are compiled. Each is compiled once for the shapes and dtypes of its arguments.
+      fun: takes arrays or trees of them, and returns a tree of arrays, or with ``has_aux`` a pair of it and other data.
+      argnums: the positional arguments to differentiate with respect to.
+      has_aux: whether ``fun`` returns a pair, whose second element ``fwd`` returns as well.
+      jitted: whether to compile both functions.
 
     Returns:
-      ``fwd`` and ``bwd``. ``fwd(*args)`` returns what ``fun`` does, and what the backward pass needs: a tree of arrays,
-      which may be kept, and passed to compiled functions; then, with ``has_aux``, the second part. ``bwd`` takes the
-      latter and a cotangent like the result, and returns the cotangent of the argument, or for several argnums a tuple.
+      ``fwd`` and ``bwd``. ``fwd(*args)`` returns the result of ``fun``, and the residuals: a tree of arrays, which may
+      be stored, and passed to compiled functions; then, with ``has_aux``, the other data. ``bwd`` takes the residuals
+      and a cotangent like the result, and returns the cotangent of the argument, or a tuple for several argnums.
 
     Raises:
-      ArgumentError: argnums that are no positions (a TypeError and ValueError).
+      ArgumentError: ``argnums`` is invalid (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
     >>> fwd, bwd = fwd_and_bwd(lambda x, y: pnp.sin(x) * y, argnums=(0, 1))
@@ -48,9 +48,9 @@ def fwd_and_bwd(
         where = positions(wanted, len(args), "fwd_and_bwd", fun)
 
         @source.named_as(fun, attributes=False)
-        def of_wanted(*given: Any) -> Any:
+        def of_wanted(*values: Any) -> Any:
             replaced = list(args)
-            for i, x in zip(where, given, strict=True):
+            for i, x in zip(where, values, strict=True):
                 replaced[i] = x
             return fun(*replaced)
 

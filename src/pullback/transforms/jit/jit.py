@@ -1,4 +1,4 @@
-"""``jit``: a function is traced once for each kind of arguments, compiled, and run."""
+"""``jit``: functions that are traced and compiled for each combination of argument types, and cached."""
 
 from __future__ import annotations
 
@@ -45,14 +45,13 @@ _new = object.__new__
 
 
 _frees = itertools.cycle([False] * 1023 + [True])
-"""Whether a call goes the general way although it need not, which frees what the runtime keeps of the others."""
+"""Yields True once in 1,024 calls: these take the general path, which frees objects that the runtime accumulates."""
 
 
 class JitFunction(OwnsPrograms, Generic[P, R]):
-    """A compiled function: what ``jit`` returns.
+    """A function under ``jit``. It is called like the original.
 
-    It is called like the function that it was made from. ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` look
-    inside.
+    ``trace``, ``lower``, ``eval_shape`` and ``clear_cache`` give access to its programs.
     """
 
     __name__: str
@@ -70,7 +69,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
     # Calling
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        # The quick way, for arguments that are arrays, or trees of them, of a kind that was compiled before.
+        # Fast path, written out: the arguments are arrays, or trees of arrays, and a compiled program is in the cache.
         try:
             if state.trace is EVAL and self._plain:
                 entry = None
@@ -88,19 +87,19 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                         return entry.run(leaves)  # type: ignore[no-any-return]
                     donated = entry.donated
                     if donated:
-                        given_up = [leaves[i] for i in donated]
-                        donate(given_up)
+                        donated_arrays = [leaves[i] for i in donated]
+                        donate(donated_arrays)
                     try:
                         buffers = list(map(buffers_of, leaves))
                         if entry.captured:
                             buffers += map(buffers_of, entry.captured)
                     except AttributeError:
                         return entry.run(leaves)  # type: ignore[no-any-return]
-                    if donated and len(set(map(id, buffers))) < len(buffers):
+                    if donated and len(set(map(id, buffers))) < len(buffers):  # an operand occurs twice
                         return entry.run(leaves)  # type: ignore[no-any-return]
                     outs = entry.collect(entry.execute(buffers), entry.handlers)
                     if donated:
-                        delete(*given_up)
+                        delete(*donated_arrays)
                     unflatten = entry.unflatten
                     if unflatten is None:
                         sig = entry.signatures[0]
@@ -113,7 +112,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                     return unflatten(list(map(from_buffer, outs, entry.signatures)))  # type: ignore[no-any-return]
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})  # type: ignore[no-any-return]
         except Exception as error:
-            if type(error).__module__ == "jaxlib._jax":  # of a program that failed at once
+            if type(error).__module__ == "jaxlib._jax":  # raised by the runtime, for a program that failed immediately
                 from pullback.backends.compiler.client import failure
 
                 raise failure(error) from None
@@ -121,13 +120,14 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             raise
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function: run a compiled program, or bind the traced program within a transformation."""
         if config.disable_jit:
             forks.warn_eager()
             return self._fun(*args, **kwargs)
         call = Call(self._fun, self._options, args, kwargs)
         leaves = call.arrays()
-        whole = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]
-        if whole and not config.indices_are_checked:
+        outermost = state.trace.is_bottom and not [x for x in leaves if isinstance(x, Tracer)]
+        if outermost and not config.indices_are_checked:
             if self._plain and not kwargs:
                 self._nested = call.nested
             signatures = list(map(signature_of, leaves))
@@ -143,10 +143,10 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 closed = self._trace(call, list(map(aval_of, signatures))).jaxpr
                 return state.bottom.run_program(closed, leaves, lambda: entry.run(leaves))
             return entry.run(leaves, list(call.refs.values())) if call.refs else entry.run(leaves)
-        if self._options.compiler_options and not whole:
+        if self._options.compiler_options and not outermost:
             raise ArgumentError(
                 f"jit of {name_of(self._fun)}: compiler_options={dict(self._options.compiler_options)} are for a "
-                "function that is compiled by itself, but it was called within a transformation "
+                "function that is compiled separately, but it was called within a transformation "
                 f"({state.trace.describe()}). Give them to the outermost jit."
             )
         traced = self._trace(call, list(map(typeof, leaves)))
@@ -166,8 +166,8 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         return tree.unflatten(traced.out_tree, outs)
 
     def _key(self, call: Call, signatures: Sequence[Any]) -> tuple[Any, ...]:
-        """The key of a compiled entry, which the quick way builds too."""
-        if call.refs:  # for which there is no quick way
+        """The cache key of a compiled program, as the fast path builds it."""
+        if call.refs:  # which the fast path does not support
             return (config.trace_context, call.treedef, tuple(call.refs), *signatures)
         if not self._plain:
             return (config.trace_context, call.treedef, *signatures)
@@ -184,7 +184,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
     # Tracing and compiling
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Traced:
-        """The program for some arguments: the one that was traced before, or a new one."""
+        """Return the traced program for arguments of some types, from the cache or by tracing the function."""
         key = (config.trace_context, call.treedef, _marked(avals, call.refs), tuple(state.axes.items()))
         found: Traced | None = self._traced.get(key)
         if found is not None:
@@ -203,10 +203,10 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             self._traced.keep(key, traced)
         return traced
 
-    # Looking inside
+    # Access to the programs
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> Traced:
-        """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run.
+        """Trace the function for some arguments (arrays, or objects with ``shape`` and ``dtype``), without running it.
 
         >>> import pullback.numpy as pnp
         >>> jit(pnp.sin).trace(1.0).jaxpr
@@ -218,7 +218,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             if traced.captured:
                 raise ArgumentError(
                     f"jit of {name_of(self._fun)}: it captured a value that another transformation traces, "
-                    f"{traced.captured[0]!r}, so it cannot be compiled by itself. Pass the value as an argument."
+                    f"{traced.captured[0]!r}, so it cannot be compiled separately. Pass the value as an argument."
                 )
             return Traced(traced.jaxpr, traced.out_tree, [], call, traced.refs)
         except Exception as error:
@@ -226,7 +226,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
             raise
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
-        """The program for some arguments as text for the compiler.
+        """Lower the function for some arguments to a StableHLO module.
 
         >>> import pullback.numpy as pnp
         >>> "stablehlo.sine" in jit(pnp.sin).lower(1.0).as_text()
@@ -239,7 +239,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
-        """Forget what was traced and compiled for this function."""
+        """Remove all traced and compiled programs of this function from the cache."""
         self._compiled.clear()
         self._traced.clear()
 
@@ -261,6 +261,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
 
 
 def _rebuilt(fun: Any, key: tuple[Any, ...]) -> JitFunction[..., Any]:
+    """Rebuild a function from a pickle, from the original and the values of the options."""
     options = object.__new__(Options)
     for name, value in zip(Options.__slots__, key, strict=True):
         setattr(options, name, value)
@@ -271,6 +272,7 @@ tree.register_leaf_type(JitFunction)
 
 
 def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
+    """Trace a function for the arguments of a call, whose leaves have the types ``avals``."""
     flat = FlatFunction(fun, call.in_tree, keywords=True)
     if call.static:
         flat.kwargs = {k: x for k, x in call.static.items() if isinstance(k, str)}
@@ -289,14 +291,14 @@ def _trace(fun: Any, call: Call, avals: Sequence[Any]) -> Traced:
 
 
 def _marked(avals: Sequence[Any], refs: Mapping[int, Any]) -> tuple[Any, ...]:
-    """The types of some leaves, as part of a key: those of references are others than those of arrays."""
+    """The types of the leaves of arguments, for a cache key, in which references differ from arrays."""
     if not refs:
         return tuple(avals)
     return tuple([AbstractRef(a) if i in refs else a for i, a in enumerate(avals)])
 
 
 def clear_caches() -> None:
-    """Forget everything that was traced and compiled in this process (the cache on disk stays).
+    """Clear all caches of traced and compiled programs in this process, but not the cache on disk.
 
     >>> clear_caches()
     """
@@ -308,7 +310,7 @@ def clear_caches() -> None:
 
 
 class JitDecorator(Protocol):
-    """``jit`` with options, which is still to be given its function."""
+    """``jit`` with options: a decorator."""
 
     def __call__(self, fun: Callable[P, R], /) -> JitFunction[P, R]: ...
 
@@ -367,40 +369,40 @@ def jit(
     out_shardings: PyTree = None,
     tiered: str | None = None,
 ) -> Any:
-    """Compile a function: it is traced once for each kind of arguments, and runs as one program from then on.
+    """Compile a function: trace it for each combination of argument types, and run it as a program.
 
     Args:
       fun: takes and returns trees of arrays. Without it, a decorator is returned.
-      static_argnums, static_argnames: arguments that are passed as they are, by position and by name; they must be
-        hashable, and a program is compiled for each of their values. Where the signature of ``fun`` is known, each of
-        the two is completed from the other.
+      static_argnums, static_argnames: arguments that are not traced, by position and by name; they must be hashable,
+        and a program is compiled for each of their values. If the signature of ``fun`` is known, each of the two is
+        completed from the other.
       donate_argnums, donate_argnames: arguments whose memory the results may take; they cannot be used afterwards.
-      keep_unused: whether arguments that ``fun`` does not use are arguments of the program all the same.
-      inline: whether, within another traced function, the operations of ``fun`` appear directly instead of as one
+      keep_unused: whether the program also takes arguments that ``fun`` does not use.
+      inline: whether, within another traced function, the equations of ``fun`` are inlined instead of being one
         equation.
-      device: where to run: a device or the name of a platform. By default where the arguments are.
-      backend: where to run, the name of a platform; the same as ``device``, under JAX's name.
-      compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``; for a function that is
-        not called within another compiled one.
-      in_shardings: how the positional arguments are spread over devices: a tree that is a prefix of their tuple, of
-        shardings, of specifications for the mesh that ``set_mesh`` has set, and of None for arguments that stay where
-        they are. Arguments that are elsewhere are put there. One sharding stands for all arguments.
-      out_shardings: the same for the results, a prefix of their tree; None leaves the choice to the compiler.
-      tiered: whether calls are answered operation by operation while another thread compiles: ``"off"``, ``"on"``, or
-        ``"auto"``, where the compiler is expected to take more than a second and such a call less. Both round, each in
-        its way. By default as the switch ``tiered`` says, which is ``"off"``.
+      device: the device to run on, or the name of a platform; by default the device of the arguments.
+      backend: the name of the platform to run on: JAX's name for ``device``.
+      compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``; only for a function that
+        is not called within another compiled function.
+      in_shardings: the shardings of the positional arguments: a prefix tree of their tuple, whose leaves are shardings,
+        specifications for the mesh that ``set_mesh`` has set, and None for arguments that are not moved. Arguments with
+        another placement are moved. A single sharding applies to all arguments.
+      out_shardings: the shardings of the results, a prefix tree; None leaves the choice to the compiler.
+      tiered: whether calls run operation by operation while another thread compiles: ``"off"``, ``"on"``, or
+        ``"auto"``: if compilation is expected to take more than a second, and a call less. Results of the two may
+        differ by rounding. By default the switch ``tiered`` decides, which is ``"off"``.
 
     Returns:
       A function of the same arguments, with the methods ``trace``, ``lower``, ``eval_shape`` and ``clear_cache``.
 
     Raises:
       StaticArgumentError: a static argument is not hashable (a TypeError and ValueError).
-      ConcretizationTypeError: ``fun`` asks for the value of a traced argument, in ``if`` for example (a TypeError).
-      CompilationError: the compiler refuses the program (a RuntimeError).
+      ConcretizationTypeError: ``fun`` needs the value of a traced argument, for example in ``if`` (a TypeError).
+      CompilationError: the compiler rejects the program (a RuntimeError).
       DeletedArrayError: an argument was donated before (a RuntimeError).
       IncompatibleDevicesError: arguments are on different devices, or on meshes of different devices (a ValueError).
-      ShardingError: a sharding does not fit its array, or there is not one for each (a ValueError).
-      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+      ShardingError: a sharding does not fit its array, or is missing (a ValueError).
+      MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
 
     >>> import pullback.numpy as pnp
     >>> @jit
@@ -409,16 +411,16 @@ def jit(
     >>> print(selu(pnp.array([1.0, -1.0])))
     [ 1.05       -1.1084...]
     """
-    given = {
+    options = {
         "static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
         "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "device": device,
         "backend": backend, "compiler_options": compiler_options, "in_shardings": in_shardings,
         "out_shardings": out_shardings, "tiered": tiered,
     }  # fmt: skip
     if fun is None:
-        return functools.partial(jit, **given)
+        return functools.partial(jit, **options)
     check_callable(fun, "jit")
-    return JitFunction(fun, _PLAIN if given == _DEFAULTS else _options(fun, **given))
+    return JitFunction(fun, _PLAIN if options == _DEFAULTS else _options(fun, **options))
 
 
 _DEFAULTS = dict(jit.__kwdefaults__ or {})
@@ -430,7 +432,7 @@ def _options(
     keep_unused: bool, inline: bool, device: Any, backend: Any, compiler_options: Any, in_shardings: Any,
     out_shardings: Any, tiered: Any,
 ) -> Options:  # fmt: skip
-    """The options of :func:`jit`, checked."""
+    """Check the options of :func:`jit`, and return them as an ``Options`` object."""
     static = infer_argnums_argnames(fun, static_argnums, static_argnames, "static")
     donated = infer_argnums_argnames(fun, donate_argnums, donate_argnames, "donate")
     both = set(static[0]) & set(donated[0]) | set(static[1]) & set(donated[1])
@@ -440,25 +442,25 @@ def _options(
 
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
-    chosen = backend if device is None else device
     placements = [
-        None if given is None else PlacementTree(given, f"jit of {name_of(fun)}, {what}")
-        for given, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
+        None if shardings is None else PlacementTree(shardings, f"jit of {name_of(fun)}, {what}")
+        for shardings, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
     ]
     if tiered not in (None, *TIERS):
         raise ArgumentError(f"jit of {name_of(fun)}: tiered must be None or one of {TIERS}, got {tiered!r}")
     return Options(
-        static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options), *placements, tiered=tiered
-    )
+        static, donated, inline, keep_unused, backend if device is None else device,
+        _compiler_options(compiler_options), *placements, tiered=tiered,
+    )  # fmt: skip
 
 
-def _compiler_options(given: Any) -> tuple[tuple[str, Any], ...]:
-    """Options of the compiler as something hashable."""
-    if given is None:
+def _compiler_options(options: Any) -> tuple[tuple[str, Any], ...]:
+    """Check options of the compiler, and return them as a sorted tuple of pairs, which is hashable."""
+    if options is None:
         return ()
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ArgumentError(f"jit: compiler_options must be a dict of options by name, got {given!r}")
-    for name, value in given.items():
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise ArgumentError(f"jit: compiler_options must be a dict of options by name, got {options!r}")
+    for name, value in options.items():
         if not isinstance(value, (bool, int, float, str)):
             raise ArgumentError(f"jit: the option {name} must be a bool, an int, a float or a str, got {value!r}")
-    return tuple(sorted(given.items()))
+    return tuple(sorted(options.items()))

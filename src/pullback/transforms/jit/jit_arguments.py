@@ -1,4 +1,4 @@
-"""The arguments of ``jit`` and of the functions that it makes: which are static, which donated, and what is traced."""
+"""The options of ``jit``, and the arguments of a call: static, donated and traced arguments, and cache keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pullback.transforms.traces.refs import check_aliases, content_of
 
 
 class Options:
-    """What ``jit`` was asked for, with static and donated arguments by position and by name."""
+    """The options of ``jit``, with static and donated arguments by position and by name."""
 
     __slots__ = (
         "compiler_options", "device", "donated_names", "donated_nums", "in_placements", "inline", "keep_unused",
@@ -53,6 +53,7 @@ class Options:
         self.device = device
 
     def key(self) -> tuple[Any, ...]:
+        """All options as a tuple."""
         return _values_of(self)
 
 
@@ -60,13 +61,13 @@ _values_of = attrgetter(*Options.__slots__)
 
 
 class Call:
-    """The arguments of one call: leaves to trace, and all else as a key.
+    """The arguments of a call of a function under ``jit``.
 
     Attributes:
-      count: how many positional arguments there are, static ones too.
-      treedef: the tree of the traced arguments, with the static ones: hashable.
-      nested: whether the positional arguments are trees, not arrays.
-      refs: the leaves that are references, by their numbers; known once the leaves were asked for as arrays or types.
+      count: the number of positional arguments, including static arguments.
+      treedef: the tree of the traced arguments, with the static arguments, as a part of a cache key.
+      nested: whether a positional argument is a tree, not an array.
+      refs: the leaves that are references, by index; filled by :meth:`arrays` and :meth:`avals`.
     """
 
     __slots__ = (
@@ -95,11 +96,13 @@ class Call:
             self._split(options)
         self.leaves, self.in_tree = tree.flatten_call(self.args, self.kwargs)
         self.nested = len(self.leaves) != len(args) or not all(map(is_, self.leaves, args))
+        # A number represents flat arguments: it is hashed and compared faster than a tree.
         self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
-        if self.static:
+        if self.static:  # with types, since 1, 1.0 and True are equal, but may give different programs
             self.treedef = (self.treedef, tuple((k, type(v), v) for k, v in self.static.items()))
 
     def _split(self, options: Options) -> None:
+        """Move the static arguments from ``args`` and ``kwargs`` to ``static``; raise if one is not hashable."""
         count = self.count
         for i in sorted({i % count for i in options.static_nums if -count <= i < count}):
             self.static[i] = self.args[i]
@@ -112,7 +115,7 @@ class Call:
             except TypeError:
                 shown = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
                 raise StaticArgumentError(
-                    f"jit of {name_of(self.fun)}: the static {shown} must be hashable, since programs are kept by its "
+                    f"jit of {name_of(self.fun)}: the static {shown} must be hashable, as programs are cached by its "
                     f"value, but got {value!r} of type {type(value).__name__}. Pass a tuple instead of a list, "
                     "or do not declare the argument static."
                 ) from None
@@ -120,10 +123,11 @@ class Call:
         self.kwargs = {k: x for k, x in self.kwargs.items() if k not in self.static}
 
     def arrays(self) -> list[Any]:
-        """The leaves as arrays."""
+        """Convert the leaves to arrays."""
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
+        """Convert leaf ``i`` to an array; for a reference, its content."""
         if isinstance(x, RefCell):
             self.refs[i] = x
             check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")
@@ -144,7 +148,7 @@ class Call:
             raise self._refusal(i, error) from None
 
     def avals(self) -> list[Any]:
-        """The types of the leaves, which may be anything that has a shape and a dtype."""
+        """The types of the leaves, which may be any objects with a shape and a dtype."""
         out = []
         for i, x in enumerate(self.leaves):
             if isinstance(x, RefCell):
@@ -156,6 +160,7 @@ class Call:
         return out
 
     def _refusal(self, i: int, error: OperandError) -> OperandError:
+        """The error for leaf ``i``, which is no array."""
         return type(error)(
             f"jit of {name_of(self.fun)}, {self.arg_name(i)}: {error} An argument that is no array must be declared "
             "static: jit(f, static_argnums=...) or static_argnames=...; a program is compiled for each of its values."
@@ -163,12 +168,12 @@ class Call:
 
     @property
     def fun_name(self) -> str:
-        """The name of the function, by which its program is called."""
+        """The name of the function, which its program has, too."""
         found = source.attribute(self.fun, "__name__")
         return found if isinstance(found, str) and found else type(self.fun).__name__
 
     def arg_name(self, i: int) -> str:
-        """The name of leaf ``i``."""
+        """The name of leaf ``i``, for messages."""
         positions = self._positions()
         full = dict(zip(positions, self.args))
         return argument_name(i, self.fun, [full.get(k) for k in range(self.count)], positions, self.kwargs)
@@ -184,9 +189,9 @@ class Call:
         wanted = {i % count for i in options.donated_nums if -count <= i < count} if count else set()
         for k, x in zip(self._positions(), self.args):
             flags += [k in wanted] * len(tree.leaves(x))
-        for name in sorted(self.kwargs):
+        for name in sorted(self.kwargs):  # the order of the leaves
             flags += [name in options.donated_names] * len(tree.leaves(self.kwargs[name]))
-        for i in self.refs:  # somebody may have read what they hold
+        for i in self.refs:  # their contents may be in use: reading a reference returns them
             flags[i] = False
         return flags
 
@@ -194,11 +199,11 @@ class Call:
 def infer_argnums_argnames(
     fun: Any, argnums: Any, argnames: Any, what: str, who: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of arguments, each completed from the other by the function's signature."""
+    """Complete positions and names of arguments from each other by the signature of ``fun``; check them."""
     nums = (argnums,) if isinstance(argnums, int) else () if argnums is None else tuple(argnums)
     names = (argnames,) if isinstance(argnames, str) else () if argnames is None else tuple(argnames)
     for i in nums:
-        if type(i) is not int:
+        if type(i) is not int:  # a boolean is no position
             raise ArgumentError(f"{who}: {what}_argnums must be an int or a tuple of ints, got {argnums!r}")
     for n in names:
         if not isinstance(n, str):

@@ -1,4 +1,4 @@
-"""The references that a compiled function uses: its program takes what they hold, and returns what they are to hold."""
+"""The references that a compiled function uses: its program takes their contents, and returns new contents."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pullback.transforms.traces.refs import Scope, check_aliases, contents, writ
 class UsedRefs:
     """The references of a traced function.
 
-    Its program takes the contents of those that it closes over after the leaves of its arguments, and returns after
-    its results those of its arguments, and then those of the ones that it closes over and writes.
+    Its program takes the leaves of the arguments, followed by the contents of references that the function closes over.
+    It returns the results, followed by the new contents of references among the arguments, and of those that it closes
+    over and writes.
 
     Attributes:
       fun: the function, for error messages.
-      closed_over: those that it closes over.
-      written: those of them that it writes.
-      inputs: how many leaves the arguments have.
-      results: how many results the function has.
+      closed_over: the references that it closes over.
+      written: the references among these that it writes.
+      inputs: the number of leaves of the arguments.
+      results: the number of results of the function.
     """
 
     __slots__ = ("closed_over", "fun", "inputs", "results", "written")
@@ -34,19 +35,19 @@ class UsedRefs:
         self.results = results
 
     def are_lasting(self) -> bool:
-        """Whether those that it closes over belong to no transformation, which would end."""
+        """Whether no reference that it closes over belongs to a transformation, so that the program can be cached."""
         return all(ref.home is None for ref in self.closed_over)
 
     def check(self, own: Sequence[RefCell]) -> None:
-        """Refuse arguments that the function closes over as well."""
+        """Raise if the function closes over a reference that is also an argument."""
         check_aliases(own, f"jit of {name_of(self.fun)}", self.closed_over)
 
     def contents(self) -> list[Any]:
-        """What those that it closes over hold now."""
+        """The current contents of the references that it closes over."""
         return contents(self.closed_over)
 
     def written_back(self, outs: Sequence[Any], own: Sequence[RefCell]) -> list[Any]:
-        """Write what a run returned to the references; the results of the function remain."""
+        """Write the new contents among the results of a run to the references; return the results of the function."""
         self.check(own)
         write_all([*own, *self.written], outs[self.results :])
         return list(outs[: self.results])

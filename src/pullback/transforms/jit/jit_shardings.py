@@ -1,4 +1,4 @@
-"""``in_shardings`` and ``out_shardings`` of ``jit``: trees of places, hashable, and the place of each leaf."""
+"""``in_shardings`` and ``out_shardings`` of ``jit``: hashable trees of placements, and the placement of each leaf."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pullback.core.naming import quoted
 
 
 def is_placement(x: Any) -> bool:
-    """Whether an entry of a tree of places is one, not a tree of such."""
+    """Whether ``x`` is a single placement, not a tree of placements."""
     return x is None or isinstance(x, (Sharding, PartitionSpec, Format, Device))
 
 
 class PlacementTree:
-    """A tree of places, hashable.
+    """A hashable tree of placements.
 
     Args:
-      given: a tree of shardings, specifications, devices and None.
-      who: what it was given for, for errors.
+      placements: a tree of shardings, specifications, devices and None.
+      who: the function and the option that it is for, for error messages.
 
     Raises:
       ShardingError: a leaf is none of these (a ValueError and TypeError).
@@ -32,8 +32,8 @@ class PlacementTree:
 
     __slots__ = ("leaves", "treedef")
 
-    def __init__(self, given: Any, who: str) -> None:
-        leaves, self.treedef = tree.flatten(given, is_leaf=is_placement)
+    def __init__(self, placements: Any, who: str) -> None:
+        leaves, self.treedef = tree.flatten(placements, is_leaf=is_placement)
         for leaf in leaves:
             if not is_placement(leaf):
                 raise ShardingError(
@@ -43,16 +43,16 @@ class PlacementTree:
         self.leaves = tuple(leaves)
 
     def of(self, full: Any, who: str, what: str) -> list[Any]:
-        """For each leaf of a tree its place: a device, a sharding over several, or None.
+        """Broadcast to the leaves of a tree: for each a device, a sharding over several, or None.
 
         Args:
-          full: the tree of which this one is a prefix.
-          who: for errors, what has it.
-          what: for errors, what the tree is.
+          full: the tree; the placements are a prefix of it.
+          who: the function and the option, for error messages.
+          what: describes the tree, for error messages.
 
         Raises:
-          ShardingError: this is no prefix of the tree (a ValueError).
-          MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+          ShardingError: the placements are no prefix of the tree (a ValueError).
+          MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
         """
         prefix = tree.unflatten(self.treedef, self.leaves)
         try:
@@ -74,25 +74,25 @@ class PlacementTree:
         return PlacementTree, (tree.unflatten(self.treedef, self.leaves), "jit")
 
 
-def placement_of(given: Any, who: str) -> Any:
-    """A place as arrays have it: a device, a sharding over several, or None where nobody asks.
+def placement_of(x: Any, who: str) -> Any:
+    """Convert a user's placement to a device or a sharding over several devices; None stays None.
 
     Raises:
-      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+      MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
     """
-    given = without_layout(given, who)
-    if isinstance(given, PartitionSpec):
-        return NamedSharding(needed_mesh(who, repr(given)), given)
-    if isinstance(given, SingleDeviceSharding):
-        return next(iter(given.device_set))
-    return given
+    x = without_layout(x, who)
+    if isinstance(x, PartitionSpec):
+        return NamedSharding(needed_mesh(who, repr(x)), x)
+    if isinstance(x, SingleDeviceSharding):
+        return next(iter(x.device_set))
+    return x
 
 
 def check_fits(placement: Any, shape: Sequence[int], who: str) -> None:
-    """Refuse a sharding that does not fit an array.
+    """Raise unless a sharding fits arrays of a shape.
 
     Raises:
-      ShardingError: its specification is too long (a ValueError).
+      ShardingError: its specification has more entries than there are axes (a ValueError).
       IndivisibleError: it does not divide an axis evenly (a ValueError).
     """
     if isinstance(placement, NamedSharding):

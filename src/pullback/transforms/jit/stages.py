@@ -1,6 +1,6 @@
-"""The steps of ``jit``: a function is traced, lowered to text for the compiler, compiled, and run.
+"""The stages of ``jit``: a function is traced, lowered to a StableHLO module, compiled, and run.
 
-``jit`` takes them all at the first call; ``jit(f).trace(...).lower().compile()`` takes them one at a time.
+``jit`` runs all stages at the first call; ``jit(f).trace(...).lower().compile()`` runs them one at a time.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 class ArgInfo(NamedTuple):
-    """What is known of a leaf of the arguments.
+    """Information on a leaf of the arguments.
 
     Attributes:
       aval: its type.
-      donated: whether its memory may be taken.
+      donated: whether it is donated, so that a result may take its memory.
     """
 
     aval: ShapedArray
@@ -77,7 +77,7 @@ tree.register_leaf_type(ArgInfo)
 
 
 class HloText(str):
-    """A program in the compiler's own language, with the method by which JAX's has it as text."""
+    """A program in HLO, the compiler's own language, with the method ``as_hlo_text`` for compatibility with JAX."""
 
     __slots__ = ()
 
@@ -87,14 +87,14 @@ class HloText(str):
 
 
 class Traced:
-    """A function that was traced for some kinds of arguments.
+    """A function that was traced for arguments of some types.
 
     Attributes:
-      jaxpr: its program; arrays of enclosing transformations that it captured are inputs, after the others.
-      out_tree: the tree of its results.
-      captured: those arrays.
-      call: the arguments, if the user asked for this step: what is kept for later calls holds none.
-      refs: the references that it uses, if there are any.
+      jaxpr: the program; captured tracers of enclosing transformations are inputs, after the others.
+      out_tree: the tree of the results.
+      captured: the captured tracers.
+      call: the arguments, if the user called ``trace``; None in the cache, which must not keep arguments alive.
+      refs: the references that the function uses, or None.
     """
 
     __slots__ = ("__weakref__", "call", "captured", "jaxpr", "out_tree", "refs")
@@ -127,7 +127,7 @@ class Traced:
 
     @property
     def args_info(self) -> Any:
-        """What is known of the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
+        """Information on the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
         return tree.unflatten(self.in_tree, list(map(ArgInfo, self.in_avals, self.call.donated_leaves())))
 
     @property
@@ -143,20 +143,20 @@ class Traced:
         return avals if self.refs is None else avals[: self.refs.results]
 
     def argument_placements(self) -> list[Any]:
-        """For each leaf of the arguments the place that ``in_shardings`` asks for, or where it is; None if neither."""
-        found = [
+        """The placement of each leaf of the arguments: by ``in_shardings``, or its own; None if it is not committed."""
+        actual = [
             _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
         ]
-        return _asked_or_given(in_placements(self.call, self), found)
+        return _requested_or_actual(in_placements(self.call, self), actual)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """The program as text for the compiler, for the device on which the arguments are.
+        """Lower the program to a StableHLO module for the device of the arguments.
 
         Args:
-          lowering_platforms: None, or the name of the platform of that device.
+          lowering_platforms: None, or the name of the platform of that device, in a list.
 
         Raises:
-          UnsupportedArgumentError: another platform, for which there is ``export`` (a NotImplementedError).
+          UnsupportedArgumentError: it is another platform; use ``export`` for these (a NotImplementedError).
         """
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
@@ -173,7 +173,7 @@ class Traced:
 
 
 def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
-    """The signature of a leaf of the arguments, an array or what stands for one."""
+    """The signature of a leaf of the arguments: an array, a reference, or an object with a shape and a dtype."""
     if isinstance(leaf, RefCell):
         leaf = leaf.content
     if isinstance(leaf, ArrayImpl):
@@ -183,44 +183,44 @@ def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
 
 
 class Lowered:
-    """A traced function as text for the compiler, and how its arguments and results are those of the function.
+    """A lowered function: a module, and the mapping of its inputs and results to those of the function.
 
     Attributes:
-      program: the text, for a device.
-      kept: the leaves of the arguments that the program takes, or None if it takes all.
-      out_index: None, or for each result of the function where it is: a number of a result of the program, or ``~i``
-        for leaf i of the arguments, which is handed through.
-      donated: the leaves of the arguments whose memory it takes.
-      asked_for: whether somebody asked for the device, so that the results stay there.
-      given_placements: where the arguments are for which it was made.
+      program: the module, for a device.
+      used: the indices of the leaves of the arguments that the program takes, or None if it takes all.
+      out_index: None, or for each result of the function the index of a result of the program, or ``~i`` for leaf i of
+        the arguments, which is forwarded.
+      donated: the indices of the leaves of the arguments whose memory it takes.
+      asked_for: whether the device was requested, or an argument is committed, so that the results are committed.
+      actual_placements: the placements of the arguments for which it was lowered.
     """
 
-    __slots__ = ("__weakref__", "asked_for", "donated", "given_placements", "kept", "out_index", "program", "traced")
+    __slots__ = ("__weakref__", "actual_placements", "asked_for", "donated", "out_index", "program", "traced", "used")
 
     def __init__(self, traced: Traced, call: Call, signatures: Sequence[Signature]) -> None:
         from pullback.backends.compiler import programs
 
         self.traced = traced
-        self.given_placements = [k.placement for k in signatures]
+        self.actual_placements = [k.placement for k in signatures]
         name = call.fun_name
         results = out_placements(call, traced)
         if results:
-            results += [None] * (len(traced.jaxpr.out_avals) - len(results))
-        asked = in_placements(call, traced)
-        placements = list(map(_with_devices, _asked_or_given(asked, self.given_placements)))
-        results = _where_inputs_go(
-            traced.jaxpr.jaxpr, list(map(_with_devices, results)), placements, self.given_placements
+            results += [None] * (len(traced.jaxpr.out_avals) - len(results))  # for the contents of references
+        requested = in_placements(call, traced)
+        placements = list(map(_with_devices, _requested_or_actual(requested, self.actual_placements)))
+        results = _moved_with_inputs(
+            traced.jaxpr.jaxpr, list(map(_with_devices, results)), placements, self.actual_placements
         )
         device, asked_for = _device(call, placements, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
-        self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
-        self.donated, aliases = _aliases(jaxpr, self.kept, self.out_index, call)
+        self.used = None if all(used) else [i for i, u in enumerate(used) if u]
+        self.donated, aliases = _aliases(jaxpr, self.used, self.out_index, call)
         if checking():
-            aliases = {}  # what returns a NaN is run again on its inputs
+            aliases = {}  # a program that returns a NaN runs again on its inputs
         self.program = programs.Lowered(
             jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
-            in_placements=placements if self.kept is None else [placements[i] for i in self.kept],
+            in_placements=placements if self.used is None else [placements[i] for i in self.used],
             out_placements=_of_the_program(results, self.out_index),
             mesh=next((p.mesh for p in (*placements, *results) if isinstance(p, NamedSharding)), None),
         )  # fmt: skip
@@ -242,14 +242,14 @@ class Lowered:
         return self.traced.out_info
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program.
+        """The program as text.
 
         Args:
           dialect: ``"stablehlo"`` (the default), or ``"hlo"`` for the compiler's own language.
-          debug_info: whether to give for each operation where in the user's program it was written.
+          debug_info: whether to include the source location of each operation in the user's program.
 
         Raises:
-          ArgumentError: another dialect (a ValueError).
+          ArgumentError: ``dialect`` is unknown (a ValueError).
         """
         text = self.program.module.text(locations=debug_info)
         if dialect in (None, "stablehlo"):
@@ -260,7 +260,7 @@ class Lowered:
 
     @property
     def args_info(self) -> Any:
-        """What is known of the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
+        """Information on the arguments: a tree like ``(args, kwargs)`` of ``ArgInfo``."""
         return self.traced.args_info
 
     @property
@@ -270,7 +270,7 @@ class Lowered:
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """The leaves of the arguments whose memory may be taken."""
+        """The indices of the leaves of the arguments that are donated."""
         return tuple([i for i, donated in enumerate(self.traced.call.donated_leaves()) if donated])
 
     def compiler_ir(self, dialect: str | None = None) -> str:
@@ -283,36 +283,36 @@ class Lowered:
         return backend().cost_analysis(self.program.module.text(), self.program.device)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
-        """The program, ready to run.
+        """Compile the program.
 
         Args:
           compiler_options: options of XLA by name, such as ``{"xla_cpu_enable_fast_math": True}``.
 
         Raises:
-          CompilationError: the compiler refuses the program or an option (a RuntimeError).
+          CompilationError: the compiler rejects the program or an option (a RuntimeError).
         """
         try:
-            given = {**dict(self.traced.call.options.compiler_options), **(compiler_options or {})}
-            return Compiled(self, tuple(sorted(given.items())))
+            options = {**dict(self.traced.call.options.compiler_options), **(compiler_options or {})}
+            return Compiled(self, tuple(sorted(options.items())))
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
 
 class Compiled:
-    """A function compiled for some kinds of arguments; it is called with such, without the static ones.
+    """A function compiled for arguments of some types. It is called without the static arguments.
 
-    ``jit`` keeps it for the calls that follow.
+    ``jit`` caches it for later calls.
 
     Attributes:
-      signatures: the signatures of the results of its program.
-      unflatten: makes the tree of the results, or None for a single array.
-      captured: the arrays that the program takes after its arguments, on its device.
-      fits_shardings: whether its arguments are spread over several devices as the program takes them.
-      donated: the leaves of the arguments whose memory it takes.
-      simple: whether the program takes all leaves and returns all results, so that nothing has to be done but
-        ``collect(execute(buffers), handlers)``, see ``Executable`` in ``backends/compiler/backend.py``, and to give up
-        what is donated.
+      signatures: the signatures of the results of the program.
+      unflatten: makes the tree of the results; None for a single array.
+      captured: the captured arrays, which the program takes after its arguments, on its device.
+      fits_shardings: whether the shardings of the arguments are those of the program's inputs.
+      donated: the indices of the leaves of the arguments whose memory it takes.
+      simple: whether a call only has to ``collect(execute(buffers), handlers)``, see ``Executable`` in
+        ``backends/compiler/backend.py``, and to delete donated arrays: the program takes all leaves and returns all
+        results.
       start: ``start(buffers)`` runs the program.
     """
 
@@ -351,10 +351,10 @@ class Compiled:
         self.captured = self.program.captured
         self.donated = lowered.donated
         self.fits_shardings = (
-            self.program.in_shardings is not None and self.program.in_shardings == lowered.given_placements
+            self.program.in_shardings is not None and self.program.in_shardings == lowered.actual_placements
         )
         self.simple = not (
-            self.refs is not None or lowered.kept is not None
+            self.refs is not None or lowered.used is not None
             or lowered.out_index is not None
             or (devices.here.several_in_use and not self.fits_shardings) or lowered.program.module.callbacks or checked
             or (self.program.in_shardings is not None and not self.fits_shardings)
@@ -368,36 +368,34 @@ class Compiled:
     donate_argnums = property(lambda self: self.lowered.donate_argnums, doc="The leaves whose memory may be taken.")
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
-        """The results for the leaves of some arguments, of which some are the contents of ``own`` references."""
+        """Run the program on the leaves of arguments, and write new contents to ``own``, the references among them."""
         refs = self.refs
         if refs is not None:
             refs.check(own)
             leaves = [*leaves, *refs.contents()]
-        lowered, program, given = self.lowered, self.program, leaves
-        kept, donated, out_index = lowered.kept, lowered.donated, lowered.out_index
-        if kept is not None:
-            leaves = [leaves[i] for i in kept]
-        given_up = [given[i] for i in donated]
-        donate(given_up)
-        buffers = program.buffers(leaves)
+        lowered, program = self.lowered, self.program
+        used, donated, out_index = lowered.used, lowered.donated, lowered.out_index
+        donated_arrays = [leaves[i] for i in donated]
+        donate(donated_arrays)  # before reading the buffers, some of which it replaces by copies
+        buffers = program.buffers(leaves if used is None else [leaves[i] for i in used])
         if donated and (len(set(map(id, buffers))) < len(buffers) or devices.here.several_in_use):
-            self._keep_apart(given_up, buffers)
+            self._separate_donated(donated_arrays, buffers)
         outs: list[ArrayImpl] = list(map(from_buffer, self.start(buffers), self.signatures))
         if out_index is not None:
-            outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in out_index]
-        delete(*given_up)
+            outs = [outs[i] if i >= 0 else fresh(leaves[~i]) for i in out_index]
+        delete(*donated_arrays)
         if refs is not None:
             outs = refs.written_back(outs, own)
         unflatten = self.unflatten
         return outs[0] if unflatten is None else unflatten(outs)
 
-    def _keep_apart(self, given_up: Sequence[Any], buffers: list[Any]) -> None:
-        """Copy the buffers of donated arrays if an operand is there twice, and refuse arrays that are donated twice."""
-        check_donated_once(given_up)
+    def _separate_donated(self, arrays: Sequence[Any], buffers: list[Any]) -> None:
+        """Copy the buffers of donated arrays if a buffer occurs twice; raise if an array is donated twice."""
+        check_donated_twice(arrays)
         if len(set(map(id, buffers))) < len(buffers):
-            kept = self.lowered.kept
-            for i in self.lowered.donated:
-                position = i if kept is None else kept.index(i)
+            used = self.lowered.used
+            for i in self.lowered.donated:  # a program must not take a donated buffer twice
+                position = i if used is None else used.index(i)
                 buffers[position] = backend().copied(buffers[position])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -422,6 +420,7 @@ class Compiled:
             raise
 
     def _check(self, name: str, arrays: Sequence[Any], treedef: Any) -> None:
+        """Raise unless the arguments have the tree and the types for which the function was compiled."""
         if treedef != self.in_tree:
             raise ArgumentError(
                 f"the compiled {name} takes arguments of the tree {self.in_tree}, but they have the tree {treedef}"
@@ -437,16 +436,16 @@ class Compiled:
 
     @property
     def input_shardings(self) -> Any:
-        """How the arguments are spread over devices: ``(args, kwargs)`` as trees of shardings."""
-        program, kept = self.program, self.lowered.kept
-        placements: list[Any] = list(self.lowered.given_placements)
-        for position, i in enumerate(range(len(placements)) if kept is None else kept):
+        """The shardings of the arguments: a tree like ``(args, kwargs)``."""
+        program, used = self.program, self.lowered.used
+        placements: list[Any] = list(self.lowered.actual_placements)
+        for position, i in enumerate(range(len(placements)) if used is None else used):
             placements[i] = program.device if program.in_shardings is None else program.in_shardings[position]
         return tree.unflatten(self.in_tree, list(map(_as_sharding, placements)))
 
     @property
     def output_shardings(self) -> Any:
-        """How the results are spread over devices, a tree of shardings."""
+        """The shardings of the results, a tree."""
         program, out_index = self.program, self.lowered.out_index
         found = (
             [program.device] * len(self.signatures)
@@ -454,8 +453,8 @@ class Compiled:
             else program.executable.out_shardings
         )
         if out_index is not None:
-            given = self.lowered.given_placements
-            found = [found[i] if i >= 0 else given[~i] for i in out_index]
+            actual = self.lowered.actual_placements
+            found = [found[i] if i >= 0 else actual[~i] for i in out_index]
         return tree.unflatten(self.out_tree, list(map(_as_sharding, found)))
 
     @property
@@ -469,7 +468,7 @@ class Compiled:
         return _formats(self.output_shardings, tree.leaves(self.out_info))
 
     def as_text(self) -> str:
-        """The program as the compiler has optimised it."""
+        """The optimised program as text."""
         return self.program.executable.text()
 
     def cost_analysis(self) -> dict[str, float]:
@@ -477,7 +476,7 @@ class Compiled:
         return self.program.executable.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """The bytes that arguments, results and temporary values take, as the compiler laid them out."""
+        """The memory that arguments, results and temporary values take, in bytes."""
         return self.program.executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
@@ -485,22 +484,24 @@ class Compiled:
         return self.program.executable.loaded
 
 
-def check_donated_once(arrays: Sequence[Any]) -> None:
-    """Refuse donated arrays of which two are one.
+def check_donated_twice(arrays: Sequence[Any]) -> None:
+    """Raise if an array is donated twice.
 
     Raises:
-      ArgumentError: some are (a ValueError and TypeError).
+      ArgumentError: an array occurs twice (a ValueError and TypeError).
     """
     if len(set(map(id, arrays))) < len(arrays):
         raise ArgumentError("an array was donated twice in one call: its memory can become one result only")
 
 
 def _formats(shardings: Any, types: Sequence[Any]) -> Any:
+    """Make a tree of formats, with row-major layouts, from a tree of shardings and the types of its leaves."""
     leaves, treedef = tree.flatten(shardings)
     return tree.unflatten(treedef, [row_major(len(a.shape), s) for s, a in zip(leaves, types, strict=True)])
 
 
 def _as_sharding(placement: Any) -> Any:
+    """Convert a placement to a sharding; None is the default device."""
     return (
         SingleDeviceSharding(placement or devices.default_device())
         if not isinstance(placement, Sharding)
@@ -509,19 +510,21 @@ def _as_sharding(placement: Any) -> Any:
 
 
 def _not_simple() -> None:
-    """From now on it matters on which device a buffer is: no program can do without looking."""
+    """Disable the fast path of compiled functions when a second device is in use: they must check where buffers are."""
     for cache in all_caches.living():
-        for kept in list(cache.values()):
-            if isinstance(kept, Compiled) and not kept.fits_shardings:
-                kept.simple = False
+        for entry in list(cache.values()):  # a copy, since other threads may add entries
+            if isinstance(entry, Compiled) and not entry.fits_shardings:
+                entry.simple = False
 
 
 runtime.several_devices_used.append(_not_simple)
 
 
 def donate(arrays: Iterable[Any]) -> None:
-    """Let the elements of arrays on devices be overwritten: forget the host's view of them, and leave them to others
-    that share them (see ``core.array.fresh``)."""
+    """Prepare arrays on devices for donation: drop their views on the host, and copy buffers that other arrays share.
+
+    See ``core.array.fresh``, which shares buffers.
+    """
     for x in arrays:
         try:
             buffer = x._buffer
@@ -536,26 +539,26 @@ def donate(arrays: Iterable[Any]) -> None:
 
 
 def in_placements(call: Call, traced: Traced) -> list[Any]:
-    """The places that ``in_shardings`` asks for, for each leaf of the arguments; none if it asks for none."""
-    asked = call.options.in_placements
-    if asked is None:
+    """The placements by ``in_shardings`` of the leaves of the positional arguments; empty without ``in_shardings``."""
+    requested = call.options.in_placements
+    if requested is None:
         return []
     who = f"jit of {name_of(call.fun)}, in_shardings"
     if call.kwargs:
         raise ArgumentError(f"{who}: they are for positional arguments, but got by keyword: {', '.join(call.kwargs)}")
-    placements: list[Any] = asked.of(call.args, who, "the positional arguments")
+    placements: list[Any] = requested.of(call.args, who, "the positional arguments")
     for i, (placement, aval) in enumerate(zip(placements, traced.in_avals, strict=False)):
         check_fits(placement, aval.shape, f"{who}, {call.arg_name(i)}")
     return placements
 
 
-def _asked_or_given(asked: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    """The places that were asked for, of the first of some leaves, and those that they have for the others."""
-    return [have if ask is None else ask for ask, have in itertools.zip_longest(asked, given)]
+def _requested_or_actual(requested: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
+    """The requested placement of each leaf; its actual placement if that is None, or if ``requested`` is shorter."""
+    return [have if want is None else want for want, have in itertools.zip_longest(requested, actual)]
 
 
 def _with_devices(placement: Any) -> Any:
-    """A place; over the mesh that was set, if its own has no devices."""
+    """Return a placement; if its mesh is abstract, on the mesh that was set."""
     if (
         isinstance(placement, NamedSharding)
         and not isinstance(placement.mesh, Mesh)
@@ -566,20 +569,20 @@ def _with_devices(placement: Any) -> Any:
 
 
 def out_placements(call: Call, traced: Traced) -> list[Any]:
-    """The places that ``out_shardings`` asks for, for each result; none if it asks for none."""
-    asked = call.options.out_placements
-    if asked is None:
+    """The placements by ``out_shardings`` of the leaves of the result; empty without ``out_shardings``."""
+    requested = call.options.out_placements
+    if requested is None:
         return []
     who = f"jit of {name_of(call.fun)}, out_shardings"
     avals = traced.out_avals
-    placements: list[Any] = asked.of(tree.unflatten(traced.out_tree, avals), who, "the results")
+    placements: list[Any] = requested.of(tree.unflatten(traced.out_tree, avals), who, "the results")
     for i, (placement, aval) in enumerate(zip(placements, avals, strict=True)):
         check_fits(placement, aval.shape, f"{who}, result {i}")
     return placements
 
 
 def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
-    """Where the program runs, and whether anybody asked for that."""
+    """The device of a program, and whether it was requested or follows from committed arrays."""
     if call.options.device is not None:
         return devices.device_named(call.options.device), True
     captured = [sig.placement for sig in committed_signatures(consts)]
@@ -591,9 +594,9 @@ def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], const
     return (devices.default_device(), False) if found is None else (found, True)
 
 
-def _where_inputs_go(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    """The places of the results, of which those that are inputs go where ``in_shardings`` asks for these."""
-    moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, placements, given, strict=True) if to != here}
+def _moved_with_inputs(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], actual: Sequence[Any]) -> list[Any]:
+    """Complete placements of results: a result that is an input, moved by ``in_shardings``, gets the same placement."""
+    moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, placements, actual, strict=True) if to != here}
     if moved and not moved.keys().isdisjoint(jaxpr.outvars):
         results = results or [None] * len(jaxpr.outvars)
         results = [moved.get(v) if to is None else to for v, to in zip(jaxpr.outvars, results, strict=True)]
@@ -601,15 +604,15 @@ def _where_inputs_go(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any]
 
 
 def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
-    """The places of those results that the program computes."""
+    """The placements of the results that the program computes, without forwarded inputs."""
     if not out_placements or out_index is None:
         return list(out_placements)
     return [placement for placement, i in zip(out_placements, out_index, strict=True) if i >= 0]
 
 
 def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
-    """The program without results that are inputs, unless they have to be in a certain place; and where each result is
-    to be found."""
+    """Remove results that are inputs from a program, unless they have placements; return an index of results, as in
+    :class:`Lowered`, and the program."""
     jaxpr = closed.jaxpr
     if any(placement is not None for placement in out_placements) or set(jaxpr.invars).isdisjoint(jaxpr.outvars):
         return None, closed
@@ -626,20 +629,23 @@ def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tu
 
 
 def _aliases(
-    closed: ClosedJaxpr, kept: list[int] | None, out_index: list[int] | None, call: Call
+    closed: ClosedJaxpr, used: list[int] | None, out_index: list[int] | None, call: Call
 ) -> tuple[tuple[int, ...], dict[int, int]]:
-    """The leaves that are donated, and for each input of the program that is, the result that takes its memory."""
+    """Match donated inputs with results of equal type; return the donated leaves, and the result for each input.
+
+    Warn of donated arguments that no result can use.
+    """
     if not (call.options.donated_nums or call.options.donated_names):
         return (), {}
     flags = call.donated_leaves()
-    inputs = range(len(flags)) if kept is None else [i for i in kept if i < len(flags)]  # without those of references
+    inputs = range(len(flags)) if used is None else [i for i in used if i < len(flags)]  # without references
     forwarded = {~i for i in out_index or () if i < 0}
     free: dict[Any, deque[int]] = {}
     for k, a in enumerate(closed.out_avals):
         free.setdefault((a.shape, a.dtype), deque()).append(k)
     donated, aliases, unusable = [], {}, []
     for position, leaf in enumerate(inputs):
-        if not flags[leaf] or leaf in forwarded:
+        if not flags[leaf] or leaf in forwarded:  # a forwarded array is itself the result, so it must stay valid
             continue
         aval = closed.in_avals[position]
         matching = free.get((aval.shape, aval.dtype))
@@ -650,7 +656,7 @@ def _aliases(
             unusable.append(f"{call.arg_name(leaf)} of type {aval}")
     if unusable:
         source.warn(
-            # It begins as JAX's warning does, by which programs filter it.
+            # It begins like JAX's warning, which programs filter by these words.
             f"Some donated buffers were not usable: of jit of {name_of(call.fun)} these arguments were donated, but no "
             f"result has their type, so that their memory cannot be used again, and they stay valid: "
             f"{'; '.join(unusable)}",

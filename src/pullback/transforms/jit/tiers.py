@@ -1,7 +1,7 @@
-"""The first calls of a compiled function: answered operation by operation, while another thread compiles.
+"""Tiered execution: the first calls of a function run operation by operation, while another thread compiles it.
 
-Whether calls are answered so is decided once, when their program is lowered (``entry_for``). ``Tiered`` then stands in
-the cache of ``jit`` in the place of the compiled program, until that is there.
+``entry_for`` decides on this when the function is lowered. ``Tiered`` is then the entry in the cache of ``jit``, until
+the compiled program replaces it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from pullback.core.refs import RefCell
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.jit.caches import Cache
 from pullback.transforms.jit.eager import EagerProgram, expected_seconds
-from pullback.transforms.jit.stages import Compiled, Lowered, check_donated_once
+from pullback.transforms.jit.stages import Compiled, Lowered, check_donated_twice
 
 LEAST_WAIT = 1.0
-"""A shorter wait for the compiler is waited for, in seconds."""
+"""The shortest expected compile time, in seconds, for which calls run eagerly meanwhile."""
 MOST_EAGER = 1.0
-"""A call that would take longer, in seconds, waits for the compiler."""
+"""The longest expected time of an eager call, in seconds; a longer call waits for the compiler."""
 
 
 def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compiled | Tiered:
-    """What answers the calls of a lowered function: the compiled program, or one that stands in for it meanwhile.
+    """Return the cache entry for a lowered function: compiled, or running eagerly while another thread compiles.
 
     Args:
       lowered: the function.
-      options: those of ``jit``.
-      cache: where the entry will stand, so that the compiled program can take its place.
-      key: its key there.
+      options: the options of ``jit``.
+      cache: the cache, in which the compiled program will replace the entry.
+      key: the key of the entry.
     """
     tier = options.tiered or config.tiered
     if tier == "off" or not (_may_be_eager(lowered, options) and (tier == "on" or _is_worth_it(lowered))):
@@ -50,7 +50,8 @@ def entry_for(lowered: Lowered, options: Any, cache: Cache, key: Any) -> Compile
 
 
 def _log(lowered: Lowered) -> None:
-    import logging  # not where nobody asks for it: a short start
+    """Log that a function runs eagerly meanwhile, and the expected times."""
+    import logging  # imported only if needed
 
     program = lowered.program
     call, wait = expected_seconds(program.closed.jaxpr), compile_times.expected(program.compile_time)
@@ -61,19 +62,19 @@ def _log(lowered: Lowered) -> None:
 
 
 def _may_be_eager(lowered: Lowered, options: Any) -> bool:
-    """Whether a function means the same operation by operation: on the host, without requests to the compiler."""
+    """Whether eager calls are equivalent: the function is for the host, and has no requests to the compiler."""
     program = lowered.program
     module = program.module
     return not (
         options.compiler_options or lowered.asked_for or not program.device.is_host
         or program.in_shardings or program.out_shardings or module.meshes or module.inspections or module.partitions
-        or current_mesh() is not None or any(k is not None for k in lowered.given_placements)
+        or current_mesh() is not None or any(k is not None for k in lowered.actual_placements)
         or program.closed.jaxpr.axes or checking() or config.debug_key_reuse or forks.in_child()
     )  # fmt: skip
 
 
 def _is_worth_it(lowered: Lowered) -> bool:
-    """Whether the compiler is expected to take long, and a call without it is not."""
+    """Whether compilation is expected to take long and an eager call is not, and no cache has the executable."""
     from pullback.backends.compiler import programs
 
     program = lowered.program
@@ -84,11 +85,11 @@ def _is_worth_it(lowered: Lowered) -> bool:
 
 
 class Tiered:
-    """An entry of the cache of ``jit`` that answers calls eagerly until its program is compiled.
+    """An entry of the cache of ``jit`` that runs calls eagerly until its program is compiled.
 
     Attributes:
-      job: the compilation, by another thread.
-      simple: False: it has no program that could be run without asking it.
+      job: the compilation, in another thread.
+      simple: False: the fast path of ``jit`` needs an executable.
     """
 
     __slots__ = ("__weakref__", "_cache", "_key", "_options", "_program", "job", "lowered", "simple", "unflatten")
@@ -105,33 +106,33 @@ class Tiered:
         self.unflatten: Callable[[list[Any]], Any] | None = None if out_tree.is_leaf() else trees.unflattener(out_tree)
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
-        """The results for the leaves of some arguments, of which some are the contents of ``own`` references."""
+        """Run the function on the leaves of arguments, as :meth:`Compiled.run` does."""
         if self.job.done or (self._options.tiered or config.tiered) == "off":
             return self._compiled().run(leaves, own)
-        lowered, refs, given = self.lowered, self.lowered.traced.refs, leaves
+        lowered, refs = self.lowered, self.lowered.traced.refs
         if refs is not None:
             refs.check(own)
-            given = [*leaves, *refs.contents()]
-        check_donated_once([given[i] for i in lowered.donated])
-        taken = given if lowered.kept is None else [given[i] for i in lowered.kept]
-        for x in taken:
-            x._host_value  # noqa: B018  (which a deleted array refuses, though nothing may read its elements)
-        outs = self._program(taken)
+            leaves = [*leaves, *refs.contents()]
+        check_donated_twice([leaves[i] for i in lowered.donated])
+        operands = leaves if lowered.used is None else [leaves[i] for i in lowered.used]
+        for x in operands:
+            x._host_value  # noqa: B018  (raises for a deleted array, even if no operation reads its elements)
+        outs = self._program(operands)
         if lowered.out_index is not None:
-            outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in lowered.out_index]
+            outs = [outs[i] if i >= 0 else fresh(leaves[~i]) for i in lowered.out_index]
         for i in lowered.donated:
-            delete(given[i])
+            delete(leaves[i])
         if refs is not None:
             outs = refs.written_back(outs, own)
         return outs[0] if self.unflatten is None else self.unflatten(outs)
 
     def _compiled(self) -> Compiled:
-        """The compiled function, which takes the place of this entry.
+        """Return the compiled function, after replacing this entry by it.
 
-        If the other thread failed, it is compiled here, which raises the error; if it is still at it, it is waited for.
+        Wait for the other thread if it still compiles; if it failed, compile again in this thread, to raise the error.
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
-        if devices.here.several_in_use and not found.fits_shardings:  # since the thread asked
+        if devices.here.several_in_use and not found.fits_shardings:  # perhaps only since the thread compiled it
             found.simple = False
         cache = self._cache()
         if cache is not None and cache.get(self._key) is self:

@@ -1,1 +1,1 @@
-"""Local Jacobians of parts of programs: how they are made, where they stand in for the parts, and for which parts."""
+"""Preaccumulation: computing local Jacobians of regions of programs, using them in reverse mode, choosing regions."""

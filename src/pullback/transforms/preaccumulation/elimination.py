@@ -1,9 +1,9 @@
-"""Elimination of vertices of a computational graph, which makes its Jacobian.
+"""Vertex elimination: computing the Jacobian of a computational graph.
 
-A vertex is a variable, and an edge from ``u`` to ``v`` has the partial derivative of ``v`` by ``u``. A vertex is
-eliminated when each of its predecessors is joined to each of its successors by the product of the two edges, which is
-added to an edge that is there. When only inputs and outputs are left, the edges are the Jacobian. Each order takes
-another number of products; to find the best one is hard.
+A vertex is a variable, and an edge from ``u`` to ``v`` has the partial derivative of ``v`` by ``u``. To eliminate a
+vertex, connect each of its predecessors to each of its successors by the product of the two edges, added to an edge
+that exists already. When only inputs and outputs are left, the edges are the Jacobian. The number of products depends
+on the order; to find the best order is hard.
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, chapters 9 and 10; U. Naumann, Optimal
 accumulation of Jacobian matrices by elimination methods on the dual computational graph, Math. Program. 99 (2004).
@@ -28,8 +28,8 @@ class Graph:
     [{0: 10.0, 1: 6.0}]
 
     Attributes:
-      inputs: how many vertices are inputs, which are the first ones.
-      before: for each vertex its predecessors, each with the partial derivative.
+      inputs: the number of inputs, which are the first vertices.
+      before: for each vertex the partial derivatives by its predecessors.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -37,7 +37,7 @@ class Graph:
         self.before: list[dict[int, Any]] = [{} for _ in range(inputs)]
 
     def vertex(self, edges: dict[int, Any]) -> int:
-        """A new vertex, with the partial derivatives by its predecessors."""
+        """Add a vertex, with the partial derivatives by its predecessors, and return its number."""
         self.before.append(edges)
         return len(self.before) - 1
 
@@ -48,19 +48,19 @@ class Graph:
         times: Callable[[Any, Any, int], Any],
         plus: Callable[[Any, Any, int], Any],
     ) -> list[dict[int, Any]]:
-        """The derivatives of vertices without successors, by each input that they depend on.
+        """Return, for each output, its derivatives by the inputs that it depends on.
 
         Args:
-          outputs: the vertices.
-          order: ``"forward"`` eliminates the first vertex first, ``"reverse"`` the last one, and ``"markowitz"`` that
-            of the lowest degree, the number of products that it takes; of several, the first one.
-          times: ``times(outer, inner, v)`` is the product of the partial derivatives of ``v`` by the eliminated vertex,
-            and of that by its predecessor.
-          plus: ``plus(a, b, v)`` is the sum of two partial derivatives of ``v``.
+          outputs: vertices without successors.
+          order: ``"forward"`` eliminates the first vertex first, ``"reverse"`` the last, and ``"markowitz"`` the
+            first of the lowest degree, the number of products to eliminate a vertex.
+          times: ``times(outer, inner, v)`` multiplies ``outer``, the derivative of ``v`` by the eliminated vertex, by
+            ``inner``, the derivative of the eliminated vertex by its predecessor.
+          plus: ``plus(a, b, v)`` adds two partial derivatives of ``v``.
         """
         before, after = self._reached(outputs)
-        kept = {*range(self.inputs), *outputs}
-        for j in _ordered([v for v in before if v not in kept], order, before, after):
+        ends = {*range(self.inputs), *outputs}
+        for j in _ordered([v for v in before if v not in ends], order, before, after):
             inner, successors = before.pop(j), after.pop(j)
             for i in inner:
                 after[i].discard(j)
@@ -74,7 +74,7 @@ class Graph:
         return [dict(sorted(before[v].items())) for v in outputs]
 
     def _reached(self, outputs: Collection[int]) -> tuple[dict[int, dict[int, Any]], dict[int, set[int]]]:
-        """Predecessors and successors of the inputs, and of the vertices that the outputs depend on."""
+        """Return the predecessors and the successors of the inputs, and of the vertices that the outputs depend on."""
         after: dict[int, set[int]] = {v: set() for v in (*range(self.inputs), *outputs)}
         for v in range(len(self.before) - 1, self.inputs - 1, -1):
             if v in after:
@@ -86,7 +86,7 @@ class Graph:
 def _ordered(
     vertices: list[int], order: str, before: dict[int, dict[int, Any]], after: dict[int, set[int]]
 ) -> Iterator[int]:
-    """The vertices in an order of elimination; ``before`` and ``after`` change meanwhile."""
+    """Yield vertices in an order of elimination, while the caller updates ``before`` and ``after``."""
     if order != "markowitz":
         yield from vertices if order == "forward" else reversed(vertices)
         return
@@ -96,7 +96,7 @@ def _ordered(
     heapq.heapify(heap)
     while heap:
         d, v = heapq.heappop(heap)
-        if v not in left or d != degree[v]:  # it was eliminated, or is in the heap with its new degree too
+        if v not in left or d != degree[v]:  # a stale entry: eliminated already, or pushed again with a new degree
             continue
         left.remove(v)
         neighbours = [u for u in (*before[v], *after[v]) if u in left]

@@ -1,8 +1,7 @@
-"""The local Jacobian of a program: a program of its results and of the partial derivatives by its inputs.
+"""The local Jacobian of a program: a program that returns its results and their partial derivatives by its inputs.
 
-Of a program of operations on elements each derivative is an array like the result, and the computational graph is
-made Jacobian by elimination. Of any other program it is made column by column, or row by row, of which there must be
-few.
+For an elementwise program each derivative is an array like the result, and elimination in the computational graph
+computes it. For any other program forward mode computes columns, or reverse mode rows, which must be few.
 """
 
 from __future__ import annotations
@@ -46,19 +45,19 @@ from pullback.transforms.traces.stage import stage_flat
 Vertices = Sequence[int | None]
 
 MOST_ENTRIES = 65_536
-"""How many entries a local Jacobian has at most, if it is not one of operations on elements."""
+"""The largest number of elements of a local Jacobian of a program that is not elementwise."""
 MOST_ENTRIES_AGAIN = 1_024
-"""The same of the Jacobian of a Jacobian, which is better differentiated as any program if it is larger."""
+"""The same for the Jacobian of a Jacobian; if it would be larger, ordinary differentiation is cheaper."""
 
 
 class Entry(NamedTuple):
-    """One partial derivative, of a result by an input.
+    """A partial derivative of a result by an input.
 
     Attributes:
-      result, operand: which these are.
-      number: the derivative, where it is a number that is known; None for an array, the next result of the program.
-      axes: the axes of that array that are those of the input; the others are those of the result. None of an
-        operation on elements: element for element.
+      result, operand: the indices of the result and of the input.
+      number: the derivative if it is a constant number; None for an array, the next further result of the program.
+      axes: the axes of the array that are axes of the input; its other axes are those of the result. None for an
+        elementwise derivative.
     """
 
     result: int
@@ -68,10 +67,10 @@ class Entry(NamedTuple):
 
 
 class LocalJacobian(NamedTuple):
-    """The results of a program and its derivatives.
+    """A program of the results and the nonzero partial derivatives of another program.
 
     Attributes:
-      program: from the inputs to the results, and then the arrays of the entries.
+      program: from the inputs to the results, followed by the arrays of the entries.
       entries: the partial derivatives that are not zero.
     """
 
@@ -79,19 +78,19 @@ class LocalJacobian(NamedTuple):
     entries: list[Entry]
 
     def apply(self, arrays: Sequence[Any], tangents: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any]:
-        """The tangents of the results, ZERO where a result does not depend on an input that has one."""
+        """Multiply the Jacobian, whose arrays were computed, by tangents of the inputs; return tangents or ``ZERO``."""
         outs: list[Any] = [ZERO] * len(out_avals)
-        given = iter(arrays)
+        rest = iter(arrays)
         for entry in self.entries:
             aval = out_avals[entry.result]
-            term = _applied(entry, next(given) if entry.number is None else None, tangents[entry.operand], aval)
+            term = _applied(entry, next(rest) if entry.number is None else None, tangents[entry.operand], aval)
             known = outs[entry.result]
             outs[entry.result] = term if known is ZERO else add_any(known, term)
         return outs
 
 
 def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
-    """What an entry adds to the tangent of a result."""
+    """Multiply an entry of the Jacobian by the tangent ``t`` of its input: a term of the tangent of its result."""
     t = convert_element_type(t, aval.dtype)
     if entry.axes:
         return dot_general(array, t, ((entry.axes, range(len(t.shape))), ((), ())))
@@ -106,19 +105,19 @@ def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
 
 @cached_by_jaxpr
 def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name: str, most: int) -> LocalJacobian:
-    """The local Jacobian of a program.
+    """Compute the local Jacobian of a program.
 
     Args:
       closed: the program.
-      active: for each input, whether to differentiate by it.
-      order: of elimination, see :meth:`Graph.eliminate`. Where the Jacobian is made otherwise, ``"forward"`` makes
-        columns, ``"reverse"`` rows, and ``"markowitz"`` whichever are fewer.
-      name: of the function, for error messages.
-      most: how many entries it may have, if it is not made by elimination.
+      active: for each input, whether to differentiate with respect to it.
+      order: the order of elimination, see :meth:`Graph.eliminate`. Without elimination, ``"forward"`` computes columns,
+        ``"reverse"`` rows, and ``"markowitz"`` whichever are fewer.
+      name: the name of the function, for error messages.
+      most: the largest number of elements if elimination is impossible.
 
     Raises:
-      PreaccumulationError: it is neither a program of operations on elements, nor one of few inputs or results. The
-        message names the operation and its line (a ValueError).
+      PreaccumulationError: the program is not elementwise, and the Jacobian would be too large. The message names the
+        operation and its line (a ValueError).
     """
     flat = flattened(closed)
     _check_real(flat, active, name)
@@ -130,6 +129,7 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
         run = _by_columns if _fewer_columns(closed, active, order) else _by_rows
         program = stage_flat(closed, partial(run, closed, active, entries), closed.in_avals)
     used = [True] * len(program.out_avals)
+    # All inputs are retained, since entries have their indices.
     return LocalJacobian(economical(dce_closed_jaxpr(program, used, instantiate=True)[0]), entries)
 
 
@@ -137,23 +137,23 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
 
 
 class NotElementwise(Exception):
-    """An equation does not work element for element, so that its graph has no partial derivatives like its results."""
+    """An equation is not elementwise, so that its partial derivatives do not have the shapes of its results."""
 
     def __init__(self, eqn: Eqn) -> None:
         self.eqn = eqn
 
 
 REFUSALS = NotElementwise, MissingRuleError, CallbackError, ClosedOverError, ForeignCallError
-"""What is raised for an equation that is in no part. It does not work element for element, or a derivative is refused:
-perhaps by an operand that nobody differentiates by; who does is told. All other errors are faults, and come out."""
+"""Errors that exclude an equation from regions: it is not elementwise, or cannot be differentiated, perhaps only with
+respect to an operand that is not active; otherwise differentiation raises the error again. Other errors propagate."""
 
 
 class Recorder:
-    """Runs equations, and makes the computational graph of what they compute.
+    """Evaluates equations, and builds their computational graph.
 
     Attributes:
       graph: the graph.
-      dtypes: those of its vertices.
+      dtypes: the dtypes of its vertices.
     """
 
     def __init__(self, inputs: Sequence[np.dtype[Any]]) -> None:
@@ -161,6 +161,7 @@ class Recorder:
         self.dtypes = list(inputs)
 
     def vertex(self, edges: Sequence[tuple[int, Any]], dtype: np.dtype[Any]) -> int:
+        """Add a vertex of a dtype; partial derivatives by the same vertex, as in ``x * x``, are added."""
         joined: dict[int, Any] = {}
         for v, x in edges:
             joined[v] = partials.plus(joined[v], x, dtype) if v in joined else x
@@ -168,10 +169,10 @@ class Recorder:
         return self.graph.vertex(joined)
 
     def run(self, eqn: Eqn, values: Sequence[Any], vertices: Vertices) -> tuple[list[Any], list[int | None]]:
-        """The results of an equation, and their vertices: None for one that does not depend on the inputs.
+        """Evaluate an equation; return its results and their vertices, None where a result depends on no input.
 
         Raises:
-          NotElementwise: it does not work element for element.
+          NotElementwise: the equation is not elementwise.
         """
         primitive = eqn.primitive
         active = [v is not None for v in vertices]
@@ -183,57 +184,57 @@ class Recorder:
         if True not in active:
             outs = bind(*values)
             return outs, [None] * len(outs)
-        if primitive.partial_eval_rule is None:
+        if primitive.partial_eval_rule is None:  # :meth:`_forward` is for operations with programs
             outs, tape = linearize_flat(primitive, bind, values, active)
-            places = {x.index: v for x, v in zip(tape.inputs, select(vertices, active), strict=True)}
+            by_index = {x.index: v for x, v in zip(tape.inputs, select(vertices, active), strict=True)}
             for node in tape.nodes:
                 edges = partials.edges_of(node)
                 if edges is None:
                     break
-                found = [(v, p) for x, p in edges if (v := places[x.index]) is not None]
-                places[node.index] = self.vertex(found, node.dtype)
+                found = [(v, p) for x, p in edges if (v := by_index[x.index]) is not None]
+                by_index[node.index] = self.vertex(found, node.dtype)
             else:
-                return outs, [None if x is ZERO else places[x.index] for x in tape.outputs]
+                return outs, [None if x is ZERO else by_index[x.index] for x in tape.outputs]
         return self._forward(eqn, bind, values, vertices)
 
     def _forward(
         self, eqn: Eqn, bind: Any, values: Sequence[Any], vertices: Vertices
     ) -> tuple[list[Any], list[int | None]]:
-        """The same of an operation on numbers, or of a loop: its derivatives in forward mode, all at once."""
+        """Do as :meth:`run` for an operation on scalars, or an elementwise loop: by one batched forward pass."""
         active = [v is not None for v in vertices]
         own = select(vertices, active)
         if not (_of_numbers(eqn, active) or _works_elementwise(eqn, active)):
             raise NotElementwise(eqn)
         basis = [_unit(i, len(own), a.aval) for i, a in enumerate(select(eqn.invars, active))]
         outs, columns = columns_of(eqn.primitive, bind, values, active, basis)
-        places: list[int | None] = []
+        out_vertices: list[int | None] = []
         for x, column in zip(outs, columns, strict=True):
             if column is ZERO:
-                places.append(None)
+                out_vertices.append(None)
                 continue
             if dtypes.is_complex(x.dtype):
                 raise NotElementwise(eqn)
             edges = [(v, reshape(slice_in_dim(column, i, i + 1, 0), x.shape)) for i, v in enumerate(own)]
-            places.append(self.vertex(edges, x.dtype))
-        return outs, places
+            out_vertices.append(self.vertex(edges, x.dtype))
+        return outs, out_vertices
 
 
 def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether the active operands of an equation and its results are numbers."""
+    """Whether the active operands and the results of an equation are scalars, except integers and booleans."""
     atoms = [*select(eqn.invars, active), *eqn.outvars]
     return all(a.aval.shape == () for a in atoms if dtypes.is_inexact(a.aval.dtype))
 
 
 def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether an operation that holds programs, such as a loop, works element for element."""
+    """Whether an operation that holds programs, such as a loop, is elementwise in its active operands."""
     stepped = programs_in_step(eqn.primitive, eqn.params)
     for closed, first, _ in stepped:
         inputs = zip(eqn.invars[first:], active[first:], closed.in_avals, strict=True)
         if any(flag and a.aval.shape != aval.shape for a, flag, aval in inputs):
-            return False  # it goes over the elements of an operand
+            return False  # a scan slices an operand
         outs = [v.aval for v in eqn.outvars if dtypes.is_inexact(v.aval.dtype)]
         if [a.shape for a in outs] != [a.shape for a in closed.out_avals if dtypes.is_inexact(a.dtype)]:
-            return False  # it stacks results
+            return False  # a scan stacks results
         if not is_elementwise(closed):
             return False
     return bool(stepped)
@@ -241,7 +242,7 @@ def _works_elementwise(eqn: Eqn, active: Sequence[bool]) -> bool:
 
 @cached_by_jaxpr
 def is_elementwise(closed: ClosedJaxpr) -> bool:
-    """Whether a program works element for element on all of its real inputs."""
+    """Whether a program is elementwise in all of its real inputs."""
     if any(dtypes.is_complex(a.dtype) for a in closed.in_avals):
         return False
     active = [dtypes.is_inexact(a.dtype) for a in closed.in_avals]
@@ -253,25 +254,26 @@ def is_elementwise(closed: ClosedJaxpr) -> bool:
 
 
 def _recorded(closed: ClosedJaxpr, active: Sequence[bool], *primals: Any) -> list[Any]:
+    """Record a program, and return its results alone; raise if it is not elementwise."""
     return record(closed, active, primals).outs
 
 
 class Recorded(NamedTuple):
-    """A program that ran, and its computational graph.
+    """The results of a program, and its computational graph.
 
     Attributes:
       outs: the results.
-      places: the vertex of each result; None for one that does not depend on the inputs.
-      recorder: has the graph.
+      vertices: the vertex of each result; None for a result that depends on no active input.
+      recorder: the recorder, which has the graph.
     """
 
     outs: list[Any]
-    places: list[int | None]
+    vertices: list[int | None]
     recorder: Recorder
 
 
 def useful_variables(jaxpr: Jaxpr) -> set[Any]:
-    """The real and complex variables on which such results depend, not by way of tests and integers alone."""
+    """The inexact variables that inexact results depend on, by a path of inexact variables."""
     useful: set[Any] = {a for a in jaxpr.outvars if dtypes.is_inexact(a.aval.dtype)}
     for eqn in reversed(jaxpr.eqns):
         if not useful.isdisjoint(eqn.outvars):
@@ -280,10 +282,10 @@ def useful_variables(jaxpr: Jaxpr) -> set[Any]:
 
 
 def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) -> Recorded:
-    """Run a program, and make its computational graph.
+    """Evaluate a program, and build its computational graph.
 
     Raises:
-      NotElementwise: an equation does not work element for element.
+      NotElementwise: an equation is not elementwise.
     """
     jaxpr = closed.jaxpr
     where = [v for v, flag in zip(jaxpr.invars, active, strict=True) if flag]
@@ -297,10 +299,10 @@ def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) 
         for eqn in jaxpr.eqns:
             state.source_loc = eqn.made_at or outer
             values = [env[a] if type(a) is Var else a.val for a in eqn.invars]  # type: ignore[union-attr]
-            counts = not useful.isdisjoint(eqn.outvars)
-            outs, places = recorder.run(eqn, values, [vertices.get(a) if counts else None for a in eqn.invars])
+            counts = not useful.isdisjoint(eqn.outvars)  # otherwise the equation need not be elementwise
+            outs, out_vertices = recorder.run(eqn, values, [vertices.get(a) if counts else None for a in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
-            vertices.update(zip(eqn.outvars, places, strict=True))
+            vertices.update(zip(eqn.outvars, out_vertices, strict=True))
     finally:
         state.source_loc = outer
     results = [env[a] if type(a) is Var else a.val for a in jaxpr.outvars]  # type: ignore[union-attr]
@@ -310,10 +312,11 @@ def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) 
 def _by_elimination(
     closed: ClosedJaxpr, active: Sequence[bool], order: str, entries: list[Entry], *primals: Any
 ) -> list[Any]:
-    """The results of a program of operations on elements, and the arrays of its Jacobian."""
-    outs, places, recorder = record(closed, active, primals)
+    """Evaluate an elementwise program, and its Jacobian by elimination; return results and arrays of the Jacobian."""
+    outs, vertices, recorder = record(closed, active, primals)
     where = [i for i, flag in enumerate(active) if flag]
-    results = [(i, recorder.vertex([(v, 1)], recorder.dtypes[v])) for i, v in enumerate(places) if v is not None]
+    # A copy of each result's vertex: outputs must have no successors, but results may be operands of each other.
+    results = [(i, recorder.vertex([(v, 1)], recorder.dtypes[v])) for i, v in enumerate(vertices) if v is not None]
     rows = recorder.graph.eliminate(
         [v for _, v in results],
         order,
@@ -334,36 +337,38 @@ def _by_elimination(
 
 
 def _inexact(avals: Sequence[ShapedArray]) -> int:
+    """The total number of inexact elements."""
     return sum(a.size for a in avals if dtypes.is_inexact(a.dtype))
 
 
 def _fewer_columns(closed: ClosedJaxpr, active: Sequence[bool], order: str) -> bool:
+    """Whether to compute the Jacobian by columns: if the order says so, or there are no more columns than rows."""
     if order != "markowitz":
         return order == "forward"
     return _inexact(select(closed.in_avals, active)) <= _inexact(closed.out_avals)
 
 
 def _check_real(closed: ClosedJaxpr, active: Sequence[bool], name: str) -> None:
-    """Refuse complex inputs and results."""
+    """Raise if an active input or a result is complex."""
     made = {v: eqn for eqn in closed.jaxpr.eqns for v in eqn.outvars}
     for a in (*select(closed.jaxpr.invars, active), *closed.jaxpr.outvars):
         if dtypes.is_complex(a.aval.dtype):
             eqn = made.get(a)
             what = "an argument" if eqn is None else f"the result of {eqn.primitive} at {source.describe(eqn.made_at)}"
             raise PreaccumulationError(
-                f"preaccumulate of {name}: local Jacobians are of real numbers, but {what} is {a.aval}. Take real and "
-                "imaginary parts apart, or leave preaccumulate out."
+                f"preaccumulate of {name}: local Jacobians are of real numbers, but {what} is {a.aval}. Separate real "
+                "and imaginary parts, or leave preaccumulate out."
             )
 
 
 def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: int, eqn: Eqn) -> None:
-    """Refuse a local Jacobian that would be large, because of an equation that does not work element for element."""
+    """Raise if the local Jacobian would be too large; the message names an equation that is not elementwise."""
     columns, rows = _inexact(select(closed.in_avals, active)), _inexact(closed.out_avals)
     if columns * rows > most:
         raise PreaccumulationError(
             f"preaccumulate of {name}: the local Jacobian would have {rows:,} rows and {columns:,} columns, more than "
-            f"{most:,} entries, since {eqn.primitive} at {source.describe(eqn.made_at)} does not work element "
-            "for element. Take a part of few inputs or few results, map the function over its points with vmap, or "
+            f"{most:,} entries, since {eqn.primitive} at {source.describe(eqn.made_at)} is not elementwise. "
+            "Preaccumulate a function of few inputs or few results, map the function over its points with vmap, or "
             "leave preaccumulate out."
         )
 
@@ -371,40 +376,40 @@ def _check_size(closed: ClosedJaxpr, active: Sequence[bool], name: str, most: in
 def columns_of(
     function: Any, run: Any, values: Sequence[Any], active: Sequence[bool], basis: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """The results of ``run(*values)``, and batches of their tangents, for a batch of those of the active values."""
-    kept: list[bool] = []
+    """Evaluate ``run(*values)``, and the tangents of its results for a batch of tangents of the active values."""
+    nonzero: list[bool] = []
 
-    def forward(*given: Any) -> list[Any]:
-        outs, ts = jvp_flat(function, run, values, scatter_where(active, given, ZERO))
-        kept[:] = [t is not ZERO for t in ts]
+    def forward(*tangents: Any) -> list[Any]:
+        outs, ts = jvp_flat(function, run, values, scatter_where(active, tangents, ZERO))
+        nonzero[:] = [t is not ZERO for t in ts]
         return [*outs, *[t for t in ts if t is not ZERO]]
 
     count = basis[0].shape[0]
     found, at = batch_flat(function, forward, MappedAxis(None, count), basis, [0] * len(basis))
-    size = len(kept)
+    size = len(nonzero)
     outs = [x if d is None else _first(x, d) for x, d in zip(found[:size], at[:size], strict=True)]
     columns = [_in_front(t, d, count) for t, d in zip(found[size:], at[size:], strict=True)]
-    return outs, scatter_where(kept, columns, ZERO)
+    return outs, scatter_where(nonzero, columns, ZERO)
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
-    """A batch with its axis first; what is the same for all is repeated."""
+    """Move the mapped axis to the front; repeat a value without one ``count`` times."""
     return broadcast_to(x, (count, *x.shape)) if dim is None else moveaxis(x, dim, 0)
 
 
 def _first(x: Any, dim: int) -> Any:
-    """The value of one example of several equal ones."""
+    """The first of several equal examples along the axis ``dim``."""
     return reshape(slice_in_dim(x, 0, 1, dim), (*x.shape[:dim], *x.shape[dim + 1 :]))
 
 
 def _unit(index: int, count: int, aval: ShapedArray) -> Any:
-    """Of ``count`` directions the tangents of one of as many values: ones in its own direction, else zeros."""
-    own = convert_element_type(eq_p.bind(iota(np.int32, (count,), 0), index), dtypes.tangent_dtype(aval.dtype))
-    return broadcast_in_dim(own, (count, *aval.shape), (0,))
+    """The tangents of value ``index`` along ``count`` directions, one for each value: 1 along its own, otherwise 0."""
+    units = convert_element_type(eq_p.bind(iota(np.int32, (count,), 0), index), dtypes.tangent_dtype(aval.dtype))
+    return broadcast_in_dim(units, (count, *aval.shape), (0,))
 
 
 def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
-    """The unit vectors of the space of some values, as one batch of each; they are computed in the program."""
+    """The standard basis of the space of some values, as a batch for each value; it is computed, not stored."""
     rows, start = iota(np.int32, (count, 1), 0), 0
     batches = []
     for aval in avals:
@@ -417,17 +422,17 @@ def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
 
 
 def _split(block: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """The parts of an array whose leading axis goes over the elements of some values, with their axes in its place."""
-    parts, start = [], 0
+    """Split an array, whose leading axis is over the elements of all values, by value; reshape to the values' axes."""
+    slices, start = [], 0
     for aval in avals:
-        part = slice_in_dim(block, start, start + aval.size, 0)
-        parts.append(reshape(part, (*aval.shape, *block.shape[1:])))
+        rows = slice_in_dim(block, start, start + aval.size, 0)
+        slices.append(reshape(rows, (*aval.shape, *block.shape[1:])))
         start += aval.size
-    return parts
+    return slices
 
 
 def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
-    """The results of a program, and its Jacobian by forward mode."""
+    """Evaluate a program, and its Jacobian by forward mode."""
     where = [i for i, flag in enumerate(active) if flag]
     avals = select(closed.in_avals, active)
     basis = _basis(avals, sum(a.size for a in avals))
@@ -435,14 +440,14 @@ def _by_columns(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry
     arrays = []
     for r, column in enumerate(columns):
         if column is not ZERO:
-            for i, part in zip(where, _split(column, avals), strict=True):
+            for i, array in zip(where, _split(column, avals), strict=True):
                 entries.append(Entry(r, i, None, tuple(range(len(closed.in_avals[i].shape)))))
-                arrays.append(part)
+                arrays.append(array)
     return [*outs, *arrays]
 
 
 def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], *primals: Any) -> list[Any]:
-    """The results of a program, and its Jacobian by reverse mode."""
+    """Evaluate a program, and its Jacobian by reverse mode."""
     outs, tape = linearize_flat(closed, jaxpr_as_fun(closed), primals, active)
     where = [i for i, flag in enumerate(active) if flag]
     results = [i for i, x in enumerate(tape.outputs) if x is not ZERO]
@@ -458,8 +463,8 @@ def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], 
     found, at = batch_flat(closed, backward, MappedAxis(None, count), _basis(avals, count), [0] * len(avals))
     arrays = []
     for i, x, dim in zip(where, found, at, strict=True):
-        for r, part, aval in zip(results, _split(_in_front(x, dim, count), avals), avals, strict=True):
-            axes = tuple(range(len(aval.shape), len(part.shape)))
+        for r, array, aval in zip(results, _split(_in_front(x, dim, count), avals), avals, strict=True):
+            axes = tuple(range(len(aval.shape), len(array.shape)))
             entries.append(Entry(r, i, None, axes))
-            arrays.append(convert_element_type(part, aval.dtype))
+            arrays.append(convert_element_type(array, aval.dtype))  # the dtype of tangents of the result
     return [*outs, *arrays]

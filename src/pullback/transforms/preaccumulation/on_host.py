@@ -1,7 +1,7 @@
-"""Programs of operations on large arrays, run by NumPy.
+"""Running elementwise programs on large arrays by NumPy.
 
-Beside what single operations cost by themselves, nothing wraps their results, and a result takes the memory of an
-operand that nothing reads later.
+Intermediate results are not wrapped in arrays of the library, and a result reuses the memory of an operand that no
+later operation reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pullback.transforms.preaccumulation.ordering import last_uses
 from pullback.transforms.traces.derived import cached_by_jaxpr
 
 LARGE = 2**14
-"""NumPy runs programs of operations on elements whose arrays have at least so many elements on average.
+"""The least average number of elements of a result for which NumPy runs a program.
 
 Processor time in ms of the gradient through twelve of Newton's steps, by NumPy and compiled (without the time for
 compiling, 0.3 s); two cores, NumPy 2.4, jaxlib 0.10.2:
@@ -44,18 +44,18 @@ _INTO: dict[Primitive, Any] = {
     neg_p: np.negative,
     sub_p: np.subtract,
 }
-"""Operations on real numbers that may write their result into the memory of an operand."""
+"""Operations on real numbers whose result may be written into the memory of an operand, and their ufuncs."""
 
 
 class HostStep(NamedTuple):
-    """An equation that NumPy computes.
+    """An equation that NumPy computes. Values are referred to by their numbers in the :class:`HostProgram`.
 
     Attributes:
       rule: the host rule, with the parameters.
-      operands: the numbers of the values that it takes.
-      result: the number of its result.
-      into: the number of an operand that nothing reads later, and whose memory the result takes; or None.
-      dead: the numbers of the values that nothing reads later.
+      operands: the operands.
+      result: the result.
+      into: an operand that is not read later, and whose memory the result takes; or None.
+      dead: the values that are not read later.
     """
 
     rule: Callable[..., Any]
@@ -66,10 +66,10 @@ class HostStep(NamedTuple):
 
 
 class HostProgram(NamedTuple):
-    """A program that NumPy computes. Its values are numbered: first the inputs, then what is known, then results.
+    """A program that NumPy computes. Its values are numbered: inputs, known values, results of equations.
 
     Attributes:
-      known: the values that do not depend on the inputs.
+      known: the constants and literals.
       steps: the equations.
       results: the number of each result, and whether it is weakly typed.
     """
@@ -79,7 +79,7 @@ class HostProgram(NamedTuple):
     results: list[tuple[int, bool]]
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        """The results for concrete arguments, where NumPy's warnings are off."""
+        """Compute the results for concrete arguments; the caller turns NumPy's warnings off."""
         values = [*[host_value(as_array(x)) for x in args], *self.known, *[None] * len(self.steps)]
         for rule, operands, result, into, dead in self.steps:
             if into is not None:
@@ -93,7 +93,7 @@ class HostProgram(NamedTuple):
 
 @cached_by_jaxpr
 def host_program(closed: ClosedJaxpr) -> HostProgram | None:
-    """A program as NumPy runs it, if it is one of operations on large arrays."""
+    """Prepare a program for NumPy; None if arrays are small, or an operation has no host rule."""
     jaxpr = closed.jaxpr
     if any(eqn.primitive.host_rule is None or eqn.primitive.multiple_results for eqn in jaxpr.eqns):
         return None
@@ -104,7 +104,7 @@ def host_program(closed: ClosedJaxpr) -> HostProgram | None:
     known.update((a, a.val) for a in atoms if not isinstance(a, Var))
     order = [*jaxpr.invars, *known, *[eqn.outvars[0] for eqn in jaxpr.eqns]]
     numbers = {a: i for i, a in enumerate(order)}
-    own: dict[Any, ShapedArray] = {}  # results in memory that nobody else has
+    own: dict[Any, ShapedArray] = {}  # results that no other value shares memory with
     steps: list[HostStep] = []
     for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr.eqns, jaxpr.outvars), strict=True):
         v = eqn.outvars[0]
@@ -116,7 +116,7 @@ def host_program(closed: ClosedJaxpr) -> HostProgram | None:
                 own[v] = v.aval
         else:
             rule = partial(eqn.primitive.host_rule, **eqn.params) if eqn.params else eqn.primitive.host_rule  # type: ignore
-            for a in eqn.invars:  # of which the result may be a view
+            for a in eqn.invars:  # the result may be a view of it
                 own.pop(a, None)
         steps.append(HostStep(rule, [numbers[a] for a in eqn.invars], numbers[v], into, [numbers[a] for a in dead]))
     results = [(numbers[a], a.aval.weak_type) for a in jaxpr.outvars]

@@ -1,4 +1,4 @@
-"""Partial derivatives of single operations on elements, and what elimination does with them.
+"""Partial derivatives of elementwise operations, and the products and sums of them that elimination needs.
 
 A partial derivative is a number, an array, or a :class:`Factor`, which is cheaper to multiply by than its array.
 """
@@ -19,17 +19,17 @@ from pullback.primitives.arrays.shapes import broadcast_in_dim_p
 
 
 class Factor:
-    """A partial derivative by how it multiplies, which rounds as the operation itself does."""
+    """A partial derivative that is represented by a multiplication, which rounds as the operation itself does."""
 
     __slots__ = ()
 
     def of(self, x: Any) -> Any:
-        """The product with an array."""
+        """Multiply an array by the factor."""
         raise NotImplementedError
 
 
-class Chosen(Factor):
-    """One where an operation chooses the operand, else zero: of what is not chosen even infinities are dropped."""
+class Selected(Factor):
+    """The factor of an operand of ``select_n``: 1 where it is selected, else 0, also times an infinity or NaN."""
 
     __slots__ = ("case", "count", "which")
 
@@ -56,21 +56,21 @@ class Divided(Factor):
 
 
 def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
-    """A partial derivative that is no number, as an array of a dtype."""
+    """Convert a partial derivative, a factor or an array, to an array of a dtype."""
     if isinstance(partial, Factor):
         return partial.of(ArrayImpl(dtype.type(1), False))
     return partial if partial.dtype == dtype else ops.convert_element_type(partial, dtype)
 
 
-def held(partial: Any) -> Any:
-    """What has to be there to multiply by a partial derivative."""
-    if isinstance(partial, Chosen):
+def stored(partial: Any) -> Any:
+    """The value that must be stored to multiply by a partial derivative."""
+    if isinstance(partial, Selected):
         return partial.which
     return partial.divisor if isinstance(partial, Divided) else partial
 
 
 def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
-    """The product of two partial derivatives; ``dtype`` is that of the variable whose derivative it is."""
+    """Multiply two partial derivatives; ``dtype`` is the dtype of the differentiated variable."""
     if type(outer) in SCALARS and type(inner) in SCALARS:
         return outer * inner
     for number, other in ((outer, inner), (inner, outer)):
@@ -87,7 +87,7 @@ def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
-    """The sum of two partial derivatives of a variable of a dtype."""
+    """Add two partial derivatives of a variable of a dtype."""
     if type(a) in SCALARS and type(b) in SCALARS:
         return a + b
     if type(a) in SCALARS:
@@ -95,16 +95,16 @@ def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
     return ops.add(as_array(a, dtype), b if type(b) in SCALARS else as_array(b, dtype))
 
 
-# Of single operations ------------------------------------------------------------------------------------------------
+# By operation -------------------------------------------------------------------------------------------------------
 
 Edges = list[tuple[LinearVar, Any]]
 edges = RuleKind("edges", "the operation is called for its derivative")
-"""``rule(*args, **params) -> edges``, of a linear operation on elements: its linear operands, each with its factor, a
-number, an array, ``Divided`` or ``Chosen``. Or None if it is no such operation with these parameters."""
+"""``rule(*args, **params) -> edges``, of a linear elementwise operation: pairs of a linear operand and its factor, a
+number, an array, :class:`Divided` or :class:`Selected`. None if it is not elementwise with these parameters."""
 
 
 def edges_of(node: LinearVar) -> Edges | None:
-    """The operands of a linear operation on elements, each with its partial derivative; None for other operations."""
+    """The linear operands of an elementwise operation on a tape, with derivatives; None for other operations."""
     if node.primitive is None or node.results is not None or dtypes.is_complex(node.dtype):
         return None
     rule = edges.of(node.primitive)
@@ -112,15 +112,17 @@ def edges_of(node: LinearVar) -> Edges | None:
 
 
 def _sum(x: Any, y: Any, sign: int = 1) -> Edges:
+    """The edges of ``x + y``, or of ``x - y`` if ``sign`` is -1."""
     return [(v, n) for v, n in ((x, 1), (y, sign)) if type(v) is LinearVar]
 
 
 def _select(which: Any, *cases: Any) -> Edges:
-    return [(x, Chosen(which, i, len(cases))) for i, x in enumerate(cases) if type(x) is LinearVar]
+    """The edges of ``select_n``."""
+    return [(x, Selected(which, i, len(cases))) for i, x in enumerate(cases) if type(x) is LinearVar]
 
 
 def _broadcast(x: LinearVar, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Edges | None:
-    """A broadcast as elementwise operations do it themselves."""
+    """The edge of a broadcast that elementwise operations do implicitly; None for another broadcast."""
     trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
     return [(x, 1)] if tuple(broadcast_dimensions) == trailing else None
 

@@ -1,7 +1,7 @@
-"""The primitive ``preaccumulate``: a program whose derivative is a linear map, given by its local Jacobian.
+"""The primitive ``preaccumulate``: a program that is differentiated by its local Jacobian.
 
-Its jvp rule computes the results and the Jacobian, which needs the primal values alone, by one more operation of the
-same kind, and multiplies the tangents by the Jacobian. So reverse mode keeps that, and no value within the program.
+Its jvp rule computes the results and the Jacobian, which depend on primals only, by a further ``preaccumulate``, and
+multiplies tangents by the Jacobian. So reverse mode stores the Jacobian, and no intermediate values of the program.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ Dims = Sequence[int | None]
 
 @dataclass(frozen=True, repr=False)
 class Region:
-    """A part of a program, and how it is mapped: its Jacobian is that of one example, mapped in the same way.
+    """A region of a program, as a program of one example, and the axes over which it is mapped.
+
+    The Jacobian is computed for one example, and then mapped.
 
     Attributes:
-      program: of one example.
-      name: of the function that it was.
-      order: of elimination.
-      is_jacobian: whether it is a program of results and a Jacobian, whose derivative may be large; then it is
-        differentiated as any program.
-      axes: that of each ``vmap``, from the innermost, and where it is in each operand.
+      program: the program of one example.
+      name: the name of the function, for error messages.
+      order: the order of elimination.
+      is_jacobian: whether the program computes results and a Jacobian. If its own Jacobian would be large, it is
+        differentiated as an ordinary program.
+      axes: the axis of each ``vmap``, from the innermost, with its position in each operand.
     """
 
     program: ClosedJaxpr
@@ -54,21 +56,21 @@ class Region:
     is_jacobian: bool = False
     axes: tuple[tuple[MappedAxis, tuple[int | None, ...]], ...] = ()
 
-    def __repr__(self) -> str:  # in a printed program, which shows the mapped program beside it
+    def __repr__(self) -> str:  # short: a printed equation shows the mapped program as well
         return ", ".join([self.order, *(f"mapped over {axis.size}" for axis, _ in self.axes)])
 
     @property
     def mapped(self) -> ClosedJaxpr:
-        """The program for the whole batch."""
+        """The program mapped over all axes."""
         program = self.program
         for axis, dims in self.axes:
             program, _ = batch_jaxpr(program, axis, dims)
         return program
 
     def derivative(self, nonzero: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
-        """From operands, and tangents of some, to results, and tangents of some; and for which results."""
+        """A program from operands and nonzero tangents to results and tangents; and which results have tangents."""
         program = self.program
-        if any(axis.size == 0 for axis, _ in self.axes):  # there is no example whose results would be those of all
+        if any(axis.size == 0 for axis, _ in self.axes):  # an unmapped result would be read from the first example
             return jvp_jaxpr(self.mapped, nonzero)
         try:
             most = MOST_ENTRIES_AGAIN if self.is_jacobian else MOST_ENTRIES
@@ -87,9 +89,9 @@ class Region:
 
 
 def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
-    """A mapped program without the mapped axis of results that are the same for all examples.
+    """Remove the mapped axis of the results ``which``, which are equal for all examples, from a mapped program.
 
-    They have it since what the Jacobian has for several results is eliminated together.
+    They have the axis because elimination computes the derivatives of all results together.
     """
     if True not in which:
         return closed
@@ -103,14 +105,14 @@ def _without_axis(closed: ClosedJaxpr, which: Sequence[bool]) -> ClosedJaxpr:
 
 preaccumulate_p = Primitive("preaccumulate", multiple_results=True, keeps_weak_type=False)
 
-preaccumulate_p.abstract_eval(lambda *avals, jaxpr, part: jaxpr.out_avals)
-preaccumulate_p.decomposition(lambda *args, jaxpr, part: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args))
-runs_once(preaccumulate_p)(lambda jaxpr, part: jaxpr)
+preaccumulate_p.abstract_eval(lambda *avals, jaxpr, region: jaxpr.out_avals)
+preaccumulate_p.decomposition(lambda *args, jaxpr, region: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args))
+runs_once(preaccumulate_p)(lambda jaxpr, region: jaxpr)
 
 
-def bind(part: Region, operands: Sequence[Any]) -> list[Any]:
-    """The results of a part."""
-    return preaccumulate_p.bind(*operands, jaxpr=part.mapped, part=part)  # type: ignore[no-any-return]
+def bind(region: Region, operands: Sequence[Any]) -> list[Any]:
+    """Apply the primitive to a region and operands."""
+    return preaccumulate_p.bind(*operands, jaxpr=region.mapped, region=region)  # type: ignore[no-any-return]
 
 
 # Evaluation ----------------------------------------------------------------------------------------------------------
@@ -118,13 +120,13 @@ def bind(part: Region, operands: Sequence[Any]) -> list[Any]:
 
 @preaccumulate_p.impl
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The results: of a few operations, and of operations on large arrays, one by one; else as a compiled program."""
+    """Evaluate a few operations one by one, a program on large arrays by NumPy, and others as a compiled program."""
     closed = params["jaxpr"]
     plain = config.disable_jit or config.debug_nans or config.debug_infs
     at_home = all(map(is_on_default_device, args))
     if not plain and (op_count(closed) > INTERPRETED or not at_home):
         if at_home and (program := host_program(closed)) is not None:
-            # Too little memory, which the general way explains; or a call within a host rule, which enters no context.
+            # MemoryError: the compiled path explains it. RuntimeError: within a host rule NumPy's warnings stay on.
             with contextlib.suppress(MemoryError, RuntimeError):
                 return state.silently(program.run, args)  # type: ignore[no-any-return]
         from pullback.backends.compiler.one_operation import evaluate
@@ -139,7 +141,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 
 def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """The results of a program under the current trace; it lets go of each value when no later equation reads it."""
+    """Evaluate a program under the current trace, and free each value after its last use."""
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -159,11 +161,12 @@ def run_freeing(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 @cached_by_jaxpr
 def _last_uses(closed: ClosedJaxpr) -> list[list[Any]]:
+    """The variables that are dead after each equation, cached in the program."""
     return last_uses(closed.jaxpr.eqns, closed.jaxpr.outvars)
 
 
-inlined(preaccumulate_p)(lambda *, jaxpr, part: jaxpr)
-preaccumulate_p.lowering(lambda hlo, *operands, jaxpr, part: write_program(hlo, jaxpr, operands))
+inlined(preaccumulate_p)(lambda *, jaxpr, region: jaxpr)
+preaccumulate_p.lowering(lambda hlo, *operands, jaxpr, region: write_program(hlo, jaxpr, operands))
 
 
 # Transformations -----------------------------------------------------------------------------------------------------
@@ -173,14 +176,14 @@ preaccumulate_p.lowering(lambda hlo, *operands, jaxpr, part: write_program(hlo, 
 def _derivative(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], name: str, order: str, most: int
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program of a program's values and tangents, by way of its local Jacobian."""
+    """Differentiate a program in forward mode, as :func:`jvp_jaxpr` does, by its local Jacobian."""
     local = local_jacobian(closed, nonzero, order, name, most)
-    part = Region(local.program, name, order, is_jacobian=True)
+    region = Region(local.program, name, order, is_jacobian=True)
     count, out_avals = len(closed.in_avals), closed.out_avals
     dependent = {entry.result for entry in local.entries}
 
     def run(*values: Any) -> list[Any]:
-        outs = bind(part, values[:count])
+        outs = bind(region, values[:count])
         tangents = scatter_where(nonzero, values[count:], ZERO)
         ts = local.apply(outs[len(out_avals) :], tangents, out_avals)
         return [*outs[: len(out_avals)], *[t for t in ts if t is not ZERO]]
@@ -190,27 +193,27 @@ def _derivative(
 
 
 @preaccumulate_p.jvp
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, part: Region) -> Any:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, region: Region) -> Any:
     nonzero = tuple([t is not ZERO for t in tangents])
-    both, has_tangent = part.derivative(nonzero)
+    both, has_tangent = region.derivative(nonzero)
     outs = eval_jaxpr(both.jaxpr, both.consts, *primals, *select(tangents, nonzero))
     count = len(has_tangent)
     return outs[:count], scatter_where(has_tangent, outs[count:], ZERO)
 
 
 @preaccumulate_p.batch
-def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, jaxpr: ClosedJaxpr, part: Region) -> Any:
+def _batch(axis: MappedAxis, args: Sequence[Any], dims: Dims, *, jaxpr: ClosedJaxpr, region: Region) -> Any:
     _, out_dims = batch_jaxpr(jaxpr, axis, tuple(dims))
-    return bind(replace(part, axes=(*part.axes, (axis, tuple(dims)))), args), out_dims
+    return bind(replace(region, axes=(*region.axes, (axis, tuple(dims)))), args), out_dims
 
 
 @preaccumulate_p.dce
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
-    part: Region = eqn.params["part"]
-    smaller, used_inputs = dce_closed_jaxpr(part.program, tuple(used))
-    axes = tuple([(axis, tuple(select(dims, used_inputs))) for axis, dims in part.axes])
-    part = replace(part, program=smaller, axes=axes)
+    region: Region = eqn.params["region"]
+    smaller, used_inputs = dce_closed_jaxpr(region.program, tuple(used))
+    axes = tuple([(axis, tuple(select(dims, used_inputs))) for axis, dims in region.axes])
+    region = replace(region, program=smaller, axes=axes)
     outvars = select(eqn.outvars, used)
-    if [a.shape for a in part.mapped.out_avals] != [v.aval.shape for v in outvars]:
-        return eqn  # a result was mapped for the sake of another
-    return eqn.like(select(eqn.invars, used_inputs), outvars, jaxpr=part.mapped, part=part)
+    if [a.shape for a in region.mapped.out_avals] != [v.aval.shape for v in outvars]:
+        return eqn  # the smaller program does not map a result that the original maps
+    return eqn.like(select(eqn.invars, used_inputs), outvars, jaxpr=region.mapped, region=region)

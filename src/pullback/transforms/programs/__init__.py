@@ -1,1 +1,1 @@
-"""Programs within programs, and operations that are evaluated as compiled programs."""
+"""Operations that hold programs, callbacks, placement and transfer of arrays."""

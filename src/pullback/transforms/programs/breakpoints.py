@@ -1,4 +1,4 @@
-"""``debug.breakpoint``: Python's debugger, where a function runs, or where the program that was made of it does."""
+"""``debug.breakpoint``: stopping in Python's debugger, in an eager function or in a compiled program."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ def debug_breakpoint(
     token: object = None,
     **kwargs: PyTree,
 ) -> None:
-    """Stop in Python's debugger, where values can be looked at: after the call, from Python 3.13 on at the call.
+    """Stop in Python's debugger: at the call since Python 3.13, and after the call before.
 
-    A function that is being traced, by ``jit`` for example, has no values yet. There the program stops that is made of
-    it, each time it runs, with the values of the variables that the function had at the call. They can be looked at;
-    the program goes on with its own.
+    A function that is being traced, for example by ``jit``, has no values yet. Then the compiled program stops in each
+    run, with the values of the variables that the function had at the call. Changes of these variables in the
+    debugger do not affect the program.
 
     Args:
-      backend: the debugger: ``"cli"``, which is Python's own, or None for it.
-      ordered: whether a program stops at several breakpoints in the order in which they were written.
-      filter_frames, num_frames, token, kwargs: as in JAX, whose debugger works on a copy of the stack. Here they change
-        nothing.
+      backend: the debugger: ``"cli"``, Python's own, or None for it.
+      ordered: whether a program stops at several breakpoints in program order.
+      filter_frames, num_frames, token, kwargs: accepted for compatibility with JAX; without effect.
 
     Raises:
       UnsupportedArgumentError: another debugger (a NotImplementedError).
@@ -56,17 +55,18 @@ def debug_breakpoint(
 
 
 def _stop(frame: FrameType) -> None:
+    """Start the debugger in a frame."""
     from pdb import Pdb
 
     Pdb(nosigint=True).set_trace(frame)
 
 
 def _stop_later(frame: FrameType, ordered: bool) -> None:
-    """Have the program that is being made stop, with the values of a function's variables."""
+    """Record a callback that stops in the debugger, with the values of the variables of ``frame``."""
     variables = dict(frame.f_locals)
     traced = {name: x for name, x in variables.items() if _has_values_later(x)}
     filename, line = frame.f_code.co_filename, frame.f_lineno
-    # A frame that looks like the user's: of the same file, at the line after the call, with these variables.
+    # Compile a fake frame for the debugger: in the user's file, at the line after the call, with these variables.
     program = ast.parse("__stop__()\n__stop__")
     ast.increment_lineno(program, line - 1)
     code = compile(program, filename, "exec").replace(co_name=frame.f_code.co_name)
@@ -79,9 +79,9 @@ def _stop_later(frame: FrameType, ordered: bool) -> None:
 
 
 def _has_values_later(x: Any) -> bool:
-    """Whether there are traced values in a tree, all of transformations that are at work."""
+    """Whether a tree has traced values, all of active transformations, so that a callback can receive them."""
     try:
         traced = [leaf for leaf in tree.leaves(x) if isinstance(leaf, Tracer)]
-    except Exception:  # a container of the user's that is not complete yet
+    except Exception:  # a user's container that is not fully constructed yet
         return False
     return bool(traced) and all(is_at_work(leaf._trace) for leaf in traced)

@@ -1,8 +1,8 @@
-"""Calls of Python functions within transformed and compiled functions, and what is made of them.
+"""Callbacks: calls of Python functions within transformed and compiled functions.
 
-Three primitives call a function on NumPy arrays: ``pure_callback`` for its results alone, so that it may be left out,
-repeated and moved; ``io_callback`` for its results and effects; ``debug_callback`` for its effects alone, so that it
-can be differentiated. Mapped over an axis, a call stays one call, that loops over the examples on the host.
+Three primitives call a function on NumPy arrays: ``pure_callback`` for its results only, so that the call may be
+omitted, repeated and reordered; ``io_callback`` for its results and effects; ``debug_callback`` for its effects only,
+so that it can be differentiated. A call that is mapped over an axis remains one call, which loops over the examples.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 
 
 def _name(function: Any) -> str:
+    """The name of a function; the name of its type if it has none."""
     found = source.attribute(function, "__name__")
     return found if isinstance(found, str) else type(function).__name__
 
 
 class HostFunction:
-    """A Python function of trees, as one from flat NumPy arrays to checked, flat NumPy arrays.
+    """A user's function of trees as a function from flat NumPy arrays to flat NumPy arrays, whose types are checked.
 
     Attributes:
       avals: the types of its results.
+      settings: the configuration at the call, under which the function runs, on whichever thread.
     """
 
     __slots__ = ("__name__", "avals", "function", "in_tree", "settings", "who")
@@ -70,7 +72,7 @@ class HostFunction:
 
     def __call__(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         args, kwargs = tree.unflatten(self.in_tree, arrays)
-        with _at_the_bottom(self.settings):
+        with _eager_with(self.settings):
             leaves = tree.leaves(self.function(*args, **kwargs))
             if len(leaves) != len(self.avals):
                 raise CallbackError(
@@ -80,6 +82,7 @@ class HostFunction:
             return [self._checked(i, x, a) for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))]
 
     def _checked(self, i: int, x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+        """Convert result ``i`` to a NumPy array; raise unless it has the declared type."""
         array = as_array(x)
         if array.shape != aval.shape or array.dtype != aval.dtype:
             raise CallbackError(
@@ -89,14 +92,14 @@ class HostFunction:
         return np.asarray(host_value(array))
 
     def batched(self, size: int) -> HostFunction:
-        """The same function, which takes and returns whole batches, with the mapped axis first."""
+        """Return the same function for batches, which it takes and returns with the mapped axis first."""
         other = HostFunction(self.who, self.function, self.in_tree, [_with_axis(a, size) for a in self.avals])
         other.settings = self.settings
         return other
 
 
 class Looped:
-    """A host function that calls another for each example of a batch, whose axis is the first.
+    """A host function that calls another for each example of a batch, with the mapped axis first.
 
     Attributes:
       avals: the types of its results.
@@ -120,22 +123,23 @@ class Looped:
         return outs
 
     def batched(self, size: int) -> Looped:
-        """The same for one more axis."""
+        """Return a function that loops over one more axis."""
         return Looped(self, [True] * len(self.mapped), size)
 
 
 def _with_axis(aval: ShapedArray, size: int) -> ShapedArray:
+    """The type with a further first axis."""
     return aval.update(shape=(size, *aval.shape))
 
 
 def _example(x: Any, i: int) -> Any:
-    """An example of a batch; of random keys, which NumPy does not know, as an array of ours again."""
+    """An example of a batch. Random keys, a dtype that NumPy lacks, are in an ``ArrayImpl``."""
     return ArrayImpl(x._value[i]) if isinstance(x, ArrayImpl) else x[i, ...]
 
 
 @contextmanager
-def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
-    """Eager evaluation and some switches, for a function of the user's, whoever calls it and on which thread."""
+def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
+    """A block that runs eagerly and with ``settings``, whatever transformations and settings its thread has."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)
@@ -150,8 +154,8 @@ def _at_the_bottom(settings: dict[str, Any]) -> Iterator[None]:
         state.trace, state.axes, state.source_loc, state.scope = dynamic
 
 
-def _given(value: np.ndarray[Any, Any]) -> Any:
-    """What a function of the user's is given for some elements: a read-only NumPy array; keys as an array of ours."""
+def _argument(value: np.ndarray[Any, Any]) -> Any:
+    """Convert elements to an argument of a user's function: a read-only NumPy array; for keys an ``ArrayImpl``."""
     if dtypes.is_key(value.dtype):
         return ArrayImpl(value)
     return read_only(value)
@@ -163,59 +167,60 @@ _CALL: Any = {"multiple_results": True, "keeps_weak_type": False, "cost": Cost.C
 debug_callback_p = Primitive("debug_callback", **_CALL, effect=True)
 pure_callback_p = Primitive("pure_callback", **_CALL, passes_nan=True)
 io_callback_p = Primitive("io_callback", **_CALL, effect=True, passes_nan=True)
-kept_callback_p = Primitive("pure_callback", **_CALL, effect=True, passes_nan=True)
-"""A pure callback of a function that closes over a traced value, which a program may not leave out.
+required_callback_p = Primitive("pure_callback", **_CALL, effect=True, passes_nan=True)
+"""A pure callback of a function that closes over a traced value: a program must not omit it.
 
-If the function asks for the value, that is an error when the program runs. A derivative that does not need the result
-would not run it, and would be zero instead.
+The function raises when it reads the traced value. A derivative that does not need the result would otherwise omit the
+call, and silently be zero.
 """
 
 
 class NotRepeatable(Exception):
-    """A program cannot be run again without its effects, since these give it values."""
+    """A program cannot run again without its effects, since it needs values from them."""
 
 
-class _Way(threading.local):
-    """How this thread runs programs operation by operation.
+class _EagerMode(threading.local):
+    """Settings of this thread for running programs operation by operation.
 
     Attributes:
-      again: whether their effects have happened before.
-      as_compiled: whether functions raise what they raise in compiled programs.
+      again: whether the effects of the program have happened in an earlier run.
+      as_compiled: whether callbacks raise the errors that they raise in compiled programs.
     """
 
     again = False
     as_compiled = False
 
 
-_way = _Way()
+_mode = _EagerMode()
 
 
 @contextmanager
 def without_effects() -> Iterator[None]:
-    """A block in which eager evaluation leaves out calls for effects, and refuses those that return values too.
+    """A block in which eager evaluation omits callbacks for effects, and raises at those that also return values.
 
     Raises:
       NotRepeatable: ``io_callback`` is called.
     """
-    before, _way.again = _way.again, True
+    before, _mode.again = _mode.again, True
     try:
         yield
     finally:
-        _way.again = before
+        _mode.again = before
 
 
 @contextmanager
 def as_compiled() -> Iterator[None]:
-    """A block in which what a function raises in eager evaluation is a HostFunctionError, as in a compiled program."""
-    before, _way.as_compiled = _way.as_compiled, True
+    """A block in which errors of callbacks in eager evaluation become HostFunctionError, as in a compiled program."""
+    before, _mode.as_compiled = _mode.as_compiled, True
     try:
         yield
     finally:
-        _way.as_compiled = before
+        _mode.as_compiled = before
 
 
-def _evaluate_once(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
-    if not _way.again:
+def _evaluate_effect(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
+    """Evaluate a callback with effects, unless they have happened in an earlier run."""
+    if not _mode.again:
         return _evaluate(primitive, args, params)
     if params["call"].avals:
         raise NotRepeatable
@@ -223,30 +228,31 @@ def _evaluate_once(primitive: Primitive, args: Sequence[Any], params: dict[str, 
 
 
 def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[ArrayImpl]:
-    arrays = [_given(host_value(as_array(x))) for x in args]
+    """Evaluate a callback eagerly."""
+    arrays = [_argument(host_value(as_array(x))) for x in args]
     call = params["call"]
-    outs = _raising_as_compiled(primitive, call, arrays) if _way.as_compiled else call(*arrays)
+    outs = _raising_as_compiled(primitive, call, arrays) if _mode.as_compiled else call(*arrays)
     return [ArrayImpl(value[()] if value.ndim == 0 else value) for value in outs]
 
 
 def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:
-    """What a call returns, with the exception that it raises as it is known in a compiled program."""
-    outer, _way.as_compiled = _way.as_compiled, False  # the function's own operations are not the program's
+    """Run a callback; convert an exception to the HostFunctionError that a compiled program raises."""
+    outer, _mode.as_compiled = _mode.as_compiled, False  # the function's own operations are not the program's
     try:
         return call(*arrays)
-    except HostFunctionError:  # of a program that the function ran
+    except HostFunctionError:  # by a program that the function ran
         raise
     except Exception as error:
         raise of_host_function(primitive.name, call.__name__, error) from error
     finally:
-        _way.as_compiled = outer
+        _mode.as_compiled = outer
 
 
 def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any]], *operands: Any) -> tuple[Any, ...]:
-    """What a compiled program calls: its operands look into memory that is another's once this returns.
+    """Run a callback for a compiled program. Operands are views of buffers that are valid only during the call.
 
     Raises:
-      HostFunctionError: the function raised an exception; one that is no ``Exception`` is raised as it is.
+      HostFunctionError: the function raised an ``Exception``; other exceptions propagate unchanged.
     """
     in_order = primitive.effect
     if in_order:
@@ -254,13 +260,14 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
     arrays = []
     for x, dtype in zip(operands, kinds, strict=True):
         copy = np.array(x)
-        arrays.append(_given(copy if copy.dtype == dtype else copy.view(dtype)))
+        arrays.append(_argument(copy if copy.dtype == dtype else copy.view(dtype)))
     results = _raising_as_compiled(primitive, call, arrays)
     outs = [x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x for x in results]
     return (np.array(first), *outs) if in_order else tuple(outs)
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
+    """The lowering rule of callbacks: a custom call, which finds the function by its index in the module."""
     from pullback.backends.host.calls import TARGET
 
     calls = hlo.module.callbacks
@@ -269,8 +276,8 @@ def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **param
     results = [(a.shape, a.dtype) for a in call.avals]
     if not primitive.effect:
         return hlo.custom_call(TARGET, operands, results, index, hlo.module.on_one_device(len(results)))
-    # The compiler keeps the order of calls of which each takes what the one before returned. So it is kept for those
-    # that are not ordered too, which costs nothing: they run one at a time anyway.
+    # A token, which each call takes from the call before, keeps calls in order. Unordered calls take it, too, which
+    # costs no time: calls run one after the other anyway.
     order = hlo.number(False, _BOOL) if hlo.order is None else hlo.order
     types = [((), _BOOL), *results]
     alone = hlo.module.on_one_device(len(types))
@@ -280,16 +287,17 @@ def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **param
 
 _BOOL = np.dtype(bool)
 
-for _primitive in (debug_callback_p, pure_callback_p, io_callback_p, kept_callback_p):
+for _primitive in (debug_callback_p, pure_callback_p, io_callback_p, required_callback_p):
     _primitive.abstract_eval(lambda *avals, call, **params: call.avals)
     _primitive.lowering(partial(_lowering, _primitive))
-    _primitive.impl(partial(_evaluate_once if _primitive.effect else _evaluate, _primitive))
+    _primitive.impl(partial(_evaluate_effect if _primitive.effect else _evaluate, _primitive))
 
 
 # Differentiation
 
 
 def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: Any, **params: Any) -> Any:
+    """The jvp rule of callbacks with results, which raises."""
     raise CallbackError(
         f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
         "known. Wrap the call in a function with a derivative of its own (custom_jvp, custom_vjp), or take its "
@@ -298,7 +306,7 @@ def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: A
 
 
 debug_callback_p.jvp_rule = jvp_zero(debug_callback_p)
-for _primitive in (pure_callback_p, io_callback_p, kept_callback_p):
+for _primitive in (pure_callback_p, io_callback_p, required_callback_p):
     _primitive.jvp(partial(_no_derivative, _primitive))
 
 
@@ -308,7 +316,7 @@ for _primitive in (pure_callback_p, io_callback_p, kept_callback_p):
 def _loop(
     primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, call: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """One call that loops over the examples."""
+    """The batching rule by one call that loops over the examples."""
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     looped = Looped(call, [d is not None for d in dims], axis.size)
     return primitive.bind(*args, call=looped, **params), [0] * len(call.avals)
@@ -330,6 +338,7 @@ def _io_batch(axis: MappedAxis, args: Any, dims: Any, *, call: Any, ordered: boo
 def _pure_batch(
     primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, call: Any, vmap_method: str | None
 ) -> Any:
+    """The batching rule of a pure callback, by its ``vmap_method``."""
     if vmap_method is None:
         raise CallbackError(
             f"pure_callback of {call.__name__} was mapped by vmap, but vmap_method does not say how. It must be one of "
@@ -348,7 +357,7 @@ def _pure_batch(
     return outs, [0] * len(outs)
 
 
-for _primitive in (pure_callback_p, kept_callback_p):
+for _primitive in (pure_callback_p, required_callback_p):
     _primitive.batch(partial(_pure_batch, _primitive))
 
 
@@ -358,7 +367,7 @@ for _primitive in (pure_callback_p, kept_callback_p):
 def _call_for_results(
     primitive: Primitive, function: Callable[..., Any], result_shape_dtypes: Any, args: Any, kwargs: Any, **params: Any
 ) -> Any:
-    """Call a function of arrays alone, for results of declared types."""
+    """Call a function for results of declared types; raise if an argument is not an array."""
     who = primitive.name
     leaves, in_tree = tree.flatten_call(args, kwargs)
     try:
@@ -375,16 +384,16 @@ def _call_for_results(
 
 
 def _closes_over_traced(function: Any) -> bool:
-    """Whether a function refers to a traced value: in its closure, its defaults or what is bound to it."""
-    held: list[Any] = []
+    """Whether a function refers to a traced value: in its closure, its defaults, or arguments bound by ``partial``."""
+    referenced: list[Any] = []
     while isinstance(function, partial):
-        held += [*function.args, *function.keywords.values()]
+        referenced += [*function.args, *function.keywords.values()]
         function = function.func
-    held += source.attribute(function, "__defaults__") or ()
+    referenced += source.attribute(function, "__defaults__") or ()
     for cell in source.attribute(function, "__closure__") or ():
         with suppress(ValueError):  # an empty cell
-            held.append(cell.cell_contents)
-    return any(isinstance(x, Tracer) for x in held)
+            referenced.append(cell.cell_contents)
+    return any(isinstance(x, Tracer) for x in referenced)
 
 
 @api_boundary
@@ -398,18 +407,17 @@ def pure_callback(
 ) -> PyTree:
     """Call a Python function of arrays, also from transformed and compiled functions.
 
-    The function must depend on its arguments alone and have no effects: it may be called more than once, or not at all.
+    The function must depend on its arguments only, and have no effects: it may be called several times, or not at all.
 
     Args:
-      callback: takes and returns trees of NumPy arrays; those that it is given are read-only (random keys are given as
-        arrays of ours).
-      result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or anything with ``shape`` and ``dtype``, as its results are.
+      callback: takes and returns trees of NumPy arrays. Its arguments are read-only; random keys are Pullback arrays.
+      result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or objects with ``shape`` and ``dtype``, like the results.
       args, kwargs: trees of arrays and numbers.
-      sharding: one of a single device, or None. It changes nothing: functions are called in this process.
-      vmap_method: what ``vmap`` makes of it. ``"sequential"`` and ``"sequential_unrolled"``: it is called for each
-        example; ``"expand_dims"``: once, with the mapped axis first, of size 1 where an argument is not mapped;
-        ``"broadcast_all"``: the same, with arguments that are not mapped repeated; ``"legacy_vectorized"``: the same,
-        with these as they are. None: ``vmap`` is an error.
+      sharding: a sharding of a single device, or None; without effect: functions are called in this process.
+      vmap_method: how ``vmap`` calls the function. ``"sequential"`` and ``"sequential_unrolled"``: for each example.
+        ``"expand_dims"``: for the batch, with the mapped axis first, and of size 1 where an argument is not mapped.
+        ``"broadcast_all"``: for the batch, with unmapped arguments repeated. ``"legacy_vectorized"``: for the batch,
+        with unmapped arguments unchanged. None: ``vmap`` raises.
 
     Returns:
       A tree of arrays like ``result_shape_dtypes``.
@@ -417,9 +425,9 @@ def pure_callback(
     Raises:
       CallbackError: the results are of other types than declared; the call was differentiated; it was mapped and
         ``vmap_method`` is None (a ValueError and NotImplementedError).
-      HostFunctionError: the callback raised an error in a compiled function. What is raised is a JaxRuntimeError and
+      HostFunctionError: the callback raised an error in a compiled function. It is an instance of JaxRuntimeError and
         of the class of that error, which is its cause.
-      ArgumentError: no such ``vmap_method`` (a ValueError).
+      ArgumentError: ``vmap_method`` is unknown (a ValueError).
       UnsupportedArgumentError: ``sharding`` is of several devices (a NotImplementedError).
 
     >>> import numpy as np
@@ -434,14 +442,14 @@ def pure_callback(
     check_callable(callback, "pure_callback")
     if len(getattr(sharding, "device_set", "1")) != 1:
         raise UnsupportedArgumentError(
-            f"pure_callback: a function is called in one place, but the sharding is of several devices: {sharding!r}"
+            f"pure_callback: a function runs in one process, but the sharding is of several devices: {sharding!r}"
         )
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ArgumentError(
             f"pure_callback: vmap_method must be None or one of {', '.join(map(repr, VMAP_METHODS))}, got "
             f"{vmap_method!r}"
         )
-    primitive = pure_callback_p if state.trace.eager or not _closes_over_traced(callback) else kept_callback_p
+    primitive = pure_callback_p if state.trace.eager or not _closes_over_traced(callback) else required_callback_p
     return _call_for_results(primitive, callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method)
 
 
@@ -452,12 +460,12 @@ def io_callback(
     """Call a Python function that has effects, exactly once, also from compiled functions.
 
     Args:
-      callback: takes and returns trees of NumPy arrays; those that it is given are read-only.
-      result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or anything with ``shape`` and ``dtype``, as its results are;
-        None if it has none.
+      callback: takes and returns trees of NumPy arrays; its arguments are read-only.
+      result_shape_dtypes: a tree of ``ShapeDtypeStruct``, or objects with ``shape`` and ``dtype``, like the results;
+        None if there are no results.
       args, kwargs: trees of arrays and numbers.
-      ordered: whether ordered calls of one program happen in the order in which they were written. Under ``vmap`` there
-        is none; a call that is not ordered is made for each example.
+      ordered: whether ordered calls of a program happen in program order. Under ``vmap``, an ordered call raises, and
+        another call happens for each example.
 
     Returns:
       A tree of arrays like ``result_shape_dtypes``.
@@ -465,7 +473,7 @@ def io_callback(
     Raises:
       CallbackError: the results are of other types than declared; the call was differentiated; it is ordered and was
         mapped (a ValueError and NotImplementedError).
-      HostFunctionError: the callback raised an error in a compiled function. What is raised is a JaxRuntimeError and
+      HostFunctionError: the callback raised an error in a compiled function. It is an instance of JaxRuntimeError and
         of the class of that error, which is its cause.
 
     >>> from pullback import ShapeDtypeStruct, jit
@@ -479,7 +487,7 @@ def io_callback(
 
 
 def call_for_effect(function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool, numbers: bool) -> None:
-    """Call a function; what is no array (Python's numbers only if ``numbers``) is handed to it as it is."""
+    """Call a function for its effects; other objects than arrays, and numbers if ``numbers``, are passed unchanged."""
     leaves, outline = tree.flatten_call(args, kwargs)
     kinds = (Array, np.ndarray, np.generic)
     are_arrays = [isinstance(x, kinds) or (numbers and type(x) in SCALARS) for x in leaves]
@@ -516,14 +524,14 @@ def debug_callback(
     Differentiation calls it with the values; ``vmap`` calls it for each example if an argument is mapped.
 
     Args:
-      callback: takes trees of NumPy arrays, which are read-only; what it returns is dropped. Left out: the result is
-        ``debug.callback`` with these options, which takes it.
-      args, kwargs: trees of arrays and numbers; anything else is handed to the function as it is.
-      ordered: whether ordered calls of one program happen in the order in which they were written.
-      partitioned: without effect: the function is called once, with whole arrays.
+      callback: takes trees of NumPy arrays, which are read-only; its result is ignored. Without it, the result is
+        ``debug.callback`` with these options, for use as a decorator.
+      args, kwargs: trees of arrays and numbers; other objects are passed unchanged.
+      ordered: whether ordered calls of a program happen in program order.
+      partitioned: without effect: the function is called with complete arrays.
 
     Raises:
-      ArgumentError: it is no function, or both ``ordered`` and ``partitioned`` (a ValueError and TypeError).
+      ArgumentError: ``callback`` is no function, or both ``ordered`` and ``partitioned`` (a ValueError and TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad, jit
@@ -543,8 +551,9 @@ def debug_callback(
 
 
 def _check_order(who: str, ordered: bool, partitioned: bool) -> None:
+    """Raise if both options are set."""
     if ordered and partitioned:
-        raise ArgumentError(f"{who}: ordered and partitioned exclude each other: parts of arrays have no order")
+        raise ArgumentError(f"{who}: ordered and partitioned exclude each other: shards of arrays have no order")
 
 
 @overload
@@ -579,19 +588,19 @@ def debug_print(
 ) -> Any:
     """Print values when they are known, also from transformed and compiled functions.
 
-    Differentiation prints the values, once; ``vmap`` prints each example if an argument is mapped.
+    Differentiation prints the primal values; ``vmap`` prints each example if an argument is mapped.
 
     Args:
-      fmt: text in the style of ``str.format``. Left out: the result is ``debug.print`` with these options.
-      args, kwargs: what it refers to: arrays, or anything else.
-      ordered: whether ordered prints of one program come in the order in which they were written.
-      partitioned: without effect: whole arrays are printed, once.
-      skip_format_check: whether the text may leave arguments out, or fail when it is printed.
-      _use_logging: whether the text goes to the logger ``pullback``, at level ``INFO``, instead.
+      fmt: a format string in the style of ``str.format``. Without it, the result is ``debug.print`` with these options.
+      args, kwargs: the arguments of the format string: arrays, or any other objects.
+      ordered: whether ordered prints of a program happen in program order.
+      partitioned: without effect: complete arrays are printed.
+      skip_format_check: whether to omit the check that the format string and the arguments match.
+      _use_logging: whether to log the text to the logger ``pullback``, at level ``INFO``, instead.
 
     Raises:
-      ArgumentError: the text refers to an argument that was not given, or an argument is never referred to; both
-        ``ordered`` and ``partitioned`` (a ValueError).
+      ArgumentError: the format string refers to a missing argument, or does not refer to an argument; or both
+        ``ordered`` and ``partitioned`` are set (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import jit
@@ -616,7 +625,7 @@ def debug_print(
     def show(*args: Any, **kwargs: Any) -> None:
         text = fmt.format(*args, **kwargs)
         if _use_logging:
-            import logging  # which most processes do not need, as in other modules
+            import logging  # imported only if needed
 
             logging.getLogger("pullback").info(text)
         else:
@@ -628,25 +637,25 @@ def debug_print(
 
 
 def _check_format(fmt: str, count: int, kwargs: dict[str, Any]) -> None:
-    """Refuse a text that does not fit its arguments, now rather than when the program runs."""
+    """Raise if a format string and its arguments do not match: at the call, not when the program runs."""
     try:
         used = set(_fields(fmt, iter(range(sys.maxsize))))
     except ValueError as error:
         raise ArgumentError(f"debug.print: {fmt!r} is not in the style of str.format: {error}") from None
-    given = {*range(count), *kwargs}
-    for missing in sorted(used - given, key=str):
+    available = {*range(count), *kwargs}
+    for missing in sorted(used - available, key=str):
         what = f"argument {missing}" if isinstance(missing, int) else f"an argument {missing!r}"
         raise ArgumentError(
             f"debug.print: the text {fmt!r} refers to {what}, but there are {count} positional arguments"
             + (f" and {', '.join(kwargs)}" if kwargs else "")
         )
-    for unused in sorted(given - used, key=str):
+    for unused in sorted(available - used, key=str):
         what = f"argument {unused}" if isinstance(unused, int) else f"the argument {unused!r}"
         raise ArgumentError(f"debug.print: the text {fmt!r} does not refer to {what}. Write {{}} where it belongs.")
 
 
 def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
-    """The positions and names of the arguments that a text refers to, those within format specifications too."""
+    """Yield the positions and names of the arguments that a format string refers to, also in format specifications."""
     from string import Formatter
 
     for _, field, spec, _ in Formatter().parse(fmt):
@@ -658,9 +667,9 @@ def _fields(fmt: str, automatic: Iterator[int]) -> Iterator[Any]:
 
 
 def effects_barrier() -> None:
-    """Wait until all effects of the programs that were started have happened.
+    """Wait until the effects of all programs that were started have happened.
 
-    A program with effects is waited for where it is started, so that nothing is left to wait for here.
+    It returns immediately: a call of a program with effects returns after they have happened.
 
     >>> effects_barrier()
     """

@@ -1,4 +1,4 @@
-"""The primitives ``call`` and ``closed_call``: a program within a program, which is the same as its equations."""
+"""The primitives ``call`` and ``closed_call``, of JAX's API: each evaluates the program that it holds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pullback.transforms.traces.forward import jvp_flat
 from pullback.transforms.traces.inlining import write_program
 
 
-def _as_its_equations(name: str) -> Primitive:
-    """An operation that holds a program, ``call_jaxpr``, and does what that does."""
+def _call_primitive(name: str) -> Primitive:
+    """Make a primitive that evaluates its parameter ``call_jaxpr``; transformations apply to the equations in it."""
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
     @p.abstract_eval
@@ -45,4 +45,4 @@ def _as_its_equations(name: str) -> Primitive:
     return p
 
 
-call_p, closed_call_p = _as_its_equations("call"), _as_its_equations("closed_call")
+call_p, closed_call_p = _call_primitive("call"), _call_primitive("closed_call")

@@ -1,4 +1,4 @@
-"""The primitive ``jit``: a program that is compiled; and how operations without a host rule are evaluated."""
+"""The primitive ``jit``, which holds a program to be compiled; and the evaluation of operations without a host rule."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
 
 @cached_by_jaxpr
 def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, placements: tuple[Any, ...]) -> Any:
+    """Compile a program; the executable is cached in it. ``asked_for``: whether an operand is committed."""
     from pullback.backends.compiler.programs import Lowered
 
     return Lowered(closed, f"jit_{name}", device, asked_for=asked_for, in_placements=placements).compile()
 
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
-    """The results of a program for concrete arrays, compiled for the device on which they are."""
+    """Run a program on concrete arrays, compiled for the device that they are on."""
     from pullback.backends.devices.devices import device_for
 
     arrays = [concrete(x) for x in args]
@@ -40,15 +41,15 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
 
 
 def committed_signatures(arrays: Sequence[Any]) -> list[Any]:
-    """The signatures of those arrays that were put on other devices than the host's."""
+    """The signatures of the arrays that are committed to a placement."""
     return [x._signature for x in arrays if isinstance(x, CommittedArray)]
 
 
 def concrete(x: Any) -> ArrayImpl:
-    """An operand of an operation that is evaluated.
+    """Convert an operand of an operation that is evaluated to an array.
 
     Raises:
-      UnexpectedTracerError: it is a tracer that leaked.
+      UnexpectedTracerError: the operand is a tracer, which has leaked.
     """
     array = x if isinstance(x, ArrayImpl) else as_array(x)
     if isinstance(array, Tracer):
@@ -57,7 +58,7 @@ def concrete(x: Any) -> ArrayImpl:
 
 
 def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """An impl rule that runs other operations, which no transformation sees."""
+    """Decorate an impl rule so that the operations that it applies are evaluated, without transformations."""
 
     def impl(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outer, state.trace = state.trace, state.bottom
@@ -71,7 +72,7 @@ def at_bottom(evaluate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 @provides
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation without a host rule: in a way of its own, or as a compiled program of one operation."""
+    """Evaluate an operation without a host rule: by its impl rule, its decomposition, or as a compiled program."""
     evaluator = primitive.impl_rule
     if evaluator is not None:
         return evaluator(args, params)
@@ -83,6 +84,7 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 
 
 def _run(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The impl rule of ``jit``: runs the compiled program, or its equations if ``disable_jit`` is set."""
     closed = params["jaxpr"]
     if config.disable_jit:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
@@ -94,7 +96,7 @@ jit_p.impl(_run)
 
 @provides
 def evaluate_on_device(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Evaluate an operation with operands on other devices than the host's: there."""
+    """Evaluate an operation on the device of its operands, which are not on the host."""
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)
     from pullback.backends.compiler import one_operation
@@ -112,6 +114,6 @@ inlined(jit_p)(lambda *, jaxpr, name: jaxpr)
 def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
     from pullback.backends.hlo.emit import emit_jaxpr, shared_function
 
-    if jaxpr.jaxpr.effect:  # the order of effects is kept within one function
+    if jaxpr.jaxpr.effect:  # inlined: the token that orders effects does not cross functions
         return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
     return hlo.call(shared_function(hlo.module, jaxpr, name), operands)  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
-"""Placement as operations: ``device_put`` and ``with_sharding_constraint``, also of traced values.
+"""Operations that move arrays: ``device_put`` and ``with_sharding_constraint``, also of traced values.
 
-Both put an array in a place, a device or a sharding over several. They are linear: tangents go where their values go,
-and cotangents go back. In a compiled program a sharding is a constraint for the compiler, and a device says nothing: a
-program runs on one, or on those of a mesh.
+Both move an array to a placement: a device, or a sharding over several devices. They are linear: tangents move with
+their values, and cotangents move back. In a compiled program a sharding is a constraint for the compiler, and a device
+has no effect: the program runs on one device, or on the devices of a mesh.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ device_put_p = Primitive("device_put", passes_nan=True)
 
 
 def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
-    """An array in a place, where programs that are given it will run. Memory is shared where it is there already."""
+    """Commit an array to a placement, where programs that take it run; share its memory if it is there already."""
     with transfers.explicit():
         buffer = buffer_at(x, placement)
     aval = x.aval
     out = from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), placement))
-    if getattr(x, "_buffer", None) is buffer:
+    if getattr(x, "_buffer", None) is buffer:  # donation of one of the two must not invalidate the other
         shared(buffer)
     return out
 
 
 def committed_like(x: Any, model: Any) -> Any:
-    """A new array where another of its shape is, or is to be if it is a type with a sharding; as it is elsewhere."""
+    """Commit a new array to the placement of ``model``, an array or a type with a sharding, if the shapes are equal."""
     if type(model) is CommittedArray:
         placement = signature_of(model).placement
     else:
@@ -61,13 +61,14 @@ def committed_like(x: Any, model: Any) -> Any:
 
 
 def put(primitive: Primitive, x: Any, placement: Any) -> Any:
-    """An array, concrete or traced, in a place."""
+    """Apply ``device_put`` or ``sharding_constraint`` to a concrete or traced array, and note its current placement."""
     known = x.concrete() if isinstance(x, Tracer) else x
     source = signature_of(known).placement if isinstance(known, ArrayImpl) else None
     return primitive.bind(x, placement=placement, source=source)
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The impl rule: commits an array; a compiled program chooses the sharding of unconstrained axes."""
     placement = params["placement"]
     if isinstance(placement, NamedSharding) and UNCONSTRAINED in placement.spec.partitions:
         from pullback.backends.compiler.one_operation import evaluate
@@ -88,6 +89,7 @@ def _jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> An
 
 
 def _transpose(ct: Any, x: Any, *, placement: Any, source: Any) -> Any:
+    """The transposition rule: moves the cotangent to the placement ``source`` of the operand, if it is known."""
     if isinstance(placement, NamedSharding) and (source is None or isinstance(source, NamedSharding)):
         back = placement if source is None else source
         return (sharding_constraint_p.bind(ct, placement=back, source=None),)
@@ -100,7 +102,7 @@ def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, plac
 
 
 def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
-    """A place for arrays with one more axis, which is divided as it was, or as ``spmd_axis_name`` says."""
+    """A placement for arrays with a further axis, sharded over ``spmd_axis_name``, or else unconstrained."""
     if not isinstance(placement, NamedSharding):
         return placement
     entries: list[Any] = list(placement.spec.partitions)
@@ -124,50 +126,50 @@ for _primitive in (sharding_constraint_p, device_put_p):
     _primitive.lowering(_lowering)
 
 
-# What users give ------------------------------------------------------------------------------------------------------
+# Public functions -----------------------------------------------------------------------------------------------------
 
 
-def destination(given: Any, who: str) -> Any:
-    """A place as arrays have it, a device or a sharding over several, of what users give for one; None stays None.
+def destination(x: Any, who: str) -> Any:
+    """Convert a user's placement to a device or a sharding over several devices; None stays None.
 
     Raises:
-      BackendError: it is none, or there is no such device (a RuntimeError).
-      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+      BackendError: ``x`` is no placement, or the device does not exist (a RuntimeError).
+      MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
     """
-    given = without_layout(given, who)
-    if isinstance(given, SingleDeviceSharding):
-        return next(iter(given.device_set))
-    if isinstance(given, PartitionSpec):
-        return NamedSharding(needed_mesh(who, repr(given)), given)
-    if isinstance(given, NamedSharding):
-        if not isinstance(given.mesh, Mesh):
-            return NamedSharding(needed_mesh(who, repr(given)), given.spec)
-        return given
-    if given is None or isinstance(given, Device):
-        return given
-    raise BackendError(f"{who}: expected a device, one of devices(), or a sharding, got {quoted(given)}")
+    x = without_layout(x, who)
+    if isinstance(x, SingleDeviceSharding):
+        return next(iter(x.device_set))
+    if isinstance(x, PartitionSpec):
+        return NamedSharding(needed_mesh(who, repr(x)), x)
+    if isinstance(x, NamedSharding):
+        if not isinstance(x.mesh, Mesh):
+            return NamedSharding(needed_mesh(who, repr(x)), x.spec)
+        return x
+    if x is None or isinstance(x, Device):
+        return x
+    raise BackendError(f"{who}: expected a device, one of devices(), or a sharding, got {quoted(x)}")
 
 
 def is_placement(x: Any) -> bool:
-    """Whether users mean one place by it, not a tree of places."""
+    """Whether ``x`` is a single placement, not a tree of placements."""
     return x is None or isinstance(x, (Device, Sharding, PartitionSpec, Format, str))
 
 
 @api_boundary
 def with_sharding_constraint(x: T, shardings: PyTree) -> T:
-    """A tree of arrays that are spread over devices as asked, within compiled functions too.
+    """Shard a tree of arrays over devices, also within compiled functions.
 
     Args:
       x: a tree of arrays.
-      shardings: a sharding, a ``PartitionSpec`` for the mesh that ``set_mesh`` has set, or a tree of such that is a
-        prefix of ``x``. ``PartitionSpec.UNCONSTRAINED`` leaves an axis to the compiler.
+      shardings: a sharding, a ``PartitionSpec`` for the mesh that ``set_mesh`` has set, or a prefix tree of ``x`` with
+        these as leaves. ``PartitionSpec.UNCONSTRAINED`` leaves an axis to the compiler.
 
     Returns:
-      A tree like ``x``, of the same values. Cotangents of them are spread in the same way.
+      A tree like ``x``, of the same values. Their cotangents are sharded in the same way.
 
     Raises:
-      ShardingError: a sharding does not fit its array, or is none (a ValueError).
-      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+      ShardingError: a sharding does not fit its array, or is no sharding (a ValueError).
+      MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -185,26 +187,26 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
             placements = tree.broadcast_prefix(shardings, x, is_leaf=is_placement)
         except (TypeError, ValueError) as error:
             raise ShardingError(f"{who}: the tree of shardings is no prefix of the tree of arrays: {error}") from None
-    spread: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, placements, strict=True)])
-    return spread
+    sharded: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, placements, strict=True)])
+    return sharded
 
 
-def constrained(x: Any, given: Any, who: str) -> Any:
-    """An array, concrete or traced, that is spread as asked; as it is if nobody asked."""
-    if given is None:
+def constrained(x: Any, sharding: Any, who: str) -> Any:
+    """Shard a concrete or traced array by a user's sharding, which is checked; return it unchanged if that is None."""
+    if sharding is None:
         return x
-    if isinstance(given, str):
-        raise ShardingError(f"{who}: expected a sharding or a PartitionSpec, got {given!r}: write P({given!r})")
+    if isinstance(sharding, str):
+        raise ShardingError(f"{who}: expected a sharding or a PartitionSpec, got {sharding!r}: write P({sharding!r})")
     try:
         array = as_array(x)
     except OperandError as error:
         raise type(error)(f"{who}: {error}") from None
-    if _is_logical(given) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
+    if _is_logical(sharding) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
         if not isinstance(array, Tracer):
-            return array  # a constant of the program, which the compiler puts where it likes
-        placement = given  # over the devices of the program, whichever they will be
+            return array  # a constant of the program, which the compiler shards
+        placement = sharding  # over the devices of the program, which are chosen later
     else:
-        placement = destination(given, who)
+        placement = destination(sharding, who)
     if isinstance(placement, NamedSharding):
         try:
             check_divides(placement, array.shape)
@@ -213,16 +215,16 @@ def constrained(x: Any, given: Any, who: str) -> Any:
     return put(sharding_constraint_p, array, placement)
 
 
-def _is_logical(given: Any) -> bool:
-    """Whether a sharding is over a mesh without devices."""
-    return isinstance(given, NamedSharding) and not isinstance(given.mesh, Mesh)
+def _is_logical(sharding: Any) -> bool:
+    """Whether a sharding is over an abstract mesh, without devices."""
+    return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
 
 
 def check_divides(sharding: NamedSharding, shape: tuple[int, ...]) -> None:
-    """Refuse a sharding that does not fit arrays of a shape; axes that are left to the compiler may have any size.
+    """Raise unless a sharding fits arrays of a shape; unconstrained axes may have any size.
 
     Raises:
-      ShardingError: its specification is too long (a ValueError).
+      ShardingError: its specification has more entries than there are axes (a ValueError).
       IndivisibleError: it does not divide an axis evenly (a ValueError).
     """
     sharding.shard_shape(shape)

@@ -1,6 +1,6 @@
-"""Operations that hold one program: every transformation maps one to another, which holds the transformed program.
+"""Operations that hold one program: transformations apply the same primitive to the transformed program.
 
-The transformed programs are kept as long as the one that they came from, so that nothing is traced or compiled twice.
+Transformed programs are cached in the original program, so that no program is traced or compiled twice.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_e
 from pullback.transforms.traces.remat import remat_program
 
 Cut = Callable[..., tuple[PartialEvaluation, dict[str, Any]] | None]
+"""A function for partial evaluation; see :func:`program_primitive`."""
 
 
 def _plain_cut(jaxpr: ClosedJaxpr, unknown: Sequence[bool], **options: Any) -> Any:
+    """Split a program by partial evaluation, with the same options for both."""
     return partial_eval_jaxpr(jaxpr, unknown), {}
 
 
 def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
-    """An operation whose parameters are a program, ``jaxpr``, and options, which transformations pass on.
+    """Make a primitive whose parameters are a program, ``jaxpr``, and options, which transformations pass on.
 
-    It lacks the rules for evaluation and lowering.
+    The caller adds the rules for evaluation and lowering.
 
     Args:
-      name: its name.
-      cut: ``cut(jaxpr, unknown_inputs, **options)`` returns the program's partial evaluation, and the options that are
-        others for the unknown part; or None, if all of the operation is unknown.
+      name: the name of the primitive.
+      cut: ``cut(jaxpr, unknown_inputs, **options)`` returns the program's partial evaluation, and the options that
+        differ for the unknown program; or None if the entire operation is unknown.
     """
     p = Primitive(name, multiple_results=True, keeps_weak_type=False)
 
@@ -64,14 +66,14 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         found = cut(unknown=tuple(unknown), **eqn.params)
         if found is None:
             return [], [eqn], [True] * len(eqn.outvars)
-        parts, changes = found
+        split, changes = found
         known_inputs, unknown_inputs = partition_list(eqn.invars, unknown)
-        known_outs, unknown_outs = partition_list(eqn.outvars, parts.unknown_outputs)
-        bound = [*known_outs, *map(Var, parts.known.out_avals[len(known_outs) :])]
-        operands = [*parts.residuals(known_inputs, bound), *unknown_inputs]
-        first = eqn.like(known_inputs, bound, jaxpr=parts.known)
-        second = eqn.like(operands, unknown_outs, jaxpr=parts.unknown, **changes)
-        return if_needed(first), if_needed(second), parts.unknown_outputs
+        known_outs, unknown_outs = partition_list(eqn.outvars, split.unknown_outputs)
+        bound = [*known_outs, *map(Var, split.known.out_avals[len(known_outs) :])]
+        operands = [*split.residuals(known_inputs, bound), *unknown_inputs]
+        first = eqn.like(known_inputs, bound, jaxpr=split.known)
+        second = eqn.like(operands, unknown_outs, jaxpr=split.unknown, **changes)
+        return if_needed(first), if_needed(second), split.unknown_outputs
 
     p.dce(_dce)
     p.remat(remat_program)
@@ -80,29 +82,30 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
 
 
 def _dce(used: list[bool], eqn: Eqn) -> Eqn:
+    """The rule for dead-code elimination: removes the program's unused results, and inputs that only they need."""
     smaller, used_inputs = dce_closed_jaxpr(eqn.params["jaxpr"], tuple(used))
     return eqn.like(select(eqn.invars, used_inputs), select(eqn.outvars, used), jaxpr=smaller)
 
 
 def if_needed(eqn: Eqn) -> list[Eqn]:
-    """An equation, unless it has neither results nor effects."""
+    """A list of the equation, or an empty list if it has no results and no effects."""
     return [eqn] if eqn.outvars or eqn.effect else []
 
 
-def check_types(what: str, given: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> None:
-    """Refuse operands whose shapes or dtypes are not those that a program takes.
+def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> None:
+    """Raise unless the operands have the shapes and dtypes of the inputs of a program.
 
     Raises:
       JaxprError: the message shows both (an AssertionError).
     """
-    if [(a.shape, a.dtype) for a in given] == [(a.shape, a.dtype) for a in expected]:
+    if [(a.shape, a.dtype) for a in actual] == [(a.shape, a.dtype) for a in expected]:
         return
-    came, wanted = (", ".join(map(str, x)) for x in (given, expected))
-    raise JaxprError(f"{what} takes ({wanted}), but was given ({came})")
+    got, wanted = (", ".join(map(str, x)) for x in (actual, expected))
+    raise JaxprError(f"{what} takes ({wanted}), but got ({got})")
 
 
 @cached_by_jaxpr
 def transposed(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool]) -> ClosedJaxpr:
-    """The transpose of a program for those cotangents of its results that are not zero."""
+    """Transpose a program whose inputs ``linear`` are linear; it takes only the cotangents that are ``nonzero``."""
     smaller, _ = dce_closed_jaxpr(closed, nonzero, instantiate=True)
     return transpose_jaxpr(smaller, linear)

@@ -1,4 +1,4 @@
-"""Arrays over several devices, made of their parts, and looked at by their parts."""
+"""Arrays sharded over several devices: access to their shards, and construction from shards."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pullback.transforms.programs.transfer import device_of, device_put
 
 
 class Shard:
-    """The part of an array that one device has.
+    """The shard of an array on one device.
 
     Attributes:
       device: the device.
-      index: a slice of the whole array for each of its axes.
-      replica_id: 0 for one of the equal parts, 1 and so on for the others.
-      data: the part, an array on the device; None if the device belongs to another process.
+      index: the region of the full array, as a slice for each axis.
+      replica_id: the number of this copy, if several devices have the same region.
+      data: the shard, an array on the device; None if the device belongs to another process.
     """
 
     __slots__ = ("data", "device", "index", "replica_id")
@@ -45,7 +45,7 @@ class Shard:
 
 
 def addressable_shards(x: ArrayImpl) -> list[Shard]:
-    """The parts of an array that the devices of this process have."""
+    """The shards of an array on the devices of this process."""
     if not isinstance(x, CommittedArray):
         return [Shard(device_of(x), (slice(None),) * x.ndim, 0, x)]
     return [
@@ -55,7 +55,7 @@ def addressable_shards(x: ArrayImpl) -> list[Shard]:
 
 
 def global_shards(x: ArrayImpl) -> list[Shard]:
-    """All parts of an array; of those in other processes there is no data."""
+    """All shards of an array; those of other processes have no data."""
     if not (isinstance(x, CommittedArray) and isinstance(x._signature.placement, NamedSharding)):
         return addressable_shards(x)
     known = {shard.device: shard for shard in addressable_shards(x)}
@@ -65,49 +65,52 @@ def global_shards(x: ArrayImpl) -> list[Shard]:
 
 
 def sharding_of(x: Any) -> Sharding:
-    """How the elements of an array are spread over devices."""
+    """The sharding of an array."""
     placement = device_of(x)
     return SingleDeviceSharding(placement) if isinstance(placement, Device) else placement
 
 
-# Arrays made of parts -------------------------------------------------------------------------------------------------
+# Arrays from shards ---------------------------------------------------------------------------------------------------
 
 
-def _sharding(given: Any, who: str) -> Any:
-    if not isinstance(given, Sharding):
-        raise ShardingError(f"{who}: expected a sharding such as NamedSharding(mesh, P('x')), got {quoted(given)}")
-    return destination(given, who)
+def _placement(sharding: Any, who: str) -> Any:
+    """Convert a sharding to a placement; raise if it is none."""
+    if not isinstance(sharding, Sharding):
+        raise ShardingError(f"{who}: expected a sharding such as NamedSharding(mesh, P('x')), got {quoted(sharding)}")
+    return destination(sharding, who)
 
 
-def _shape(given: Any, who: str) -> tuple[int, ...]:
+def _shape(value: Any, who: str) -> tuple[int, ...]:
+    """Convert a user's shape to a tuple of ints; raise if it is invalid."""
     try:
-        shape = tuple(map(int, given))
+        shape = tuple(map(int, value))
         if all(n >= 0 for n in shape):
             return shape
     except (TypeError, ValueError):
         pass
-    raise ShapeError(f"{who}: the shape must be a sequence of integers that are not negative, got {quoted(given)}")
+    raise ShapeError(f"{who}: the shape must be a sequence of integers that are not negative, got {quoted(value)}")
 
 
-def _part(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Device) -> ArrayImpl:
-    part = as_array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
-    if not isinstance(part, ArrayImpl):
-        raise ArgumentError(f"{who}: the part for {device} is traced, {part!r}: parts must be known arrays")
-    if part.shape != shape:
-        raise ShapeError(f"{who}: the part for {device} must have the shape {shape}, got one of shape {part.shape}")
-    if dtype is not None and part.dtype != dtype:
+def _shard(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Device) -> ArrayImpl:
+    """Convert a shard for a device to an array; raise unless it is concrete and has the shape and dtype (None: any)."""
+    shard = as_array(np.asarray(value) if isinstance(value, (list, tuple)) else value)
+    if not isinstance(shard, ArrayImpl):
+        raise ArgumentError(f"{who}: the shard for {device} is traced, {shard!r}: shards must be concrete arrays")
+    if shard.shape != shape:
+        raise ShapeError(f"{who}: the shard for {device} must have the shape {shape}, got shape {shard.shape}")
+    if dtype is not None and shard.dtype != dtype:
         raise ShapeError(
-            f"{who}: all parts must have one dtype, but the one for {device} has {dtypes.dtype_name(part.dtype)} "
+            f"{who}: all shards must have one dtype, but the shard for {device} has {dtypes.dtype_name(shard.dtype)} "
             f"instead of {dtypes.dtype_name(dtype)}"
         )
-    return part
+    return shard
 
 
-def _from_local(shape: tuple[int, ...], placement: Any, parts: Sequence[ArrayImpl], dtype: Any) -> ArrayImpl:
-    """An array over devices, of the parts for those of this process."""
+def _from_local(shape: tuple[int, ...], placement: Any, local_shards: Sequence[ArrayImpl], dtype: Any) -> ArrayImpl:
+    """Make an array over devices from the shards for the devices of this process."""
     sig = signature(shape, dtype, False, placement)
     local = placement.assignment.local
-    buffers = [buffer_of(part, device) for device, part in zip(local, parts, strict=True)]
+    buffers = [buffer_of(shard, device) for device, shard in zip(local, local_shards, strict=True)]
     return from_buffer(shards.from_shards(buffers, sig), sig)
 
 
@@ -115,20 +118,20 @@ def _from_local(shape: tuple[int, ...], placement: Any, parts: Sequence[ArrayImp
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *, dtype: DTypeLike = None
 ) -> Array:
-    """An array over several devices, of arrays that are each on one of them; nothing is moved.
+    """Make an array over several devices from its shards, which are on these devices already; no data is moved.
 
     Args:
-      shape: of the whole.
-      sharding: how it is spread.
-      arrays: for each device of this process its part, in any order; they are told apart by their devices.
-      dtype: of the parts; needed only where this process has none.
+      shape: the shape of the array.
+      sharding: its sharding.
+      arrays: the shard of each device of this process, in any order.
+      dtype: the dtype; needed only if this process has no shard.
 
     Returns:
       An array of the shape, with this sharding.
 
     Raises:
       ShardingError: the sharding does not fit the shape, or there are not as many arrays as devices (a ValueError).
-      ShapeError: a part has another shape than the sharding says, or another dtype than the others (a ValueError).
+      ShapeError: a shard has another shape than the sharding says, or another dtype than the others (a ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -137,55 +140,58 @@ def make_array_from_single_device_arrays(
     [1. 1.]
     """
     who = "make_array_from_single_device_arrays"
-    whole, placement = _shape(shape, who), _sharding(sharding, who)
-    given = list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
+    global_shape, placement = _shape(shape, who), _placement(sharding, who)
+    values = list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
     if isinstance(placement, Device):
-        if len(given) != 1:
-            raise ShardingError(f"{who}: a sharding of one device needs one array, got {len(given)}")
-        return committed(_part(given[0], whole, None, who, placement), placement)
-    part_shape = placement.shard_shape(whole)
+        if len(values) != 1:
+            raise ShardingError(f"{who}: a sharding of one device needs one array, got {len(values)}")
+        return committed(_shard(values[0], global_shape, None, who, placement), placement)
+    shard_shape = placement.shard_shape(global_shape)
     local = placement.assignment.local
-    if len(given) != len(local):
+    if len(values) != len(local):
         raise ShardingError(
             f"{who}: the sharding has {len(local)} devices of this process, so that as many arrays are needed, but got "
-            f"{len(given)}"
+            f"{len(values)}"
         )
     by_device = {}
-    for x in given:
+    for x in values:
         if not isinstance(x, Array):
             raise ShardingError(f"{who}: expected arrays on single devices, got {quoted(x)}")
         by_device[device_of(x)] = x
     missing = [d for d in local if d not in by_device]
     if missing:
         raise ShardingError(
-            f"{who}: no array is on {missing[0]}: each device of the sharding needs its part, put there with device_put"
+            f"{who}: no array is on {missing[0]}: each device of the sharding needs its shard; device_put puts it there"
         )
-    parts: list[ArrayImpl] = []
+    local_shards: list[ArrayImpl] = []
+    wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
     for d in local:
-        wanted = parts[0].dtype if parts else None if dtype is None else dtypes.canonicalize_dtype(dtype)
-        parts.append(_part(by_device[d], part_shape, wanted, who, d))
-    return _from_local(whole, placement, parts, parts[0].dtype if parts else dtypes.canonicalize_dtype(dtype))
+        local_shards.append(_shard(by_device[d], shard_shape, wanted, who, d))
+        wanted = local_shards[0].dtype
+    if not local_shards:
+        wanted = dtypes.canonicalize_dtype(dtype)
+    return _from_local(global_shape, placement, local_shards, wanted)
 
 
 @api_boundary
 def make_array_from_callback(
     shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Index], ArrayLike], dtype: DTypeLike = None
 ) -> Array:
-    """An array over several devices, whose parts a function returns, so that the whole need not exist anywhere.
+    """Make an array over several devices from shards that a function returns; the full array need not exist.
 
     Args:
-      shape: of the whole.
-      sharding: how it is spread.
-      data_callback: takes the index of a part, a tuple of slices, and returns the part. It is called once for each
-        part that differs, in this process.
-      dtype: of the parts; needed only where this process has none.
+      shape: the shape of the array.
+      sharding: its sharding.
+      data_callback: takes the index of a shard, a tuple of slices, and returns the shard. It is called for each
+        distinct shard of this process.
+      dtype: the dtype; needed only if this process has no shard.
 
     Returns:
       An array of the shape, with this sharding.
 
     Raises:
       ShardingError: the sharding does not fit the shape (a ValueError).
-      ShapeError: a part has another shape than its index says, or another dtype than the others (a ValueError).
+      ShapeError: a shard does not have the shape of its index, or differs in dtype from the others (a ValueError).
 
     >>> import pullback
     >>> rows = pullback.NamedSharding(pullback.make_mesh((1,), ("i",)), pullback.P("i"))
@@ -194,43 +200,44 @@ def make_array_from_callback(
     [0 1]
     """
     who = "make_array_from_callback"
-    whole, placement = _shape(shape, who), _sharding(sharding, who)
+    global_shape, placement = _shape(shape, who), _placement(sharding, who)
     if isinstance(placement, Device):
-        return committed(_part(data_callback((slice(None),) * len(whole)), whole, None, who, placement), placement)
-    part_shape = placement.shard_shape(whole)
+        data = data_callback((slice(None),) * len(global_shape))
+        return committed(_shard(data, global_shape, None, who, placement), placement)
+    shard_shape = placement.shard_shape(global_shape)
     known: dict[Any, ArrayImpl] = {}
-    parts = []
+    local_shards = []
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
-    for device, index in zip(placement.assignment.devices, placement.indices(whole), strict=True):
+    for device, index in zip(placement.assignment.devices, placement.indices(global_shape), strict=True):
         if device.is_local:
-            key = tuple((i.start, i.stop) for i in index)
+            key = tuple((i.start, i.stop) for i in index)  # slices have no hash before Python 3.12
             if key not in known:
-                known[key] = _part(data_callback(index), part_shape, wanted, who, device)
+                known[key] = _shard(data_callback(index), shard_shape, wanted, who, device)
                 wanted = known[key].dtype
-            parts.append(known[key])
+            local_shards.append(known[key])
     if wanted is None:
-        raise ArgumentError(f"{who}: this process has no part of the array, so that dtype is needed")
-    return _from_local(whole, placement, parts, wanted)
+        raise ArgumentError(f"{who}: this process has no shard of the array, so that dtype is needed")
+    return _from_local(global_shape, placement, local_shards, wanted)
 
 
 @api_boundary
 def make_array_from_process_local_data(
     sharding: Sharding, local_data: PyTree, global_shape: Sequence[int] | PyTree = None
 ) -> PyTree:
-    """An array over the devices of all processes, of the data that each process has.
+    """Make an array over the devices of all processes from the data of each process.
 
     Args:
-      sharding: how it is spread.
-      local_data: what this process has: the smallest block that holds the parts of its devices, or the whole.
-      global_shape: the shape of the whole; by default each axis is as long as the blocks of all processes together. An
-        axis as long as that of the whole is taken to be the whole axis.
+      sharding: the sharding of the array.
+      local_data: the data of this process: the smallest block that contains its shards, or the full array.
+      global_shape: the shape of the full array; by default each axis is as long as the blocks of all processes
+        together. An axis of the data that has the global size is taken to be complete.
 
     Returns:
       An array of the global shape, with this sharding.
 
     Raises:
       ShardingError: the sharding does not fit the shape (a ValueError).
-      ShapeError: the data are neither the block of this process nor the whole (a ValueError).
+      ShapeError: the data are not the block of this process, and not the full array (a ValueError).
 
     >>> import numpy as np
     >>> import pullback
@@ -239,41 +246,42 @@ def make_array_from_process_local_data(
     [0 1]
     """
     who = "make_array_from_process_local_data"
-    placement = _sharding(sharding, who)
+    placement = _placement(sharding, who)
     data = as_array(np.asarray(local_data) if isinstance(local_data, (list, tuple)) else local_data)
     if not isinstance(data, ArrayImpl):
-        raise ArgumentError(f"{who}: the data are traced, {data!r}: they must be a known array")
+        raise ArgumentError(f"{who}: the data are traced, {data!r}: they must be a concrete array")
     if isinstance(placement, Device):
         return device_put(data, placement)
     if global_shape is None:
         scale = _global_per_local(placement, data.ndim)
-        whole = tuple(n * a // b for n, (a, b) in zip(data.shape, scale, strict=True))
+        full_shape = tuple(n * a // b for n, (a, b) in zip(data.shape, scale, strict=True))
     else:
-        whole = _shape(global_shape, who)
-    if len(whole) != data.ndim:
-        raise ShapeError(f"{who}: the data have the shape {data.shape}, of another number of axes than {whole}")
-    placement.shard_shape(whole)
+        full_shape = _shape(global_shape, who)
+    if len(full_shape) != data.ndim:
+        raise ShapeError(f"{who}: the data have the shape {data.shape}, of another number of axes than {full_shape}")
+    placement.shard_shape(full_shape)  # raises if the sharding does not fit
     values = np.asarray(data._value)
-    indices = [i for d, i in zip(placement.assignment.devices, placement.indices(whole), strict=True) if d.is_local]
-    starts, sizes = _block(indices, whole)
-    for axis, (n, size, total) in enumerate(zip(values.shape, sizes, whole, strict=True)):
+    devices = placement.assignment.devices
+    indices = [i for d, i in zip(devices, placement.indices(full_shape), strict=True) if d.is_local]
+    starts, sizes = _block(indices, full_shape)
+    for axis, (n, size, total) in enumerate(zip(values.shape, sizes, full_shape, strict=True)):
         if n not in (size, total):
             raise ShapeError(
                 f"{who}: axis {axis} of the data has the size {n}, but the devices of this process hold {size} of the "
-                f"{total} positions of the whole: give the block of shape {tuple(sizes)}, or the whole of shape {whole}"
+                f"{total} positions: give the block of shape {tuple(sizes)}, or the full array of shape {full_shape}"
             )
-    parts = []
+    local_shards = []
     for index in indices:
         own = []
-        for s, n, start, total in zip(index, values.shape, starts, whole, strict=True):
+        for s, n, start, total in zip(index, values.shape, starts, full_shape, strict=True):
             a, b, _ = s.indices(total)
             own.append(slice(a, b) if n == total else slice(a - start, b - start))
-        parts.append(ArrayImpl(np.asarray(values[tuple(own)])))
-    return _from_local(whole, placement, parts, data.dtype)
+        local_shards.append(ArrayImpl(np.asarray(values[tuple(own)])))
+    return _from_local(full_shape, placement, local_shards, data.dtype)
 
 
 def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Start and size along each axis of the smallest block that holds some parts."""
+    """Return the start and the size, along each axis, of the smallest block that contains some shards."""
     starts, sizes = [], []
     for axis, n in enumerate(shape):
         bounds = [index[axis].indices(n)[:2] for index in indices]
@@ -284,7 +292,7 @@ def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tupl
 
 
 def _global_per_local(sharding: NamedSharding, ndim: int) -> list[tuple[int, int]]:
-    """For each axis in how many parts the whole is divided, and how many of these the block of this process has."""
+    """For each axis, the number of shards along it, and how many of them the block of this process has."""
     factors = sharding.factors(ndim)
     local = [p for d, p in zip(sharding.assignment.devices, sharding.shard_indices(ndim), strict=True) if d.is_local]
     return [(k, int(max(p[i] for p in local) - min(p[i] for p in local)) + 1) for i, k in enumerate(factors)]

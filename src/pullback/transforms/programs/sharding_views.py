@@ -1,4 +1,4 @@
-"""Looking at shardings: as a picture, and from within compiled functions."""
+"""Inspecting shardings: as a picture, and from within compiled functions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pullback.transforms.functions.arguments import check_callable
 from pullback.transforms.programs.sharded_arrays import sharding_of
 
 LEAST_WIDTH = 8
-"""How many characters a part of a picture is wide, at least."""
+"""The least width of a cell of a picture, in characters."""
 
 
 @api_boundary
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print a picture of which device has which part of an array.
+    """Print a picture of the devices that have each shard of an array.
 
     Args:
       arr: an array of one or two axes.
@@ -53,15 +53,15 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Any = None,
 ) -> None:
-    """Print a picture of which device has which part of arrays of a shape.
+    """Print a picture of the devices that have each shard of arrays of a shape.
 
     Args:
-      shape: of one or two axes.
-      sharding: how arrays are spread.
+      shape: the shape, of one or two axes.
+      sharding: the sharding.
       use_color, color_map: accepted for compatibility: pictures have no colours.
-      scale: by how much parts are larger than they need to be.
-      min_width: the least width of a part in characters.
-      max_width: the width of the picture beyond which names of devices are cut off.
+      scale: the factor by which cells are larger than necessary.
+      min_width: the least width of a cell, in characters.
+      max_width: the largest width of the picture, for which names of devices are truncated.
 
     Raises:
       ShardingError: the shape has another number of axes, or the sharding does not fit it (a ValueError).
@@ -90,7 +90,7 @@ def visualize_sharding(
 
 
 def _picture(cells: Sequence[Sequence[str]], width: int, height: int) -> str:
-    """Boxes in rows, each with a text in its middle."""
+    """Draw rows of boxes, each with a text in its centre."""
 
     def rule(left: str, middle: str, right: str) -> str:
         return left + middle.join(["─" * width] * len(cells[0])) + right
@@ -107,6 +107,7 @@ def _picture(cells: Sequence[Sequence[str]], width: int, height: int) -> str:
 
 
 def _fitted(text: str, width: int) -> str:
+    """Centre a text, or truncate it, to a width."""
     return text.center(width) if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -138,9 +139,9 @@ def _inspect_lowering(hlo: Any, x: Any, *, callback: Any) -> list[Any]:
 
 @api_boundary
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call a function with the sharding of a value, within compiled functions too.
+    """Call a function with the sharding of each array of a tree, also within compiled functions.
 
-    There the compiler chooses shardings, and the function is called while it compiles.
+    In a compiled function the compiler chooses shardings, and calls the function at compile time.
 
     Args:
       value: a tree of arrays.

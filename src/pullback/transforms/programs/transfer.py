@@ -1,4 +1,4 @@
-"""Arrays between host and devices: ``device_put``, ``device_get``, ``block_until_ready``."""
+"""Transfer of arrays between host and devices: ``device_put``, ``device_get``, ``block_until_ready``."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ T = TypeVar("T")
 
 
 def device_of(x: Any) -> Any:
-    """The device on which an array is, or its sharding over several."""
+    """The placement of an array: its device, or its sharding over several devices."""
     if isinstance(x, ArrayImpl):
-        chosen = signature_of(x).placement
-        if chosen is not None:
-            return chosen
+        placement = signature_of(x).placement
+        if placement is not None:
+            return placement
         if hasattr(x, "_buffer"):
             return backend().device_of(x._buffer)
     return default_device()
 
 
 def _destination(placement: Any) -> Any:
+    """Convert the argument ``device`` of ``device_put`` to a device or sharding; a string names a platform."""
     if isinstance(placement, str):
         return device("cuda" if placement == "gpu" else placement, 0)
     return destination(placement, "device_put")
 
 
 def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) -> Any:
+    """Apply ``device_put`` to a leaf."""
     try:
         array = x if isinstance(x, Array) else made(as_array(x))
     except OperandError as error:
@@ -63,12 +65,12 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
         placement = device_of(array)
         if isinstance(placement, Device):
             with transfers.explicit():
-                buffer_of(array, placement)
+                buffer_of(array, placement)  # transfers the array now, not at its first use
         return fresh(array) if may_alias is False and array is x else array
     if isinstance(destination, Device):
-        backend().bound(destination)
+        backend().bound(destination)  # raises if the device does not exist
     out = committed(array, destination)
-    if donate and array is x:
+    if donate and array is x:  # a converted array is a temporary
         delete(array)
     return out
 
@@ -77,28 +79,28 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
 def device_put(
     x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: PyTree = False, may_alias: PyTree = None
 ) -> PyTree:
-    """A tree of arrays on a device, or over several, where programs that are given them will run, and operations too.
+    """Commit a tree of arrays to a device, or to a sharding over several; programs and operations on them run there.
 
     Args:
       x: a tree of arrays, numbers or NumPy arrays.
       device: one of ``devices()``, a sharding, a ``Format``, a ``PartitionSpec`` for the mesh that
-        ``set_mesh`` has set, the name of a platform, or a tree of such that is a prefix of ``x``; None for where the
-        arrays are, or else the default device, with no say in where programs run.
-      src: ignored; an array knows where it is.
-      donate: whether the memory of ``x`` may be given up; or a tree of booleans that is a prefix of ``x``.
-      may_alias: False for results that are other arrays than those of ``x``, which donating or deleting these leaves
-        alone; or such a tree. Memory is shared all the same while nobody takes it.
+        ``set_mesh`` has set, the name of a platform, or a prefix tree of ``x`` with these as leaves. None leaves
+        arrays on their device, or moves them from the host to the default device, without committing them.
+      src: ignored; an array knows its placement.
+      donate: whether the memory of ``x`` may be reused; or a prefix tree of ``x`` of booleans.
+      may_alias: False for results that remain valid if arrays of ``x`` are donated or deleted; or a prefix tree of
+        booleans. Until then memory may be shared.
 
     Returns:
-      A tree like ``x``. It is differentiated as the identity; cotangents go back to where the arrays were.
+      A tree like ``x``. Its derivative is the identity; cotangents are moved back to the placement of the arrays.
 
     Raises:
-      BackendError: there is no such device (a RuntimeError).
+      BackendError: the device does not exist (a RuntimeError).
       ShardingError: the sharding does not fit an array (a ValueError).
-      MeshContextError: a specification has no mesh, and none is set (a RuntimeError).
+      MeshContextError: a specification has no mesh, and no mesh is set (a RuntimeError).
       OperandError: a leaf is not an array (a TypeError).
-      ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix of ``x`` with such, or both are True
-        for an array (a TypeError and ValueError).
+      ArgumentError: ``donate`` or ``may_alias`` is no boolean and no prefix tree of booleans, or both are True for an
+        array (a TypeError and ValueError).
 
     >>> import pullback
     >>> device_put([1.0, 2], pullback.devices()[0])
@@ -108,19 +110,19 @@ def device_put(
     placements = (
         [device] * len(leaves) if is_placement(device) else tree.broadcast_prefix(device, x, is_leaf=is_placement)
     )
-    given_up, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
-    if any(map(operator.and_, map(bool, given_up), map(bool, aliases))):
-        raise ArgumentError("device_put: may_alias and donate cannot both be True: what is donated is not shared")
+    donated, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
+    if any(map(operator.and_, map(bool, donated), map(bool, aliases))):
+        raise ArgumentError("device_put: may_alias and donate cannot both be True: a donated array is not shared")
     destinations = map(_destination, placements)
-    return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, given_up, aliases)))
+    return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, donated, aliases)))
 
 
-def _flags(name: str, given: Any, x: Any, count: int) -> list[Any]:
-    """An option of ``device_put`` for each leaf of ``x``: one boolean for all, or a tree of them; None where it may."""
-    if given is None or type(given) is bool:
-        return [given] * count
+def _flags(name: str, value: Any, x: Any, count: int) -> list[Any]:
+    """Broadcast an option of ``device_put``, a boolean or a prefix tree, to the leaves of ``x``, and check it."""
+    if value is None or type(value) is bool:
+        return [value] * count
     try:
-        found = tree.broadcast_prefix(given, x, is_leaf=lambda flag: flag is None)
+        found = tree.broadcast_prefix(value, x, is_leaf=lambda flag: flag is None)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"device_put: {name} must be a boolean, or a tree of booleans that is a prefix of x: {error}"
@@ -132,7 +134,7 @@ def _flags(name: str, given: Any, x: Any, count: int) -> list[Any]:
 
 
 def device_get(x: PyTree) -> PyTree:
-    """A tree of arrays as NumPy arrays, once they are computed; random keys, which NumPy lacks, stay as they are.
+    """Convert a tree of arrays to NumPy arrays, after waiting for them; random keys, which NumPy lacks, are unchanged.
 
     >>> import pullback.numpy as pnp
     >>> device_get({"a": pnp.ones(2)})
@@ -147,11 +149,11 @@ def device_get(x: PyTree) -> PyTree:
 
 
 def block_until_ready(x: T) -> T:
-    """A tree of arrays, once they are computed: compiled programs run while Python goes on.
+    """Wait until a tree of arrays has been computed, and return it; compiled programs run asynchronously.
 
     Raises:
-      AllocationError: a program that was to compute them ran out of memory (a MemoryError and RuntimeError).
-      ExecutionError: it failed otherwise (a RuntimeError).
+      AllocationError: the program that computes an array ran out of memory (a MemoryError and RuntimeError).
+      ExecutionError: the program failed otherwise (a RuntimeError).
 
     >>> block_until_ready(3.0)
     3.0
@@ -170,7 +172,7 @@ def block_until_ready(x: T) -> T:
 
 
 def copy_to_host_async(x: T) -> T:
-    """A tree of arrays, whose elements are on their way to the host."""
+    """Start to copy a tree of arrays to the host, and return it without waiting."""
     for leaf in tree.leaves(x):
         if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
             backend().fetch_ahead(leaf._buffer)

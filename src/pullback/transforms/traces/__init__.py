@@ -1,1 +1,1 @@
-"""The interpreters: what each transformation makes of an operation, and of a program."""
+"""The interpreters: how each transformation processes an operation, and a program."""

@@ -1,4 +1,4 @@
-"""Functions that should be linear, and add a constant: what ``linear_transpose`` refuses, where values are known."""
+"""Detection of affine functions, which ``linear_transpose`` refuses, where values are known."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from pullback.transforms.traces.transpose import linear_program
 
 
 def _is_nonzero(x: Any) -> bool:
-    """Whether a value is not zero, as far as it is known."""
+    """Whether a value has a nonzero element; False if it is traced, and so unknown."""
     check_result(x)
     value = x.concrete() if isinstance(x, Tracer) else x
     return value is not None and bool(host_value(value).any())
 
 
 def _is_constant(x: Any) -> bool:
-    """Whether what an operation makes of zeros is a constant that it adds; the NaN of an index outside is none."""
+    """Whether ``x``, the result of an operation at zero, shows that the operation adds a constant.
+
+    A NaN is none: it fills elements whose index is out of range.
+    """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
         return False
@@ -35,13 +38,13 @@ def _is_constant(x: Any) -> bool:
 
 
 def is_affine(node: LinearVar, trace: Trace) -> bool:
-    """Whether an operation on a tape adds a constant, as far as its values are known; ``trace`` computes."""
+    """Whether an operation on a tape adds a constant: evaluates it, under ``trace``, with zeros for linear operands."""
     primitive, operands, params = node.primitive, node.args, node.params
     if primitive is None or primitive.linear_in == "each" or all(map(is_linear, operands)):
         return False
     if primitive.linear_in is None:
         if not any(_may_be_nonzero(x) for x in operands if not is_linear(x)):
-            return False
+            return False  # without evaluating it: a linear map of zeros is zero
     elif not _may_add(primitive, operands, params):
         return False
     at_zero = tuple([zeros_of(x.aval) if is_linear(x) else x for x in operands])
@@ -49,13 +52,13 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
     if not primitive.multiple_results:
         return _is_constant(results)
     dependent = [True] * len(results)
-    if primitive.partial_eval_rule is not None:  # a loop computes values beside what is linear
+    if primitive.partial_eval_rule is not None:  # a loop also returns values that depend on no linear operand
         dependent = split_known_linear(primitive, params, operands, tuple(map(is_linear, operands))).dependent
     return any(depends and _is_constant(x) for x, depends in zip(results, dependent, strict=True))
 
 
 def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> bool:
-    """Whether an operation that is linear in some operands may add a constant: one of these, or of its parameters."""
+    """Whether a linear operation may add a constant: a constant operand, or a parameter such as a fill value."""
     linear = [i for i, x in enumerate(operands) if is_linear(x)]
     part = linear_part(primitive, linear, len(operands), params)
     if part is None:
@@ -66,21 +69,21 @@ def _may_add(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
 
 
 def _may_be_nonzero(x: Any) -> bool:
-    """Whether a constant operand can make the result of a linear operation other than zero."""
+    """Whether a constant operand is inexact and may have a nonzero element."""
     if type(x) in SCALARS:
         return bool(x)
     return dtypes.is_inexact(x.dtype) and (type(x) is not ArrayImpl or bool(host_value(x).any()))
 
 
 def checked_trace(function: Any) -> LinearTrace:
-    """A trace that records a linear function, refuses what is affine, and remembers the user's lines."""
+    """Return a trace that records a linear function, raises at affine operations, and notes the user's source lines."""
     return LinearTrace(state.trace, function, _check)
 
 
 def refused_if_affine(
     trace: LinearTrace, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]
 ) -> tuple[Sequence[Any], LinearProgram]:
-    """As :func:`linear_program`, of a :func:`checked_trace`: what does not depend on the inputs has to be zero.
+    """Do as :func:`linear_program` with a :func:`checked_trace`, and raise if a result is a nonzero constant.
 
     Raises:
       NotLinearError: the function is not linear (a TypeError).
@@ -96,7 +99,7 @@ def refused_if_affine(
 
 
 def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
-    """Refuse an operation that was recorded and adds a constant, and remember the user's line."""
+    """Raise if a recorded operation adds a constant; otherwise note the user's source line in its tracers."""
     if trace.parent.eager and is_affine(node, trace.parent):
         assert node.primitive is not None
         raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")

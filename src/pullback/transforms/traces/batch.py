@@ -1,4 +1,4 @@
-"""Vectorisation: a function of one example becomes a function of a batch."""
+"""Vectorisation: the interpreter of ``vmap``, which runs a function of one example on a batch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from pullback.transforms.traces.examples import Examples
 
 
 class UnmappedResult(int):
-    """The position of a mapped axis along which a value does not vary, though cotangents of it may.
+    """The position of a mapped axis along which a value is constant, although its cotangents may vary.
 
-    Only calls with rules make such values; an operation on these alone returns another one.
+    Only calls with custom rules return values with such an axis. An operation whose mapped operands all have one
+    returns one, too.
     """
 
     __slots__ = ()
 
 
 class BatchTracer(Tracer):
-    """A batch of values, seen as one of them."""
+    """A batch of values, with the shape of one example.
+
+    Attributes:
+      value: the whole batch.
+      dim: the position of the mapped axis in it.
+    """
 
     __slots__ = ("dim", "value")
 
@@ -55,7 +61,7 @@ class BatchTracer(Tracer):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the type gives way to that of other operands."""
+        """Whether the dtype is weak, and gives way to the dtypes of other operands."""
         return self.value.weak_type  # type: ignore[no-any-return]
 
     def differentiated(self) -> Tracer | None:
@@ -67,21 +73,21 @@ class BatchTracer(Tracer):
 
 
 class BatchTag:
-    """One use of ``vmap``, for whose tracers there may be several traces, one for each time that a function runs.
+    """The identity of one use of ``vmap``, shared by all of its traces: :meth:`BatchTrace.run` makes further ones.
 
     Attributes:
-      has_uniform: whether there is a value of which the mapped axis is at a ``UnmappedResult`` position.
+      has_uniform: whether any value has a mapped axis at an ``UnmappedResult`` position.
     """
 
     has_uniform = False
 
 
 class BatchTrace(Trace):
-    """Applies each primitive's batching rule to values and the positions of their mapped axes.
+    """The trace of ``vmap``: applies batching rules to values and the positions of their mapped axes.
 
     Attributes:
       axis: the name and size of the mapped axis.
-      tag: the same for a trace and those that :meth:`run` makes of it, of which each takes the tracers of all.
+      tag: the identity shared with the traces that :meth:`run` makes; each accepts the tracers of all.
     """
 
     __slots__ = ("axis", "tag")
@@ -108,6 +114,8 @@ class BatchTrace(Trace):
             else:
                 values.append(x)
                 dims.append(None)
+        # The rule runs even without mapped operands if the operation calls a Python function, which may close over
+        # tracers of this trace, or if it is a collective over the mapped axis.
         closure = primitive.stage_rule is not None
         if constant and not closure and (self.axis.name is None or self.axis.name not in free_axes(primitive, params)):
             return self.parent.process(primitive, args, params)
@@ -135,22 +143,21 @@ class BatchTrace(Trace):
         return out if dim is None else BatchTracer(self, out, dim, made_at)
 
     def run(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-        """What a function returns that runs under this transformation, on top of the trace that is current now.
+        """Run a function under this transformation, on top of the current trace, and return its result.
 
-        It may be called more than once, also when the transformation has ended: the Python functions of a call, its
-        derivative rules for example, run where and when another trace calls them, and close over this one's tracers.
-        Each time a trace of its own is made, so that several threads may do so: this one may be part of a program that
-        is kept.
+        This may happen several times, and after the transformation has ended: the Python functions of a call, such as
+        its derivative rules, run when another trace calls them, and close over this trace's tracers. Each run has a new
+        trace, so that several threads may run functions of one cached program.
 
         Args:
           function: takes tracers.
-          args: their values.
-          dims: the position of the mapped axis in each, not negative, or None.
+          args: the values of the tracers.
+          dims: the position of the mapped axis in each value, not negative, or None.
         """
         return BatchTrace(state.trace, self.axis, self.function, self.tag).run_once(function, args, dims)
 
     def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
-        """What a function returns that runs with this trace current, on top of its parent, after which it has ended."""
+        """Run a function with this trace current, on top of its parent; end the trace, and return the result."""
         axes = state.axes
         if self.axis.name is not None:
             state.axes = {**axes, self.axis.name: self.axis}
@@ -164,7 +171,7 @@ class BatchTrace(Trace):
             self.live = False
 
     def value_of(self, x: Any) -> tuple[Any, int | None]:
-        """A result of a function that ran with this trace: its value, and where the mapped axis is in it."""
+        """Split a result of a function that ran under this trace into its value and the position of its mapped axis."""
         if type(x) is BatchTracer and x._trace.tag is self.tag:
             return x.value, x.dim
         check_result(x)
@@ -178,7 +185,7 @@ def batch_flat(
     args: Sequence[Any],
     dims: Sequence[int | None],
 ) -> tuple[list[Any], list[int | None]]:
-    """The results of ``run`` mapped over an axis, and where the mapped axis is in each (None: nowhere).
+    """Map ``run`` over an axis; return the results, and the position of the mapped axis in each (None: not mapped).
 
     Args:
       function: the user's function, for error messages.

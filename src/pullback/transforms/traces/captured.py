@@ -1,4 +1,4 @@
-"""Programs that captured traced values."""
+"""Programs whose constants are traced values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pullback.core.trace import Tracer
 
 
 def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """A program whose captured tracers are inputs, after the others; and these tracers."""
+    """Turn the constants of a program that are tracers into inputs, after the others; return these tracers, too."""
     captured = [x for x in closed.consts if isinstance(x, Tracer)] if closed.consts else []
     if not captured:
         return closed, captured
     jaxpr = closed.jaxpr
     pairs = list(zip(jaxpr.constvars, closed.consts, strict=True))
     inputs = [v for v, x in pairs if isinstance(x, Tracer)]
-    kept = [(v, x) for v, x in pairs if not isinstance(x, Tracer)]
-    smaller = Jaxpr([v for v, _ in kept], [*jaxpr.invars, *inputs], jaxpr.eqns, jaxpr.outvars)
-    return ClosedJaxpr(smaller, [x for _, x in kept]), captured
+    consts = [(v, x) for v, x in pairs if not isinstance(x, Tracer)]
+    smaller = Jaxpr([v for v, _ in consts], [*jaxpr.invars, *inputs], jaxpr.eqns, jaxpr.outvars)
+    return ClosedJaxpr(smaller, [x for _, x in consts]), captured

@@ -1,4 +1,4 @@
-"""Dead-code elimination: a jaxpr without the equations, constants and inputs that its results do not need."""
+"""Dead-code elimination: removing the equations, constants and inputs that the results of a jaxpr do not need."""
 
 from __future__ import annotations
 
@@ -14,36 +14,35 @@ DceRule = Callable[[list[bool], Eqn], Eqn | None]
 
 
 def live_equations(eqns: Sequence[Eqn], results: Sequence[Atom]) -> tuple[list[Eqn], set[Var]]:
-    """The equations, in order, that some results need or that have effects, and all the variables that those read."""
-    live: set[Any] = set(results)  # numbers too, which nobody asks for
-    kept: list[Eqn] = []
-    for eqn in reversed(eqns):
+    """Return the equations that ``results`` need or that have effects, in order, and the variables that are read."""
+    live: set[Any] = set(results)  # literals too, which match no variable
+    needed: list[Eqn] = []
+    for eqn in reversed(eqns):  # so that all readers of a variable come before its equation
         if live.isdisjoint(eqn.outvars) and not eqn.effect:
             continue
         rule = eqn.primitive.dce_rule
         smaller = eqn if rule is None else rule(list(map(live.__contains__, eqn.outvars)), eqn)
         if smaller is not None:
-            kept.append(smaller)
+            needed.append(smaller)
             live.update(smaller.invars)
-    return kept[::-1], live
+    return needed[::-1], live
 
 
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: Sequence[bool] | bool = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """A jaxpr for some of the results, without what they do not need.
+    """Reduce a jaxpr to some of its results, and the equations, constants and inputs that they need.
 
     Args:
       jaxpr: the program.
-      used_outputs: which of its results are kept.
-      instantiate: which inputs are kept even if nothing needs them; one flag for all, or one for each input.
+      used_outputs: which results to keep.
+      instantiate: which inputs to keep even if no equation needs them: a flag for all, or a flag for each input.
 
     Returns:
-      The smaller jaxpr, whose constants are those of ``jaxpr`` that it needs, and for each input of ``jaxpr``
-      whether the smaller one has it.
+      The smaller jaxpr, with the constants that it needs; and for each input of ``jaxpr`` whether it was kept.
 
     Raises:
-      JaxprError: the flags are not as many as the results, or as the inputs (an AssertionError).
+      JaxprError: the number of flags differs from that of the results or inputs (an AssertionError).
 
     >>> from pullback.primitives.elementwise import cos, sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -64,7 +63,7 @@ def dce_jaxpr(
 def dce_closed_jaxpr(
     closed: ClosedJaxpr, used_outputs: Sequence[bool], instantiate: Sequence[bool] | bool = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """:func:`dce_jaxpr` of a closed jaxpr; the values of constants that are not needed are dropped.
+    """Apply :func:`dce_jaxpr` to a closed jaxpr; drop the values of constants that are not needed.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -76,14 +75,14 @@ def dce_closed_jaxpr(
 
 
 def close(jaxpr: Jaxpr, values: dict[Var, object]) -> ClosedJaxpr:
-    """A jaxpr with the values of its constants, found by variable."""
+    """Close a jaxpr over the values of its constants, looked up by variable."""
     return ClosedJaxpr(jaxpr, list(map(values.__getitem__, jaxpr.constvars)))
 
 
-def flags(given: Sequence[bool] | bool, count: int, what: str) -> list[bool]:
-    """One flag for each of ``count`` things, from one for all of them or from a list."""
-    if isinstance(given, bool):
-        return [given] * count
-    if len(given) != count:
-        raise JaxprError(f"expected {count} flags, one for each of the {what} of the jaxpr, got {given}")
-    return list(given)
+def flags(value: Sequence[bool] | bool, count: int, what: str) -> list[bool]:
+    """Return a list of ``count`` flags: the list ``value``, whose length is checked, or a single flag repeated."""
+    if isinstance(value, bool):
+        return [value] * count
+    if len(value) != count:
+        raise JaxprError(f"expected {count} flags, one for each of the {what} of the jaxpr, got {value}")
+    return list(value)

@@ -1,4 +1,4 @@
-"""What transformations make of a jaxpr, kept as long as it lives."""
+"""Caching the results of transformations of jaxprs, as long as the jaxpr lives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ R = TypeVar("R")
 def cached_by_jaxpr(
     transform: Callable[Concatenate[ClosedJaxpr, P], R],
 ) -> Callable[Concatenate[ClosedJaxpr, P], R]:
-    """Keep the results of a transformation of jaxprs, as long as the jaxpr that it was given lives.
+    """Decorate a function of a jaxpr so that its results are cached in the jaxpr.
+
+    The configuration and the named axes are part of the key.
 
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> count = cached_by_jaxpr(lambda closed: [len(closed.eqns)])
@@ -39,11 +41,11 @@ def cached_by_jaxpr(
             return results[key]  # type: ignore[no-any-return]
         except KeyError:
             pass
-        except TypeError:  # a list, of flags for example
+        except TypeError:  # unhashable: an argument is a list, of flags for example
             key = _hashable(key)
             if key in results:
                 return results[key]  # type: ignore[no-any-return]
-        # Of threads that make it at the same time, all go on with the result of the first that is ready.
+        # If several threads compute it at the same time, all continue with the result of the first that is ready.
         return results.setdefault(key, transform(closed, *args, **kwargs))  # type: ignore[no-any-return]
 
     return cached
@@ -52,11 +54,11 @@ def cached_by_jaxpr(
 _transformed: Registry[ClosedJaxpr] = Registry()
 _beginning = lock(globals(), "_beginning")
 caches: list[MutableMapping[Any, Any]] = []
-"""What is kept of programs elsewhere than in them, which ``clear_caches`` empties too."""
+"""Further caches of derived programs, which ``clear_caches`` empties too."""
 
 
 def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
-    """The results that are kept of a program of which none were."""
+    """Create the cache of a program, if another thread has not, and register the program for ``clear_derived``."""
     with _beginning:
         if not hasattr(closed, "_derived"):
             closed._derived = {}
@@ -65,7 +67,7 @@ def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
 
 
 def clear_derived() -> None:
-    """Drop all results that were kept."""
+    """Drop all cached results."""
     for cache in caches:
         cache.clear()
     for closed in _transformed.living():
@@ -73,4 +75,5 @@ def clear_derived() -> None:
 
 
 def _hashable(x: Any) -> Any:
+    """Return ``x`` with all lists within it, and in its tuples, as tuples."""
     return tuple(map(_hashable, x)) if isinstance(x, (list, tuple)) else x

@@ -1,7 +1,7 @@
-"""Equal programs, of which the first one is used for all; and how many operations a program runs.
+"""Deduplication of equal programs; and the number of operations that a program runs.
 
-What was made of a program (derivatives, compiled code) is kept in it, and so serves an equal one, such as the body of
-a loop that is written as a new closure in each call.
+Derivatives and compiled code of a program are cached in it. If equal programs are replaced by the first of them, all
+share its cache: for example the body of a loop, which is a new closure in each call of a function.
 """
 
 from __future__ import annotations
@@ -19,54 +19,55 @@ from pullback.core.locks import lock
 from pullback.transforms.traces.derived import cached_by_jaxpr, caches
 
 _programs: WeakValueDictionary[Any, ClosedJaxpr] = WeakValueDictionary()
-"""The programs that others were found to be equal to, as long as somebody has them, such as a program around them."""
-_lately: dict[ClosedJaxpr, bool] = {}
-"""Programs that are kept although nobody has them: the next call, of a body that is another closure with the same code,
-may need them again. Beside each is whether it was asked for since the last full collection."""
-PROGRAMS_KEPT = 256
-"""How many of these are kept; that which was longest not asked for is dropped for a new one."""
+"""The first of equal programs, by key. Weak references, so that an entry lives as long as its program is used."""
+_recent: dict[ClosedJaxpr, bool] = {}
+"""Strong references to recently used programs, the latest last, so that the next call finds them even if no other
+object holds them. The value is whether the program was used since the last full garbage collection."""
+MAX_RECENT = 256
+"""The size of ``_recent``; the least recently used program is dropped first."""
 _keeping = lock(globals(), "_keeping")
-caches.extend((_programs, _lately))
+caches.extend((_programs, _recent))
 
 
 def _drop_idle(phase: str, info: dict[str, int]) -> None:
-    """At each full collection, let go of the programs that nobody asked for since the one before."""
+    """At each full garbage collection, drop the recent programs that were not used since the previous one."""
+    # Without blocking: the collection may have begun in a thread that holds the lock.
     if phase == "start" and info["generation"] == 2 and _keeping.acquire(blocking=False):
         try:
-            for program in [p for p, asked in _lately.items() if not asked]:
-                del _lately[program]
-            _lately.update(dict.fromkeys(_lately, False))
+            for program in [p for p, used in _recent.items() if not used]:
+                del _recent[program]
+            _recent.update(dict.fromkeys(_recent, False))
         finally:
             _keeping.release()
 
 
 def deduplicated(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The first program that is equal to this one, which holds no values of its own: the same for equal ones.
+    """Return the first program equal to ``closed``, so that equal programs share its caches.
 
-    What was made of a program is kept in it, so that nothing has to be made again for an equal one.
+    Programs that hold arrays, or functions as parameters, are returned unchanged.
 
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> one, other = (make_jaxpr(lambda x: x * 2)(1.0) for _ in range(2))
-    >>> one is other, interned(one) is interned(other)
+    >>> one is other, deduplicated(one) is deduplicated(other)
     (False, True)
     """
     try:
         found = _programs.setdefault(_key_of(closed), closed)
-    except TypeError:  # a parameter that has no hash, or none by its value
+    except TypeError:  # a parameter cannot be compared by value
         return closed
     with _keeping:
-        if not _lately and _drop_idle not in gc.callbacks:
+        if not _recent and _drop_idle not in gc.callbacks:
             gc.callbacks.append(_drop_idle)
-        _lately.pop(found, None)
-        _lately[found] = True
-        while len(_lately) > PROGRAMS_KEPT:
-            del _lately[next(iter(_lately))]
+        _recent.pop(found, None)  # to move it to the end
+        _recent[found] = True
+        while len(_recent) > MAX_RECENT:
+            del _recent[next(iter(_recent))]
     return found
 
 
 @cached_by_jaxpr
 def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
-    """All that a program is, with numbers for variables: its lines too, which errors and profiles show."""
+    """A key to compare programs. It includes source lines, since errors and profiles show them."""
     jaxpr = closed.jaxpr
     numbers: dict[Any, Any] = {}
     for v in jaxpr.invars:
@@ -75,9 +76,9 @@ def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
     for eqn in jaxpr.eqns:
         atoms = tuple([numbers[a] if type(a) is Var else literal_key(a) for a in eqn.invars])
         params = tuple([(name, param_key(value)) for name, value in eqn.params.items()])
-        code, place = eqn.made_at or (None, 0)
-        # The code object lives as long as the program that is kept, so that its id is not used for another.
-        eqns.append((eqn.primitive, atoms, params, id(code), place, eqn.scope, len(eqn.outvars)))
+        code, instruction = eqn.made_at or (None, 0)
+        # The cached program keeps the code object alive, so that its id is not reused.
+        eqns.append((eqn.primitive, atoms, params, id(code), instruction, eqn.scope, len(eqn.outvars)))
         for v in eqn.outvars:
             numbers[v] = len(numbers)
     outs = tuple([numbers[a] if type(a) is Var else literal_key(a) for a in jaxpr.outvars])
@@ -85,10 +86,10 @@ def _key_of(closed: ClosedJaxpr) -> tuple[Any, ...]:
 
 
 def param_key(value: Any) -> Any:
-    """A parameter by its value.
+    """A key to compare a parameter of an equation by value.
 
     Raises:
-      TypeError: it has none that another could equal.
+      TypeError: the parameter can only be compared by identity.
     """
     kind: Any = type(value)
     if kind in SCALARS:
@@ -96,21 +97,21 @@ def param_key(value: Any) -> Any:
     if kind is ClosedJaxpr:
         if value.consts:
             raise TypeError("a program that holds values")
-        # One object for all equal ones. By its key, of keys within keys, the hash of a program that is used twice by
-        # one that is used twice, and so on, would take a time that doubles with each.
+        # The representative, not its key: nested keys would be hashed again for each use, in a time that doubles with
+        # each level at which a program is used twice.
         return deduplicated(value)
     if getattr(kind, "equal_by_key", False) and value.key is None:
         raise TypeError("a call of which nothing is known")
     if kind.__hash__ is object.__hash__ and value is not None and kind is not type:
-        # A function: each call may bring another, and what it holds would be kept.
+        # A function: each call may pass a new one, and the cache would keep its closure alive.
         raise TypeError("a parameter without a value")
     return (kind, value.tobytes()) if isinstance(value, np.generic) else value
 
 
-# How long they run ----------------------------------------------------------------------------------------------------
+# Numbers of operations ------------------------------------------------------------------------------------------------
 
 INTERPRETED = 100
-"""Up to so many operations are run one by one; more are run as a compiled program.
+"""The largest number of operations that are run one by one; a program with more is compiled.
 
 Measured with eager scans over arrays of four elements, tracing included (75 µs for a step of 3 operations, 100
 for one of 10; NumPy 2.4, jaxlib 0.10.2, two quiet cores): one by one and compiled, in µs
@@ -121,18 +122,19 @@ for one of 10; NumPy 2.4, jaxlib 0.10.2, two quiet cores): one by one and compil
 | compiled | 77 | 77 | 75 | 75 | 102 | 104 |
 
 An operation costs about 2 µs more than within a compiled loop, and compiling takes 15 to 60 ms the first time. So a
-loop below the bound loses at most 0.2 ms, and is not worth compiling unless it is run hundreds of times; of arrays of
-1,000 elements both ways are as fast there, and of 100,000 NumPy is faster.
+loop below the bound loses at most 0.2 ms, and is not worth compiling unless it runs hundreds of times. On arrays of
+1,000 elements both are equally fast at the bound, and on 100,000 elements NumPy is faster.
 """
 
 
 @cached_by_jaxpr
 def op_count(closed: ClosedJaxpr) -> int:
-    """How many operations a program runs, each loop of unknown length counted as one step."""
+    """The number of operations that a program runs; a loop of unknown length counts as one step."""
     return _work(closed.jaxpr, {})
 
 
 def _work(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
+    """Count the operations of a jaxpr; ``counted`` memoizes, as nested programs may occur many times."""
     if jaxpr not in counted:
         inner = [eqn.params.get("length", 1) * sum(_work(p, counted) for p in subjaxprs(eqn)) for eqn in jaxpr.eqns]
         counted[jaxpr] = sum(n or 1 for n in inner)

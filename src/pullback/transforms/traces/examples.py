@@ -1,4 +1,4 @@
-"""How the examples of a batch are printed."""
+"""Printing the examples of a batch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pullback.core.array import ArrayImpl, host_value
 
 
 class Examples:
-    """All examples of a batch, as they are printed.
+    """The batch behind a tracer, as ``print`` and format strings show it.
 
     Attributes:
-      value: their values: an array, or again ``Examples``, of an outer ``vmap``.
-      size: how many examples there are.
-      dim: the axis of the value along which they are.
+      value: the batch: an array, or again ``Examples``, under an outer ``vmap``.
+      size: the number of examples.
+      dim: the mapped axis of ``value``.
     """
 
     __slots__ = ("dim", "size", "value")
@@ -24,6 +24,7 @@ class Examples:
         self.value, self.size, self.dim = value, size, dim
 
     def _labelled(self, text: str) -> str:
+        """Append the number and the axis of the examples to the text of the batch."""
         return f"{text} ({self.size} examples along axis {int(self.dim)})"
 
     def __str__(self) -> str:

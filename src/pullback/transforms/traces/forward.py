@@ -1,4 +1,4 @@
-"""Forward mode: values and tangents together."""
+"""Forward mode: computing values together with their tangents."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pullback.transforms.traces.provenance import within_scope_of
 
 
 class Direction(enum.IntEnum):
-    """What is known of the tangents of a forward pass: which of the rules serve that are not linear in them."""
+    """The kind of tangents of a forward pass: it decides whether rules that are not linear in them may run."""
 
-    LINEAR = 0  # somebody may transpose what is done to them
-    MANY = 1  # they are values, and there may be several for one result
-    ONE = 2  # they are values, and the results may depend on them
+    LINEAR = 0  # the tangent computation may be transposed, so that it has to be linear
+    MANY = 1  # tangents are values; a primal result may have several, so that it must not depend on them
+    ONE = 2  # tangents are values; a primal result has one and may depend on it, as eigenvectors do
 
 
 class PrimalTracer(Tracer):
     """A value with derivatives.
 
     Attributes:
-      primal: the value alone. What is computed from it has no derivative, as after ``lax.stop_gradient``.
+      primal: the value without derivatives, as after ``lax.stop_gradient``.
     """
 
     __slots__ = ("primal",)
@@ -52,14 +52,14 @@ class PrimalTracer(Tracer):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the type gives way to that of other operands."""
+        """Whether the dtype is weak, and gives way to the dtypes of other operands."""
         return self.primal.weak_type  # type: ignore[no-any-return]
 
     def _resolved(self) -> Any:
-        """The value, or what stands for this one where a function runs again."""
+        """The primal value; while the backward pass runs a function again, the value that replaces this tracer."""
         trace = live_trace(self._trace)
-        seen = self if trace is None else trace.resolve(self)
-        return self.primal if seen is self else seen
+        replacement = self if trace is None else trace.resolve(self)
+        return self.primal if replacement is self else replacement
 
     def concrete(self) -> Any:
         value = self._resolved()
@@ -90,14 +90,14 @@ class JVPTracer(PrimalTracer):
 
 
 class JVPTrace(Trace):
-    """Applies each primitive's derivative rule to values and tangents.
+    """The trace of differentiation: applies derivative rules to primals and tangents.
 
     Attributes:
-      rules: the trace that is current while a rule runs: the parent, or the tape above it.
-      tape: where linearisation records what rules do to tangents; None in forward mode.
-      directional: what is known of the tangents.
-      masks: whether tangents stay zero that are multiplied by infinite or undefined derivatives (``core.masking``).
-      wraps: whether rules may need more than their trace: masks, or marks while the thread is in a scope.
+      rules: the trace that is current while a rule runs: the parent, or the tape on top of it.
+      tape: records the operations on tangents, in linearisation; None in forward mode.
+      directional: the kind of tangents.
+      masks: whether zero tangents stay zero if multiplied by infinite or undefined derivatives (``core.masking``).
+      wraps: whether rules may need a further trace, for masks or, within a named scope, for provenance.
     """
 
     __slots__ = ("directional", "masks", "rules", "tape", "transformation", "wraps")
@@ -110,14 +110,14 @@ class JVPTrace(Trace):
             self.masks = config.masked_zeros
         else:
             self.rules, self.transformation = tape, "differentiation (linearize, vjp or grad)"
-            self.masks = False  # the tape's own
+            self.masks = False  # the tape masks products itself
         self.directional = Direction.LINEAR
         self.wraps = self.masks or not parent.quick
 
     def process(
         self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], rules: Trace | None = None
     ) -> Any:
-        # One and two operands, which most operations have, are written out.
+        # Written out for one and two operands, which most operations have: this runs for each operation.
         primals: tuple[Any, ...]
         tangents: tuple[Any, ...]
         if len(args) == 1:
@@ -137,8 +137,8 @@ class JVPTrace(Trace):
             own = [type(x) is JVPTracer and x._trace is self for x in args]
             if True not in own:
                 return self.parent.process(primitive, args, params)
-            primals = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
-            tangents = tuple([x.tangent if mine else ZERO for x, mine in zip(args, own, strict=True)])
+            primals = tuple([x.primal if is_own else x for x, is_own in zip(args, own, strict=True)])
+            tangents = tuple([x.tangent if is_own else ZERO for x, is_own in zip(args, own, strict=True)])
         if rules is None:
             rules = self.rules
             if self.wraps:
@@ -169,30 +169,30 @@ class JVPTrace(Trace):
         return self.with_tangent(out, tangent, primitive, made_at)
 
     def _serves(self, primitive: Primitive) -> bool:
-        """Whether the directional rule of a primitive may be used."""
+        """Whether the directional rule of a primitive may be used for the tangents of this pass."""
         return self.directional is Direction.ONE or not primitive.results_by_direction
 
     def with_tangent(self, out: Any, tangent: Any, primitive: Primitive, made_at: source.Location | None) -> Any:
-        """A result as a tracer, or as it is if its tangent is zero."""
-        if type(tangent) is LinearTracer:  # of this trace's tape, or of one further out
-            tangent.variable._shape = out.shape
+        """Pair a result with its tangent in a tracer; return it without one if the tangent is zero."""
+        if type(tangent) is LinearTracer:  # of this trace's tape, or of an outer tape
+            tangent.variable._shape = out.shape  # known here, which saves an abstract evaluation later
         elif self.tape is not None and tangent is not ZERO:
             tangent = _constant(tangent, primitive)
         return located(out, made_at) if tangent is ZERO else JVPTracer(self, out, tangent, made_at)
 
 
 def _constant(tangent: Any, primitive: Primitive) -> Any:
-    """ZERO for a tangent of a tape that does not depend on its inputs, and so must be zero."""
+    """Return ``ZERO`` for a tangent that is a constant on a tape; raise if the constant is not zero."""
     if is_on_host(tangent) and host_value(tangent).any():
         raise NotLinearError(
             f"the jvp rule of {primitive.name} returned the tangent {tangent!r}, which does not depend on the tangents "
-            "that the rule was given, and is not zero: a tangent must be linear in them"
+            "that the rule received, and is not zero: a tangent must be linear in them"
         )
     return ZERO
 
 
 def located(out: Any, made_at: source.Location | None) -> Any:
-    """A result without a tangent; if an outer trace made it within a rule, it learns the user's line."""
+    """Return a result without a tangent; set its source line to the user's if a rule made it on an outer trace."""
     if isinstance(out, Tracer) and out.made_at is None:
         out.made_at = made_at
     return out
@@ -205,18 +205,18 @@ def jvp_flat(
     tangents: Sequence[Any],
     directional: Direction = Direction.LINEAR,
 ) -> tuple[list[Any], list[Any]]:
-    """The values of ``run(*primals)`` and their tangents, ``ZERO`` where a value does not depend on the inputs.
+    """Return the results of ``run(*primals)`` and their tangents, ``ZERO`` where a result depends on no input.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       primals: the point, as arrays.
-      tangents: one for each primal; ``ZERO`` is allowed.
-      directional: what is known of the tangents.
+      tangents: a tangent, or ``ZERO``, for each primal.
+      directional: the kind of tangents.
     """
     parent = state.trace
     trace = JVPTrace(parent, function)
-    if directional and not any(type(t) is LinearTracer for t in tangents):
+    if directional and not any(type(t) is LinearTracer for t in tangents):  # which are transposed later
         trace.directional = directional
     args = [x if t is ZERO else JVPTracer(trace, x, t, None) for x, t in zip(primals, tangents, strict=True)]
     state.trace = trace

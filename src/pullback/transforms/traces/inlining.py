@@ -1,4 +1,4 @@
-"""Programs within a program that are only run once, such as functions under ``jit``: their equations instead."""
+"""Inlining of programs that run once, such as functions under ``jit``; access to the programs of loops and branches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pullback.transforms.traces.lift import Feed, feed
 
 
 class Stepped(NamedTuple):
-    """A program that an operation runs on its operands, perhaps several times.
+    """A program that a loop or a choice runs on its operands.
 
     Attributes:
       program: the program.
-      first: the number of the operand that is its first input.
-      changing: the numbers of the inputs that are others in each step, and no operands of the whole.
+      first: the index of the operand that is its first input; the further inputs are the operands that follow.
+      changing: the indices of the inputs that change in each step of a loop, so that they are no operands.
     """
 
     program: ClosedJaxpr
@@ -28,12 +28,12 @@ class Stepped(NamedTuple):
 
 
 def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepped]:
-    """The programs that a loop or a choice runs on its operands; those that run once and always are none of these."""
+    """The programs that a loop or a choice runs on its operands; none for an operation that runs its program once."""
     rule = feed.of(primitive)
     if rule is None or inlining.runs_once.of(primitive) is not None:
         return []
     found: Feed = rule(**params)
-    if found.scope is not None:  # whose inputs are parts of the operands
+    if found.scope is not None:  # the inputs of the program are shards of the operands
         return []
     starts = [0, *itertools.accumulate(found.sizes)]
     first = starts[found.takes[0]]
@@ -47,7 +47,7 @@ def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepp
 
 
 def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-    """Write a program where the builder is, and return its results."""
+    """Emit the operations of a program at the current position of the builder; return its results."""
     from pullback.backends.hlo.emit import emit_jaxpr
 
     return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
@@ -55,5 +55,5 @@ def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> lis
 
 @cached_by_jaxpr
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program of the same results, in which the programs that are run once are replaced by their equations."""
+    """Inline the programs that run exactly once: replace the equation that holds each by its equations."""
     return inlining.flattened(closed, inlining.runs_once)

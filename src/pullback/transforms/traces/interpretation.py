@@ -1,7 +1,7 @@
-"""Abstract interpretations: programs run on what is known of each value, in the place of the value.
+"""Abstract interpretation: evaluating programs on abstract information about values, instead of values.
 
-An interpretation says what it makes of the equations of a program, of a choice among programs, and of a loop. Which of
-these an operation is, and what goes where, it knows from the :class:`Feed` of the operation.
+An interpretation implements the evaluation of a program, of a choice among programs, and of a loop. The :class:`Feed`
+of an operation says which of these it is, and how its operands become inputs of its programs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pullback.transforms.traces.lift import Feed, reordered
 
 
 class Loop(NamedTuple):
-    """A loop, with what is known of its operands.
+    """A loop, with abstract information about its operands.
 
     Attributes:
-      body: a step, from constants, the carry and elements to the next carry and further results, which are stacked.
-      consts, carry, rows: what is known of the constants, of the first carry, and of the arrays of the elements.
-      length: the number of steps; None if a test says whether there is another.
+      body: the step, from consts, carry and elements to the next carry and further results, which are stacked.
+      consts, carry, rows: the information about the consts, the initial carry, and the arrays of the elements.
+      length: the number of steps; None if there is a test.
       reverse: whether the steps go from the last element to the first.
-      test: from constants of its own and the carry to whether there is another step; None without.
-      test_consts: what is known of these constants.
+      test: from its own consts and the carry to whether there is another step; None for a fixed number of steps.
+      test_consts: the information about the consts of the test.
     """
 
     body: ClosedJaxpr
@@ -37,58 +37,59 @@ class Loop(NamedTuple):
     test_consts: list[Any]
 
     def avals(self) -> list[list[ShapedArray]]:
-        """The types of the constants, of the carry, of the elements, and of what a step adds to stacked results."""
-        given = split_list(self.body.in_avals, len(self.consts), len(self.carry))
-        return [*given, self.body.out_avals[len(self.carry) :]]
+        """The types of the consts, of the carry, of the elements, and of the results that are stacked."""
+        inputs = split_list(self.body.in_avals, len(self.consts), len(self.carry))
+        return [*inputs, self.body.out_avals[len(self.carry) :]]
 
 
 class Interpretation:
     """An abstract interpretation of programs."""
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """What is known of the results of a program."""
+        """Return the information about the results of a program, from that about its operands."""
         raise NotImplementedError
 
     def choose(self, programs: Sequence[ClosedJaxpr], which: Any, operands: Sequence[Any]) -> list[Any]:
-        """What is known of the results of one of several programs.
+        """Return the information about the results of one of several programs.
 
         Args:
           programs: the programs.
-          which: what is known of the number of the one that runs.
-          operands: what is known of their operands.
+          which: the information about the index of the program that runs.
+          operands: the information about the operands of the programs.
         """
         raise NotImplementedError
 
     def loop(self, loop: Loop) -> list[Any]:
-        """What is known of the last carry of a loop, and of its stacked results."""
+        """Return the information about the final carry of a loop, and about its stacked results."""
         raise NotImplementedError
 
-    def enter(self, held: Feed, operands: Sequence[Any]) -> list[Any]:
-        """What is known of the results of an operation that holds programs."""
-        groups = split_list(operands, *held.sizes)
-        with held.within():
-            if held.carried is not None:
-                return self.loop(_loop(held, held.carried, groups))
-            inputs = [x for g in held.takes for x in groups[g]]
-            if held.choice is None:
-                return self.run(held.programs[0], inputs)
-            return self.choose(held.programs, groups[held.choice][0], inputs)
+    def enter(self, feeding: Feed, operands: Sequence[Any]) -> list[Any]:
+        """Return the information about the results of an operation that holds programs, by its :class:`Feed`."""
+        groups = split_list(operands, *feeding.sizes)
+        with feeding.within():
+            if feeding.carried is not None:
+                return self.loop(_loop(feeding, feeding.carried, groups))
+            inputs = [x for g in feeding.takes for x in groups[g]]
+            if feeding.choice is None:
+                return self.run(feeding.programs[0], inputs)
+            return self.choose(feeding.programs, groups[feeding.choice][0], inputs)
 
 
-def _loop(held: Feed, carried: int, groups: list[list[Any]]) -> Loop:
-    changing = [carried] if held.rows is None else [carried, held.rows]
+def _loop(feeding: Feed, carried: int, groups: list[list[Any]]) -> Loop:
+    """Make a :class:`Loop` from the :class:`Feed` of a loop and the information about each group of operands."""
+    changing = [carried] if feeding.rows is None else [carried, feeding.rows]
 
     def ordered(closed: ClosedJaxpr, takes: Sequence[int]) -> tuple[ClosedJaxpr, list[Any]]:
-        """A program that takes constants, then the carry and elements; and the constants."""
+        """Reorder a program to take consts, then carry and elements; return it and the consts."""
         fixed = [g for g in takes if g not in changing]
         order = [*fixed, *[g for g in changing if g in takes]]
         if order != list(takes):
-            places = split_list(range(len(closed.in_avals)), *[len(groups[g]) for g in takes])
-            inputs = [i for g in order for i in places[takes.index(g)]]
+            indices = split_list(range(len(closed.in_avals)), *[len(groups[g]) for g in takes])
+            inputs = [i for g in order for i in indices[takes.index(g)]]
             closed = reordered(closed, inputs, range(len(closed.out_avals)))
         return closed, [x for g in fixed for x in groups[g]]
 
-    body, consts = ordered(held.programs[0], held.takes)
-    test, test_consts = (None, []) if held.test is None else ordered(*held.test)
-    rows = [] if held.rows is None else groups[held.rows]
-    return Loop(body, consts, groups[carried], rows, held.length, held.reverse, test, test_consts)
+    body, consts = ordered(feeding.programs[0], feeding.takes)
+    test, test_consts = (None, []) if feeding.test is None else ordered(*feeding.test)
+    rows = [] if feeding.rows is None else groups[feeding.rows]
+    return Loop(body, consts, groups[carried], rows, feeding.length, feeding.reverse, test, test_consts)

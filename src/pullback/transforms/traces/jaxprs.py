@@ -1,6 +1,6 @@
-"""Transformations of jaxprs to jaxprs, for operations that hold programs.
+"""Transformations from jaxprs to jaxprs, for operations that hold programs.
 
-Each runs a jaxpr through the interpreter of the transformation while it is being staged.
+Each evaluates a jaxpr under the interpreter of the transformation, and stages the result.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def jvp_jaxpr(
     instantiate: Sequence[bool] | bool = False,
     directional: Direction = Direction.LINEAR,
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program of a program's values and tangents.
+    """Differentiate a jaxpr in forward mode.
 
     Args:
       closed: the program.
       nonzero_tangents: for each input, whether it has a tangent.
-      instantiate: which results get a tangent even if it is zero; one flag for all, or one for each.
-      directional: what is known of the tangents.
+      instantiate: which results get a tangent even if it is zero: a flag for all, or a flag for each.
+      directional: the kind of tangents.
 
     Returns:
-      A jaxpr from the inputs, and then the tangents of those that have one, to the results, and then the
-      tangents of those that have one; and for each result whether it has.
+      A jaxpr from the inputs, followed by their nonzero tangents, to the results, followed by their nonzero tangents;
+      and for each result whether it has a tangent.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -60,8 +60,8 @@ def jvp_jaxpr(
     nonzero_out: list[bool] = []
 
     def run(*values: Any) -> list[Any]:
-        primals, given = values[: len(nonzero)], iter(values[len(nonzero) :])
-        ts = [next(given) if n else ZERO for n in nonzero]
+        primals, nonzero_ts = values[: len(nonzero)], iter(values[len(nonzero) :])
+        ts = [next(nonzero_ts) if n else ZERO for n in nonzero]
         outs, out_ts = jvp_flat(closed, jaxpr_as_fun(closed), primals, ts, directional)
         nonzero_out[:] = [f or t is not ZERO for f, t in zip(forced, out_ts, strict=True)]
         return outs + [
@@ -73,7 +73,7 @@ def jvp_jaxpr(
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the tangents of a value."""
+    """The type of the tangents of values of type ``aval``."""
     return aval.update(dtype=tangent_dtype(aval.dtype))
 
 
@@ -84,13 +84,13 @@ def batch_jaxpr(
     in_dims: Sequence[int | None],
     instantiate: Sequence[bool] | bool = False,
 ) -> tuple[ClosedJaxpr, list[int | None]]:
-    """The program of a program mapped over an axis.
+    """Map a jaxpr over an axis.
 
     Args:
       closed: the program.
       axis: the axis.
       in_dims: for each input the position of the mapped axis, or None.
-      instantiate: which results get the mapped axis even if they do not depend on it.
+      instantiate: which results get the mapped axis even if they are constant along it.
 
     Returns:
       A jaxpr of the batched inputs; and for each result the position of the mapped axis: 0, or None.
@@ -114,22 +114,21 @@ def batch_jaxpr(
 
 
 def _at_front(x: Any, dim: int | None, forced: bool, size: int) -> Any:
-    """A result with its mapped axis first; it gets one if it is forced to have one."""
+    """Move the mapped axis of a result to the front; broadcast a result without one if it is ``forced``."""
     if dim is not None:
         return moveaxis(x, dim, 0)
     return broadcast_in_dim(x, (size, *x.shape), range(1, len(x.shape) + 1)) if forced else x
 
 
 class LinearizedJaxpr(NamedTuple):
-    """A program, and its derivative as a program that is linear in the tangents.
+    """A program that also returns residuals, and its derivative as a program that is linear in the tangents.
 
     Attributes:
-      primal: from the inputs to the results, and then those residuals that it has to compute.
-      linear: from the residuals, and then the tangents of the inputs that have one, to the tangents of the
-        results that have one.
+      primal: from the inputs to the results, followed by the residuals that are neither inputs nor results.
+      linear: from the residuals, followed by the nonzero tangents of the inputs, to the nonzero tangents of the
+        results.
       nonzero_tangents: for each result, whether it has a tangent.
-      residual_sources: where each residual is found in the list of the inputs followed by the results of
-        ``primal``.
+      residual_sources: the index of each residual in the list of the inputs followed by the results of ``primal``.
     """
 
     primal: ClosedJaxpr
@@ -142,7 +141,7 @@ class LinearizedJaxpr(NamedTuple):
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzero_tangents: Sequence[bool], instantiate: Sequence[bool] | bool = False
 ) -> LinearizedJaxpr:
-    """Cut the derivative of a program into its values with residuals, and a linear program of the tangents.
+    """Linearise a jaxpr: split its derivative into a primal program with residuals, and a linear one of tangents.
 
     Args:
       closed: the program.
@@ -150,7 +149,7 @@ def linearize_jaxpr(
       instantiate: which results get a tangent even if it is zero.
 
     Returns:
-      Both programs and how they fit together.
+      Both programs, and where the residuals are.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -160,25 +159,25 @@ def linearize_jaxpr(
     both, nonzero_out = jvp_jaxpr(closed, nonzero_tangents, instantiate)
     primals, results = len(closed.in_avals), len(closed.out_avals)
     unknown = [i >= primals for i in range(len(both.in_avals))]
+    # Tangents count as unknown even where they do not depend on the unknown inputs: the linear program returns them.
     forced = [i >= results for i in range(len(both.out_avals))]
-    parts = partial_eval_jaxpr(both, unknown, forced)
-    return LinearizedJaxpr(parts.known, parts.unknown, nonzero_out, parts.residual_sources)
+    split = partial_eval_jaxpr(both, unknown, forced)
+    return LinearizedJaxpr(split.known, split.unknown, nonzero_out, split.residual_sources)
 
 
 @cached_by_jaxpr
 def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> ClosedJaxpr:
-    """The transpose of a program that is linear in some of its inputs.
+    """Transpose a jaxpr that is linear in some of its inputs.
 
     Args:
       closed: the program.
-      linear_inputs: for each input, whether the program is linear in it (in all of these jointly).
+      linear_inputs: for each input, whether it is linear; the program is linear in all of these jointly.
 
     Returns:
-      A jaxpr from the other inputs, and then the cotangents of the results, to the cotangents of the linear
-      inputs.
+      A jaxpr from the other inputs, followed by the cotangents of the results, to the cotangents of the linear inputs.
 
     Raises:
-      NotLinearError: the program is not linear in these inputs; it names the operation (a TypeError).
+      NotLinearError: the program is not linear in these inputs; the message names the operation (a TypeError).
 
     >>> from pullback.primitives.elementwise import mul
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -195,8 +194,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_inputs: Sequence[bool]) -> Close
         fixed, cts = values[: len(fixed_avals)], values[len(fixed_avals) :]
 
         def merged(*inputs: Any) -> list[Any]:
-            given, rest = iter(inputs), iter(fixed)
-            return eval_jaxpr(closed.jaxpr, closed.consts, *[next(given) if n else next(rest) for n in linear])
+            variables, others = iter(inputs), iter(fixed)
+            return eval_jaxpr(closed.jaxpr, closed.consts, *[next(variables if n else others) for n in linear])
 
         back = transpose_flat(LinearTrace(state.trace, closed), merged, linear_avals, cts, add)
         return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, linear_avals, strict=True)]

@@ -1,16 +1,16 @@
-"""The forward Laplacian: values, first derivatives along all directions, and their second derivatives summed.
+"""The forward Laplacian: propagating values, their Jacobians, and their weighted sums of second derivatives.
 
-A value y is carried with its Jacobian J, of which row i is the derivative along direction i, and with its Laplacian L,
+A value y is carried with its Jacobian J, whose row i is the derivative along direction i, and with its Laplacian L,
 the sum over i of w_i times the second derivative along direction i. An operation z = g(y) has
 
     J_i(z) = g'(y) J_i,    L(z) = g'(y) L + sum_i w_i g''(y)[J_i, J_i].
 
-Only the last term is not linear, and it is summed as soon as it is made: so a network costs one pass with as many
-tangents as there are directions, and one more, where the trace of a Hessian by products costs several for each.
+Only the last term is not linear, and it is summed as soon as it is computed. So a network costs one pass with one
+tangent for each direction and one for the Laplacian; Hessian-vector products cost several for each direction.
 
 Source: R. Li, H. Ye, D. Jiang et al., A computational framework for neural network-based variational Monte Carlo with
 Forward Laplacian, Nature Machine Intelligence 6 (2024); F. Dangel, T. Siebert, M. Zeinhofer and A. Walther, Collapsing
-Taylor mode automatic differentiation, NeurIPS 2025, for operations of which only their derivatives are known.
+Taylor mode automatic differentiation, NeurIPS 2025, for operations for which only derivative rules are known.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 class Blocks(NamedTuple):
-    """A Jacobian of which each index along an axis of the value depends on directions of its own.
+    """A block-sparse Jacobian: each index along one axis of the value depends on its own directions only.
 
-    With ``n`` indices and ``m`` directions for each, it is zero but for the derivatives of index ``e`` along the
-    directions ``m * e + c``. These are all that is stored: ``1 / n`` of the elements.
+    With ``n`` indices and ``m`` directions for each, the derivatives of index ``e`` are nonzero only along the
+    directions ``m * e + c``, for ``0 <= c < m``. Only these are stored: ``1 / n`` of the elements.
 
     Attributes:
       rows: the derivatives, with ``c`` along a new first axis; of shape ``(m, *shape of the value)``.
@@ -56,13 +56,13 @@ class Blocks(NamedTuple):
     rows: Any
     axis: int
 
-    def whole(self) -> Any:
-        """All of the Jacobian, of shape ``(n * m, *shape of the value)``."""
+    def to_dense(self) -> Any:
+        """The dense Jacobian, of shape ``(n * m, *shape of the value)``."""
         m, *shape = self.rows.shape
         n = shape[self.axis]
-        beside = tuple(1 if i != self.axis else n for i in range(len(shape)))
-        own = shapes.reshape(ArrayImpl(np.eye(n, dtype=bool)), (n, 1, *beside))
-        return shapes.reshape(where(own, shapes.expand_dims(self.rows, [0]), 0), (n * m, *shape))
+        along = tuple(1 if i != self.axis else n for i in range(len(shape)))
+        diagonal = shapes.reshape(ArrayImpl(np.eye(n, dtype=bool)), (n, 1, *along))
+        return shapes.reshape(where(diagonal, shapes.expand_dims(self.rows, [0]), 0), (n * m, *shape))
 
 
 class LaplacianTriple(NamedTuple):
@@ -70,8 +70,8 @@ class LaplacianTriple(NamedTuple):
 
     Attributes:
       value: the value.
-      jacobian: its derivatives, with the directions along a new first axis; or :class:`Blocks` of them, or ``ZERO``.
-      laplacian: the weighted sum of its second derivatives along them, of the shape of the value; or ``ZERO``.
+      jacobian: its derivatives, with the directions along a new first axis; or :class:`Blocks`, or ``ZERO``.
+      laplacian: the weighted sum of its second derivatives along the directions, with the value's shape; or ``ZERO``.
     """
 
     value: Any
@@ -80,12 +80,12 @@ class LaplacianTriple(NamedTuple):
 
 
 class Directions(NamedTuple):
-    """Along what is differentiated.
+    """The directions of the derivatives.
 
     Attributes:
-      size: the number of directions; within :class:`Blocks` of those that each index has.
-      weights: the weight of each in the sum of second derivatives, as a vector; None if each is 1.
-      axis: within :class:`Blocks`, the axis of the result each index of which has directions of its own.
+      size: the number of directions; for :class:`Blocks`, the number for each index.
+      weights: the weight of each direction in the sum of second derivatives, as a vector; None if each is 1.
+      axis: for :class:`Blocks`, the axis of the result whose indices have their own directions.
     """
 
     size: int
@@ -93,7 +93,7 @@ class Directions(NamedTuple):
     axis: int | None = None
 
     def weighted(self, terms: Any) -> Any:
-        """Terms, with the directions along the first axis, times their weights."""
+        """Multiply ``terms``, which have the directions along their first axis, by the weights."""
         if self.weights is None:
             return terms
         w = convert_element_type(self.weights, terms.dtype)
@@ -104,14 +104,14 @@ class Directions(NamedTuple):
         return mul(terms, shapes.reshape(w, (self.size, *others)))
 
     def total(self, terms: Any) -> Any:
-        """The weighted sum over the first axis."""
+        """Sum ``terms`` over the directions, their first axis, with the weights."""
         return reduce_sum(self.weighted(terms), (0,))
 
     def total_of_products(self, x: Any, y: Any) -> Any:
-        """The weighted sum over the first axis of products of elements."""
+        """Sum the elementwise products of ``x`` and ``y`` over the directions, their first axis, with the weights."""
         if x.shape != y.shape:
             return self.total(mul(x, y))
-        elements = tuple(range(1, len(x.shape)))  # as a contraction it takes two thirds of the time of product and sum
+        elements = tuple(range(1, len(x.shape)))  # a contraction takes two thirds of the time of product and sum
         return dot_general(self.weighted(x), y, (((0,), (0,)), (elements, elements)))
 
 
@@ -128,7 +128,7 @@ class LaplacianTracer(PrimalTracer):
 
 
 class LaplacianTrace(Trace):
-    """Carries Jacobians and Laplacians through operations: by a rule of their own, or by their derivative rules."""
+    """Propagates Jacobians and Laplacians through operations, by formulas for classes of operations or by jvp rules."""
 
     __slots__ = ("directions",)
     transformation = "the forward Laplacian"
@@ -138,7 +138,7 @@ class LaplacianTrace(Trace):
         self.directions = directions
 
     def carried(self, x: Any) -> LaplacianTriple:
-        """An operand or result with its derivatives."""
+        """Return an operand or result with its derivatives; ``ZERO`` for those of a constant."""
         if type(x) is LaplacianTracer and x._trace is self:
             return LaplacianTriple(x.primal, x.jacobian, x.laplacian)
         return LaplacianTriple(x)
@@ -152,7 +152,7 @@ class LaplacianTrace(Trace):
             outs = _outs(primitive, self.directions, operands, params)
         except MissingRuleError as error:
             where = f"in {self.describe()}, at {source.describe(source.here())}"
-            if where in str(error):
+            if where in str(error):  # added by an inner call, as of a program within a program
                 raise
             raise MissingRuleError(f"{error} ({where})") from None
         finally:
@@ -165,13 +165,13 @@ class LaplacianTrace(Trace):
 def laplacian_flat(
     function: Any, run: Callable[..., Sequence[Any]], operands: Sequence[LaplacianTriple], directions: Directions
 ) -> list[LaplacianTriple]:
-    """The values of ``run`` with their Jacobians and Laplacians.
+    """Run a function, and return its results with their Jacobians and Laplacians.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       operands: the point, and its derivatives along the directions.
-      directions: how many there are, and their weights.
+      directions: the number of directions, and their weights.
     """
     trace = LaplacianTrace(state.trace, function, directions)
     args = [x.value if x.jacobian is ZERO else LaplacianTracer(trace, x, None) for x in operands]
@@ -193,7 +193,7 @@ def laplacian_flat(
 def _outs(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """The results of an operation, of which some operands have derivatives."""
+    """Apply an operation to operands, some with derivatives, by the cheapest method that fits."""
     rule = feed.of(primitive)
     if rule is not None and not rule(**params).keeps_shapes:
         weights = directions.weights
@@ -201,23 +201,23 @@ def _outs(
         return lifted(primitive, forward, operands, params, [] if weights is None else [weights])
     if not any(type(x.jacobian) is Blocks for x in operands):
         return _dense(primitive, directions, list(map(dense, operands)), params)
-    axis = _kept_axis(primitive, operands, params)
+    axis = _block_axis(primitive, operands, params)
     if axis is not None:
         rows = [x if x.jacobian is ZERO else x._replace(jacobian=x.jacobian.rows) for x in operands]
         count = next(x.jacobian.shape[0] for x in rows if x.jacobian is not ZERO)
         outs = _dense(primitive, Directions(count, directions.weights, axis), rows, params)
         return [x if x.jacobian is ZERO else x._replace(jacobian=Blocks(x.jacobian, axis)) for x in outs]
-    apart = None if primitive.multiple_results else _sparse_linear(primitive, operands, params)
-    return [apart] if apart else _dense(primitive, directions, list(map(dense, operands)), params)
+    unsummed_result = None if primitive.multiple_results else _sparse_linear(primitive, operands, params)
+    return [unsummed_result] if unsummed_result else _dense(primitive, directions, list(map(dense, operands)), params)
 
 
 def dense(x: LaplacianTriple) -> LaplacianTriple:
-    """The same with all of its Jacobian stored."""
-    return x._replace(jacobian=x.jacobian.whole()) if type(x.jacobian) is Blocks else x
+    """Return the triple with a dense Jacobian, if it has :class:`Blocks`."""
+    return x._replace(jacobian=x.jacobian.to_dense()) if type(x.jacobian) is Blocks else x
 
 
-def _kept_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> int | None:
-    """The axis of the result each index of which depends on its own directions, if the operands leave it one."""
+def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> int | None:
+    """The axis of :class:`Blocks` of the result, if the operands with derivatives have blocks that agree; else None."""
     all_shapes = [shape_of(x.value) for x in operands]
     rank = max(map(len, all_shapes))
     rule = axis_kept.of(primitive)
@@ -229,17 +229,19 @@ def _kept_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params
             return None
         axis = x.jacobian.axis
         if traits.elementwise.of(primitive):
-            kept = axis + rank - len(all_shapes[i])
-            size = max(shape[kept - rank] for shape in all_shapes if len(shape) >= rank - kept)
-            found.add(kept if size == all_shapes[i][axis] else None)
+            aligned = axis + rank - len(all_shapes[i])
+            size = max(shape[aligned - rank] for shape in all_shapes if len(shape) >= rank - aligned)
+            found.add(aligned if size == all_shapes[i][axis] else None)  # a broadcast axis shares its directions
         else:
             found.add(None if rule is None else rule(axis, i, *all_shapes, **params))
     return found.pop() if len(found) == 1 else None
 
 
 def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
-    """The result of a linear operation that sums over the axis of the blocks, None of another: each term depends on its
-    own directions, so that the Jacobian is all the terms, and there is no sum to do."""
+    """Apply a linear operation that sums over the axis of :class:`Blocks`; return None for any other operation.
+
+    Each term of the sum depends on its own directions: the rows of the dense Jacobian are the terms, without the sum.
+    """
     rule = unsummed.of(primitive)
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
     if rule is None or len(active) > 1:
@@ -262,7 +264,7 @@ def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], pa
 def _dense(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """The results of an operation on Jacobians that are arrays."""
+    """Apply an operation to operands whose Jacobians are arrays."""
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
     part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
     if part is not None:
@@ -283,13 +285,13 @@ def _linear(
     params: Any,
     part: LinearPart,
 ) -> LaplacianTriple:
-    """The result of an operation that is linear, or affine, in the operands that have derivatives."""
-    if len(part.joint) > 1:  # the derivative rule knows what to do with zeros
+    """Apply an operation that is linear, or affine, in the operands that have derivatives."""
+    if len(part.joint) > 1:  # the derivative rule handles operands whose derivatives are zero
         return _by_derivatives(primitive, directions, operands, params, 1)[0]
     (i,) = active
     values = [x.value for x in operands]
     x = operands[i]
-    # One product for the value, the Jacobian and the Laplacian together was tried: it takes as long.
+    # Stacking value, Jacobian and Laplacian for one product was tried: it takes as long.
     out = primitive.bind(*values, **params)
     if not dtypes.is_inexact(out.dtype):
         return LaplacianTriple(out)
@@ -301,12 +303,12 @@ def _linear(
 
 
 def _replaced(values: Sequence[Any], others: dict[int, Any]) -> list[Any]:
-    """A list with some of its elements replaced, by their positions."""
+    """Copy a list, with the elements at some positions replaced."""
     return [others.get(i, x) for i, x in enumerate(values)]
 
 
 def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[int, Any], params: Any) -> Any:
-    """An operation mapped over the first axes of some operands; the mapped axis comes first."""
+    """Map an operation over the first axes of the operands ``rows``; the result has the mapped axis first."""
     dims = [0 if i in rows else None for i in range(len(values))]
     run = lambda *xs: [primitive.bind(*xs, **params)]
     outs, ends = batch_flat(primitive, run, MappedAxis(None, count), _replaced(values, rows), dims)
@@ -314,11 +316,12 @@ def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
+    """Move the mapped axis to the front; broadcast a value without one to ``count`` rows."""
     return shapes.broadcast_to(x, (count, *x.shape)) if dim is None else shapes.moveaxis(x, int(dim), 0)
 
 
 def _sum(terms: Sequence[Any]) -> Any:
-    """The sum of those terms that are not ``ZERO``."""
+    """The sum of the terms that are not ``ZERO``; ``ZERO`` if all are."""
     nonzero = [t for t in terms if t is not ZERO]
     return reduce(add_any, nonzero) if nonzero else ZERO
 
@@ -326,7 +329,7 @@ def _sum(terms: Sequence[Any]) -> Any:
 def _on_elements(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """An operation on elements: its derivatives are numbers for each element, found along ones."""
+    """Apply an elementwise operation: its partial derivatives are numbers for each element, its jvps along ones."""
     values = [x.value for x in operands]
     ones = {i: shapes.broadcast_to(shapes.full((), 1, values[i].dtype), values[i].shape) for i in active}
 
@@ -339,6 +342,7 @@ def _on_elements(
     out: Any = None
     first: dict[int, Any] = {}
     second: dict[tuple[int, int], Any] = {}
+    # Nested forward mode: ``first[i]`` is dg/dx_i, and ``second[a, b]`` is d2g/dx_a dx_b, for a <= b.
     for a in active:
 
         def slope(*xs: Any, a: int = a) -> list[Any]:
@@ -370,7 +374,7 @@ def _on_elements(
 def _bilinear(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
 ) -> LaplacianTriple:
-    """A product: its second derivative along a direction is twice the product of the two first ones."""
+    """Apply a bilinear operation: its second derivative along a direction is twice a product of first derivatives."""
     (out,) = _by_derivatives(primitive, directions, operands, params, 1)
     rows = {i: operands[i].jacobian for i in active}
     pairs = _mapped(primitive, directions.size, [x.value for x in operands], rows, params)
@@ -380,9 +384,9 @@ def _bilinear(
 def _by_derivatives(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any, order: int
 ) -> list[LaplacianTriple]:
-    """Any operation: its derivatives along each direction, and the sum of the second ones if the order is 2."""
+    """Apply any operation by nested jvps, mapped over the directions; order 1 omits the second derivatives."""
     values = [x.value for x in operands]
-    flags_of: list[list[bool]] = [[], []]  # which results have a first, and which of these a second derivative
+    flags_of: list[list[bool]] = [[], []]  # which results have first derivatives, and which of these second derivatives
 
     def run(*xs: Any) -> list[Any]:
         out = primitive.bind(*xs, **params)
@@ -408,7 +412,7 @@ def _by_derivatives(
     found, ends = batch_flat(primitive, along, MappedAxis(None, directions.size), rows, dims)
     moving, curved = flags_of
     count = len(moving)
-    outs = found[:count] if all(d is None for d in ends[:count]) else run(*values)
+    outs = found[:count] if all(d is None for d in ends[:count]) else run(*values)  # a rule may map primals, too
     derivatives = iter([_in_front(x, d, directions.size) for x, d in zip(found[count:], ends[count:], strict=True)])
     jacobians = scatter_where(moving, [next(derivatives) for m in moving if m], ZERO)
     sums = scatter_where(curved, list(map(directions.total, derivatives)), ZERO) or [ZERO] * sum(moving)
@@ -424,10 +428,11 @@ def _by_derivatives(
 
 
 Kind = int | None
-"""Of the Jacobian of an operand of a program: None for ``ZERO``, -1 for an array, or the axis of :class:`Blocks`."""
+"""The form of a Jacobian: None for ``ZERO``, -1 for a dense array, or the axis of :class:`Blocks`."""
 
 
 def _kind(x: Any) -> Kind:
+    """The kind of a Jacobian."""
     return None if x is ZERO else x.axis if type(x) is Blocks else -1
 
 
@@ -436,52 +441,52 @@ def laplacian_jaxpr(
     closed: ClosedJaxpr, marks: Sequence[tuple[Kind, bool]], count: int, weighted: bool,
     forced: Sequence[tuple[Kind, bool]],
 ) -> tuple[ClosedJaxpr, list[tuple[Kind, bool]]]:  # fmt: skip
-    """The program of a program's values, Jacobians and Laplacians.
+    """Transform a jaxpr to one that also propagates Jacobians and Laplacians.
 
     Args:
       closed: the program.
       marks: for each input, the kind of its Jacobian, and whether it has a Laplacian.
       count: the number of directions.
-      weighted: whether these have weights.
-      forced: the same for each result: what there must be at least, which may be zeros.
+      weighted: whether the directions have weights.
+      forced: marks of the results: derivatives that must be there at least, as zeros if need be.
 
     Returns:
-      A jaxpr from the weights, if there are any, the inputs, and then the Jacobian and the Laplacian of each, to the
-      results, and then the same of each; and for each result what it has.
+      A jaxpr from the weights, if there are any, and the inputs, followed by the Jacobian and Laplacian of each, to the
+      results, followed by the Jacobian and Laplacian of each; and the marks of the results.
     """
-    given: list[Any] = []
+    derivative_avals: list[Any] = []
     first: Any = None
     for aval, (kind, curved) in zip(closed.in_avals, marks, strict=True):
         if kind is not None:
             rows = aval.update(shape=(count if kind < 0 else count // aval.shape[kind], *aval.shape))
             first = rows if first is None else first
-            given.append(rows)
-        given += [aval] * curved
-    of_weights = [first.update(shape=(count,), weak_type=False)] if weighted else []
+            derivative_avals.append(rows)
+        derivative_avals += [aval] * curved
+    weight_avals = [first.update(shape=(count,), weak_type=False)] if weighted else []
     found: list[LaplacianTriple] = []
 
     def run(*values: Any) -> list[Any]:
-        weights, own, parts = split_list(values, int(weighted), len(marks))
-        rest = iter(parts)
-        operands = [_made(rest, x, *mark) for x, mark in zip(own, marks, strict=True)]
+        weights, primals, derivatives = split_list(values, int(weighted), len(marks))
+        rest = iter(derivatives)
+        operands = [_made(rest, x, *mark) for x, mark in zip(primals, marks, strict=True)]
         directions = Directions(count, weights[0] if weighted else None)
         outs = laplacian_flat(closed, jaxpr_as_fun(closed), operands, directions)
         found[:] = [_of_kind(x, count, *least) for x, least in zip(outs, forced, strict=True)]
         return [*[x.value for x in found], *[t for x in found for t in _derivatives(x)]]
 
-    jaxpr = stage_flat(closed, run, [*of_weights, *closed.in_avals, *given])
+    jaxpr = stage_flat(closed, run, [*weight_avals, *closed.in_avals, *derivative_avals])
     return jaxpr, [(_kind(x.jacobian), x.laplacian is not ZERO) for x in found]
 
 
 def filled(x: LaplacianTriple, count: int) -> LaplacianTriple:
-    """The same with zeros, as arrays, for derivatives that are ``ZERO``."""
+    """Return the triple with a dense Jacobian, and with arrays of zeros for derivatives that are ``ZERO``."""
     aval = typeof(x.value)
     jacobian = zeros_of(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
     return LaplacianTriple(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
 
 
 def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> LaplacianTriple:
-    """The same with a Jacobian of a kind, and with a Laplacian that may be zeros."""
+    """Convert a triple to a Jacobian of a kind, and to a Laplacian that is an array if ``curved``."""
     if kind is not None and kind != _kind(x.jacobian):
         if kind < 0 or x.jacobian is not ZERO:
             x = x._replace(jacobian=filled(x, count).jacobian)
@@ -493,23 +498,23 @@ def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> Laplac
 
 
 def _derivatives(x: LaplacianTriple) -> list[Any]:
-    """The derivatives of a value that are not ``ZERO``."""
+    """The derivatives of a value that are not ``ZERO``, as a list of arrays."""
     jacobian = x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian
     return [t for t in (jacobian, x.laplacian) if t is not ZERO]
 
 
 def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> LaplacianTriple:
-    """The inverse of :func:`_derivatives`."""
+    """Rebuild a triple from its value and an iterator over its nonzero derivatives: inverts :func:`_derivatives`."""
     rows = ZERO if kind is None else next(derivatives)
     jacobian = rows if kind is None or kind < 0 else Blocks(rows, kind)
     return LaplacianTriple(value, jacobian, next(derivatives) if curved else ZERO)
 
 
 class Curvatures(Forward):
-    """The forward Laplacian, along a number of directions; a mark is the kind of Jacobian, and if there is a Laplacian.
+    """The forward Laplacian of programs. A mark is the kind of the Jacobian and whether there is a Laplacian.
 
-    What each step of a loop takes and stacks has the axis of the steps before that of the directions. Blocks are along
-    another axis than that of the steps.
+    In the Jacobian of an array that a loop slices or stacks, the axis of the steps comes before that of the directions.
+    :class:`Blocks` are along another axis than that of the steps.
     """
 
     __slots__ = ("count", "weighted")
@@ -525,13 +530,13 @@ class Curvatures(Forward):
     def width(self, mark: tuple[Kind, bool]) -> int:
         return (mark[0] is not None) + mark[1]
 
-    def beside(self, xs: Sequence[LaplacianTriple]) -> list[Any]:
+    def extras(self, xs: Sequence[LaplacianTriple]) -> list[Any]:
         return [t for x in xs for t in _derivatives(x)]
 
     def made(
-        self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[Kind, bool]]
+        self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[tuple[Kind, bool]]
     ) -> list[LaplacianTriple]:
-        return [_made(beside, x, *mark) for x, mark in zip(values, marks, strict=True)]
+        return [_made(extras, x, *mark) for x, mark in zip(values, marks, strict=True)]
 
     def carried(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
         return mark[0], mark[0] is not None

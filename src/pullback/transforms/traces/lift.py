@@ -1,9 +1,10 @@
-"""Operations that hold programs, and what transformations of flat programs make of them.
+"""Lifting transformations of flat programs to operations that hold programs.
 
-An operation says once how its operands feed its programs, as a :class:`Feed`. A forward transformation says what it
-makes of a program, and what it carries for each value, as a :class:`Forward`. :func:`lifted` applies one to the other:
-it looks for the values that a loop carries with something beside them, has branches agree, and puts what is beside the
-operands of a group after that group. So an operation knows no transformation, and a transformation no operation.
+An operation declares how its operands become inputs of its programs, as a :class:`Feed`. A forward transformation
+declares how it transforms a program, and which extra arrays (tangents, for example) accompany each value, as a
+:class:`Forward`. :func:`lifted` applies one to the other: it determines which carried values of a loop have extras,
+makes branches agree, and inserts the extras of a group of operands after the group. So operations are independent of
+transformations, and transformations of operations.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from pullback.transforms.traces.forward import Direction
 from pullback.transforms.traces.jaxprs import batch_jaxpr, jvp_jaxpr
 
 feed = RuleKind("feed", "it holds no program that transformations look into")
-"""``rule(**params) -> Feed``: how the operands of an operation feed the programs that it holds."""
+"""``rule(**params) -> Feed``: how the operands of an operation become inputs of the programs that it holds."""
 
 
 class Fed(NamedTuple):
-    """What an operation is to be applied to, after a transformation.
+    """The programs and operands that an operation is applied to after a transformation.
 
     Attributes:
-      programs: in the place of its programs.
-      test: in the place of its test; None if it has none.
-      groups: the operands, by group: the values of each, and then what is beside them.
-      forward, marks, results: the transformation, and the marks of the operands and of the results; if it is no forward
-        one, nothing is beside any.
+      programs: the transformed programs.
+      test: the transformed test; None if the operation has none.
+      groups: the operands, by group: the values of each group, followed by their extras.
+      forward, marks, results: the forward transformation, and the marks of the operands and of the results. None for
+        another transformation, which has no extras.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -49,31 +50,31 @@ class Fed(NamedTuple):
     marks: tuple[Any, ...] = ()
     results: tuple[Any, ...] = ()
 
-    def beside(self, marks: Sequence[Any]) -> list[int]:
-        """For each array that is beside some values, the position of its value."""
+    def owners(self, marks: Sequence[Any]) -> list[int]:
+        """For each extra array of values with some marks, the index of its value."""
         forward = self.forward
         return [] if forward is None else [i for i, m in enumerate(marks) for _ in range(forward.width(m))]
 
 
 class Feed(NamedTuple):
-    """How the operands of an operation feed its programs.
+    """How the operands of an operation become the inputs of its programs.
 
-    Operands come in groups. The inputs of each program are some of these groups, whole.
+    Operands come in groups. The inputs of each program are some of these groups.
 
     Attributes:
-      programs: the programs whose results are those of the operation: one, or several of which one is chosen.
-      bind: returns the results of the operation for a :class:`Fed`.
-      sizes: the number of operands of each group but the last.
+      programs: the programs that compute the results: one, or several, one of which runs.
+      bind: applies the operation to a :class:`Fed`, and returns its results.
+      sizes: the number of operands of each group except the last.
       takes: the groups that are the inputs of each program, in order.
-      carried: the group that the first results of a program are the next values of; None if it runs once.
-      rows: the group of arrays of which each step takes an element. Further results are stacked likewise.
-      test: the program that says whether a loop goes on, and the groups that are its inputs; None without. The steps of
-        such a loop take a group of constants.
-      scope: makes the context that programs are transformed in, which take parts of the operands; None if that is the
-        one at hand, and they take the operands.
-      keeps_shapes: whether what is beside a value must have its shape.
-      choice: the group of one operand that is the number of the program that runs; None if there is one program.
-      length: the number of steps of a loop; None if a test says whether there is another.
+      carried: the group whose next values are the first results of a program; None if it is no loop.
+      rows: the group of arrays that steps slice along the first axis. Further results of a step are stacked.
+      test: the program that decides whether to continue, and the groups that are its inputs, or None. The steps
+        of a loop with a test take a group of consts.
+      scope: makes the context for transforming programs whose inputs are shards of the operands; None if the inputs are
+        the operands, in the current context.
+      keeps_shapes: whether the extras of a value must have its shape.
+      choice: the group of one operand that is the index of the program that runs; None for a single program.
+      length: the number of steps of a loop; None if there is a test.
       reverse: whether the steps go from the last element of each row to the first.
     """
 
@@ -91,26 +92,27 @@ class Feed(NamedTuple):
     reverse: bool = False
 
     def within(self) -> AbstractContextManager[None]:
-        """The context that programs are transformed in."""
+        """The context for transforming the programs."""
         return nullcontext() if self.scope is None else self.scope()
 
 
 class Forward:
-    """What a transformation carries for each value, and what it makes of a program.
+    """A forward transformation: its representation of values, and its transformation of programs.
 
-    A mark says what there is for a value: ``nothing``, or more. It is hashable, and so is the transformation, by which
-    programs are kept. What is carried is a tuple, of the value and of what says more; arrays among that are beside it.
+    A value is represented by a tuple of the value and further information, whose arrays are its extras, for example a
+    tangent. The mark of a value says which extras it has; ``nothing`` is the mark of a value without any. Marks and the
+    transformation are hashable, as they are cache keys of programs.
     """
 
     __slots__ = ("options",)
     nothing: Any
     alone = False
-    """Whether there is never anything beside a value, and an operation is transformed whatever its marks."""
+    """Whether values never have extras, and operations are transformed whatever their marks."""
     moves_rows = True
-    """Whether :meth:`row`, :meth:`element` and :meth:`stacked` do something."""
+    """Whether :meth:`row`, :meth:`element` and :meth:`stacked` have an effect."""
 
     def __init__(self, *options: Any) -> None:
-        """A transformation with options, which are hashable."""
+        """Make a transformation with options, which are hashable."""
         self.options = options
 
     def __eq__(self, other: object) -> bool:
@@ -120,78 +122,79 @@ class Forward:
         return hash((type(self), self.options))
 
     def marks(self, xs: Sequence[Any]) -> tuple[Any, ...]:
-        """What there is for some values."""
+        """The marks of some values."""
         raise NotImplementedError
 
     def width(self, mark: Any) -> int:
-        """How many arrays are beside a value."""
+        """The number of extras of a value with a mark."""
         return int(mark)
 
     def values(self, xs: Sequence[Any]) -> list[Any]:
-        """The values."""
+        """The values without extras."""
         return [x[0] for x in xs]
 
-    def beside(self, xs: Sequence[Any]) -> list[Any]:
-        """The arrays beside values, those of the first value first."""
+    def extras(self, xs: Sequence[Any]) -> list[Any]:
+        """The extras of all values, in one list."""
         raise NotImplementedError
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[Any]) -> list[Any]:
-        """The inverse of :meth:`values` and :meth:`beside`."""
+    def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[Any]) -> list[Any]:
+        """Combine values with their extras: the inverse of :meth:`values` and :meth:`extras`."""
         raise NotImplementedError
 
     def carried(self, mark: Any) -> Any:
-        """The mark of a value that a loop carries, from that of its first value or of what a step returns."""
+        """The mark of a carried value, from that of its initial value or of the result of a step."""
         return mark
 
     def joined(self, marks: Sequence[Any]) -> Any:
-        """The mark of a value of which several are known."""
+        """The common mark of the results of branches, from the marks of each."""
         raise NotImplementedError
 
     def filled(self, x: Any, mark: Any) -> Any:
-        """The same with a mark that says more: zeros, or copies."""
+        """Extend a value to a mark with more extras: by zeros, or by copies."""
         raise NotImplementedError
 
     def row(self, x: Any) -> Any:
-        """An operand of which each step takes an element: along the first axis of all of its arrays."""
+        """Rearrange an operand so that each step of a loop takes an element along the first axis of its extras, too."""
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark of such an element, from that of a :meth:`row`."""
+        """The mark of an element, from that of a :meth:`row`."""
         return mark
 
     def stacked(self, x: Any) -> Any:
-        """The inverse of :meth:`row`, for results that were stacked along the first axis of all of their arrays."""
+        """The inverse of :meth:`row`, for stacked results."""
         return x
 
     def program(self, closed: ClosedJaxpr, marks: Sequence[Any], forced: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
-        """A program of values and what is beside them, and the marks of its results.
+        """Transform a program; return it and the marks of its results.
 
-        It takes what all programs share, the values, and then what is beside each of them; and returns the results,
-        and then what is beside each.
+        It takes the shared inputs, the values, and the extras of all values; it returns the results, followed by the
+        extras of all results.
 
         Args:
           closed: the program.
-          marks: of its inputs.
-          forced: for each result a mark of what there must be at least.
+          marks: the marks of its inputs.
+          forced: for each result, the least mark that it must have.
         """
         raise NotImplementedError
 
 
 class Lifted(NamedTuple):
-    """The programs of an operation after a transformation.
+    """The transformed programs of an operation.
 
     Attributes:
-      programs: take the groups of operands, after each what is beside its values; and return results likewise.
-      marks: of the results, those of what is carried first.
-      carry: how many are carried.
-      beside: how many arrays are beside these.
-      fills: whether more is carried than the operands have.
+      programs: take the groups of operands, each followed by its extras; return the carry and the other results, each
+        followed by its extras.
+      marks: the marks of the results, which begin with the carry.
+      carry: the number of carried values.
+      extras: the number of extras of carried values.
+      fills: whether carried values have more extras than the operands.
     """
 
     programs: tuple[ClosedJaxpr, ...]
     marks: tuple[Any, ...]
     carry: int
-    beside: int
+    extras: int
     fills: bool
 
 
@@ -200,13 +203,13 @@ def _lift(
     first: ClosedJaxpr, others: tuple[ClosedJaxpr, ...], forward: Any, takes: tuple[int, ...], carried: int | None,
     sizes: tuple[int, ...], operands: tuple[Any, ...], shared: int,
 ) -> Lifted:  # fmt: skip
-    """The programs of an operation whose operands have some marks; ``shared`` is how many inputs come before all."""
+    """Transform the programs of an operation for operands with marks; ``shared`` is the number of shared inputs."""
     groups = split_list(operands, *sizes)
     programs = (first, *others)
     results = len(first.jaxpr.outvars)
     carry = [] if carried is None else list(map(forward.carried, groups[carried]))
     count = len(carry)
-    while True:
+    while True:  # until the marks of the carry are a fixed point
         marks = [tuple(carry) if g == carried else groups[g] for g in takes]
         inputs = tuple([m for group in marks for m in group])
         forced = (*carry, *[forward.nothing] * (results - count))
@@ -215,35 +218,35 @@ def _lift(
         if others:
             outs = [forward.joined(column) for column in zip(*[each for _, each in found], strict=True)]
             found = [forward.program(closed, inputs, tuple(outs)) for closed in programs]
-        after = list(map(forward.carried, outs[:count]))  # no less than before, which was forced
+        after = list(map(forward.carried, outs[:count]))  # at least the marks before, which were forced
         if after == carry:
             break
         carry = after
-    whole = tuple([closed for closed, _ in found])
-    if carried is not None or len(takes) > 1:
+    transformed = tuple([closed for closed, _ in found])
+    if carried is not None or len(takes) > 1:  # the extras of a single group follow it already
         ins = [*range(shared), *_grouped(forward, marks, shared)]
         ends = _grouped(forward, [carry, outs[count:]], 0)
-        whole = tuple([reordered(closed, ins, ends) for closed in whole])
+        transformed = tuple([reordered(closed, ins, ends) for closed in transformed])
     fills = carried is not None and carry != groups[carried]
-    return Lifted(whole, (*carry, *outs[count:]), count, sum(map(forward.width, carry)), fills)
+    return Lifted(transformed, (*carry, *outs[count:]), count, sum(map(forward.width, carry)), fills)
 
 
 def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[int]:
-    """The positions of values, and of what is beside them group by group, in a list where that comes after all values.
+    """The order that moves the extras of each group, which are after all values, to directly after the group.
 
-    For two groups of one value each that has one array beside it, ``a, b, da, db -> a, da, b, db``: [0, 2, 1, 3].
+    For two groups of one value with one extra each, ``a, b, da, db -> a, da, b, db``: [0, 2, 1, 3].
     """
-    beside = start + sum(map(len, groups))
+    extra = start + sum(map(len, groups))
     order: list[int] = []
     for marks in groups:
         width = sum(map(forward.width, marks))
-        order += [*range(start, start + len(marks)), *range(beside, beside + width)]
-        start, beside = start + len(marks), beside + width
+        order += [*range(start, start + len(marks)), *range(extra, extra + width)]
+        start, extra = start + len(marks), extra + width
     return order
 
 
 def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]) -> ClosedJaxpr:
-    """A program with its inputs and its results in another order: a number for each says which one it was."""
+    """Reorder the inputs and the results of a program: each number is the old index."""
     jaxpr = closed.jaxpr
     invars = [jaxpr.invars[i] for i in inputs]
     outvars = [jaxpr.outvars[i] for i in results]
@@ -252,7 +255,7 @@ def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]
 
 @cached_by_jaxpr
 def ignoring(closed: ClosedJaxpr, at: int, avals: Sequence[Any]) -> ClosedJaxpr:
-    """A program that takes more inputs, from a position on, which it does not read."""
+    """Add unused inputs of some types to a program, at position ``at``."""
     invars = closed.jaxpr.invars
     return closed.replace(jaxpr=closed.jaxpr.replace(invars=[*invars[:at], *map(Var, avals), *invars[at:]]))
 
@@ -260,13 +263,13 @@ def ignoring(closed: ClosedJaxpr, at: int, avals: Sequence[Any]) -> ClosedJaxpr:
 def lifted(
     primitive: Primitive, forward: Any, operands: Sequence[Any], params: dict[str, Any], shared: Sequence[Any] = ()
 ) -> list[Any]:
-    """The results of an operation that holds programs, under a transformation.
+    """Apply an operation that holds programs under a forward transformation.
 
     Args:
       primitive, params: the operation.
       forward: the transformation.
-      operands: what it carries for each operand.
-      shared: what all programs take first, in any dtype.
+      operands: the operands, in the transformation's representation.
+      shared: the first inputs of all programs, which are converted to the programs' dtypes.
     """
     rule = feed.needed(primitive, "a transformation of programs")
     programs, bind, sizes, takes, carried, rows, test, scope, *_ = rule(**params)
@@ -278,7 +281,7 @@ def lifted(
         if marks[start:end].count(forward.nothing) < end - start:
             groups[rows] = list(map(forward.row, groups[rows]))
             marks = (*marks[:start], *map(forward.element, forward.marks(groups[rows])), *marks[end:])
-    if len(takes) <= len(sizes) and not forward.alone:
+    if len(takes) <= len(sizes) and not forward.alone:  # perhaps only operands that no program reads have extras
         by_group = split_list(marks, *sizes)
         if all(m == forward.nothing for g in takes for m in by_group[g]):
             outs = primitive.bind(*forward.values(operands), **params)
@@ -288,22 +291,22 @@ def lifted(
     else:
         with scope():
             found = _lift(programs[0], programs[1:], forward, takes, carried, sizes, marks, len(shared))
-    wholes, ends, count, width, fills = found
-    if fills and carried is not None:
+    transformed, ends, count, width, fills = found
+    if fills and carried is not None:  # a step adds extras to a value that begins without
         groups[carried] = list(map(forward.filled, groups[carried], ends))
-    given = list(map(forward.values, groups))
+    fed = list(map(forward.values, groups))
     condition = None if test is None else test[0]
     if not forward.alone:
-        beside = {g: forward.beside(groups[g]) for g in takes}
-        for g, arrays in beside.items():
-            given[g] += arrays
-        if test is not None:
-            avals = tuple([typeof(x) for g in test[1] for x in beside.get(g, ())])
+        extras = {g: forward.extras(groups[g]) for g in takes}
+        for g, arrays in extras.items():
+            fed[g] += arrays
+        if test is not None:  # a loop passes the extras to its test, which has no use for them
+            avals = tuple([typeof(x) for g in test[1] for x in extras.get(g, ())])
             condition = ignoring(test[0], len(test[0].in_avals), avals)
     if shared:
-        types = wholes[0].in_avals
-        given[takes[0]][:0] = [convert_element_type(x, a.dtype) for x, a in zip(shared, types, strict=False)]
-    outs = bind(Fed(wholes, condition, given, forward, marks, ends))
+        types = transformed[0].in_avals
+        fed[takes[0]][:0] = [convert_element_type(x, a.dtype) for x, a in zip(shared, types, strict=False)]
+    outs = bind(Fed(transformed, condition, fed, forward, marks, ends))
     size = len(ends) - count
     rest = outs[count + width :]
     results: list[Any] = []
@@ -319,7 +322,7 @@ def lifted(
 
 
 class Tangents(Forward):
-    """Forward mode: pairs of a value and its tangent, which may be ``ZERO``; a mark says whether there is one."""
+    """Forward mode of programs: pairs of a value and its tangent, or ``ZERO``; marks say whether there is a tangent."""
 
     __slots__ = ("directional",)
     nothing = False
@@ -332,11 +335,11 @@ class Tangents(Forward):
     def marks(self, xs: Sequence[Any]) -> tuple[bool, ...]:
         return tuple([t is not ZERO for _, t in xs])
 
-    def beside(self, xs: Sequence[Any]) -> list[Any]:
+    def extras(self, xs: Sequence[Any]) -> list[Any]:
         return [t for _, t in xs if t is not ZERO]
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[bool]) -> list[Any]:
-        return [(x, next(beside) if m else ZERO) for x, m in zip(values, marks, strict=True)]
+    def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[bool]) -> list[Any]:
+        return [(x, next(extras) if m else ZERO) for x, m in zip(values, marks, strict=True)]
 
     def joined(self, marks: Sequence[bool]) -> bool:
         return any(marks)
@@ -349,7 +352,7 @@ class Tangents(Forward):
 
 
 class Mapped(Forward):
-    """``vmap``: pairs of a value and the position of its mapped axis, which is the mark; None without."""
+    """``vmap`` of programs: pairs of a value and its mark, the position of the mapped axis, or None."""
 
     __slots__ = ("axis",)
     nothing = None
@@ -365,7 +368,7 @@ class Mapped(Forward):
     def width(self, mark: int | None) -> int:
         return 0
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[int | None]) -> list[Any]:
+    def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[int | None]) -> list[Any]:
         return list(zip(values, marks, strict=True))
 
     def carried(self, mark: int | None) -> int | None:
@@ -391,12 +394,12 @@ class Mapped(Forward):
 
 
 def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = False) -> None:
-    """Declare how an operation feeds its programs, and have its rules for forward mode and ``vmap`` follow from it.
+    """Register the ``feed`` rule of an operation, and the rules for forward mode and ``vmap`` that follow from it.
 
     Args:
       p: the operation.
-      rule: returns the :class:`Feed` for its parameters.
-      directional: whether a program may depend otherwise on tangents that are values (``Primitive.directional``).
+      rule: returns the :class:`Feed` for parameters.
+      directional: whether to register a directional rule, too (``Primitive.directional``).
     """
     feed(p)(rule)
     p.jvp(partial(_jvp, p, Direction.LINEAR))
@@ -406,6 +409,7 @@ def holds_programs(p: Primitive, rule: Callable[..., Feed], directional: bool = 
 
 
 def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], ...]:
+    """The jvp rule of an operation that holds programs."""
     outs = lifted(p, Tangents(directional), list(zip(primals, tangents, strict=True)), params)
     return [x for x, _ in outs], [t for _, t in outs]
 
@@ -413,6 +417,6 @@ def _jvp(p: Primitive, directional: Direction, primals: Any, tangents: Any, **pa
 def batch_of_programs(
     p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batch rule of an operation all of whose programs are run for all examples, or for none."""
+    """The batching rule of an operation whose programs run for all examples, or for none."""
     outs = lifted(p, Mapped(axis), list(zip(args, dims, strict=True)), params)
     return [x for x, _ in outs], [d for _, d in outs]

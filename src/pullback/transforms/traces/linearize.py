@@ -1,8 +1,7 @@
-"""Linearisation: a function's value at a point, and its derivative there as a linear program.
+"""Linearisation: the value of a function at a point, and its derivative there as a linear program.
 
-Each primitive's derivative rule runs with the values of the function as primals and with linear tracers as
-tangents; what it does to the tangents is the program. Nothing is evaluated twice, and there is no second set
-of rules.
+Each jvp rule runs with the values of the function as primals and with linear tracers as tangents; the operations on
+the tracers are the linear program. So no value is computed twice, and reverse mode needs no rules of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pullback.transforms.traces.forward import JVPTrace, JVPTracer
 
 
 def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
-    """The error for an operation that a derivative rule does to tangents, and that is not linear in them."""
+    """The error for an operation that a jvp rule applies to tangents and that cannot be transposed."""
     error: PullbackError
     if primitive.transpose_rule is None:
         error = missing_rule(
@@ -33,28 +32,28 @@ def refused(tape: LinearTrace, primitive: Primitive, how: str) -> PullbackError:
         error = NotLinearError(
             f"a jvp rule applied {primitive.name} to tangents in which it is not linear, in the derivative of "
             f"{source.describe_function(tape.function)}, at {source.describe(source.here())}; a tangent must be linear "
-            "in the tangents that the rule is given"
+            "in the tangents that the rule receives"
         )
     error.trace = tape
     return error
 
 
 def is_tape(trace: Any) -> bool:
-    """Whether a trace records what derivative rules do to tangents."""
+    """Whether a trace is the tape of a linearisation."""
     return isinstance(trace, LinearTrace) and trace.error is refused
 
 
 def linearize_flat(
     function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Array], active: Sequence[bool] | None = None
 ) -> tuple[list[Any], LinearProgram]:
-    """The values of ``run(*primals)`` and its derivative as a linear program.
+    """Evaluate ``run(*primals)``, and return the results and the derivative as a linear program.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       primals: the point, as arrays.
-      active: which primals to differentiate with respect to; all inexact ones by default. The program has one
-        input for each active primal.
+      active: which primals to differentiate with respect to, by default all. The program has an input for each; the
+        input is of dtype float0 if the primal is not inexact.
 
     Returns:
       The list of results, and the program; its outputs are ``ZERO`` where a result does not depend on the inputs.
@@ -92,5 +91,5 @@ def linearize_flat(
             check_result(x)
             outs.append(x)
             ends.append(ZERO)
-    nodes, tape.nodes = tape.nodes, []  # a rule among them may hold a value of this trace, and that the tape
+    nodes, tape.nodes = tape.nodes, []  # breaks a cycle: a node may hold a value of this trace
     return outs, LinearProgram(nodes, inputs, ends, tape.count)

@@ -1,4 +1,4 @@
-"""Python numbers among the operands of a program that is recorded."""
+"""Python numbers as operands while a program is staged: their dtypes, as literals."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pullback.core.types import ShapedArray
 
 
 def converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl:
-    """The number of a literal in another dtype, of which the program has a literal too."""
+    """Convert the number of a literal to another dtype, so that no equation is needed for it."""
     value = literal.val._value if isinstance(literal.val, ArrayImpl) else literal.aval.dtype.type(literal.val)
     return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
 
 
 def typed_literals(atoms: list[Any], args: Sequence[Any]) -> None:
-    """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
+    """Give literals of Python numbers the dtype of the other operands; raise OverflowError if it is too small."""
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
     integer = dtypes.is_integer(dtype)
     for atom, x in zip(atoms, args, strict=True):

@@ -1,4 +1,4 @@
-"""Forward mode with masked zeros: tangents stay zero that are multiplied by infinite or undefined derivatives."""
+"""Forward mode with masked zeros: a zero tangent stays zero if multiplied by an infinite or undefined derivative."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def masked_results(
     primals: tuple[Any, ...],
     params: dict[str, Any],
 ) -> Any:
-    """The results of an operation in forward mode, whose tangents are marked: at once, or if one is NaN without.
+    """Apply an operation in forward mode with masked tangents; if all is known, only where a tangent is otherwise NaN.
 
     Args:
-      trace, tracer: of forward mode, and the class of its values with tangents.
+      trace, tracer: the trace of forward mode, and its class of tracers.
       primitive, args, params: the operation.
       primals: the operands without their tangents.
     """
@@ -36,7 +36,7 @@ def masked_results(
     def is_own(x: Any) -> bool:
         return type(x) is tracer and x._trace is trace
 
-    if known is EVAL and not primitive.effect:  # nobody differentiates the tangents, or looks at them
+    if known is EVAL and not primitive.effect:  # values are known: try without masks first, which is faster
         out = trace.process(primitive, args, params, rules)
         if not any(is_own(x) and _is_undefined(x.tangent) for x in (out if primitive.multiple_results else [out])):
             return out
@@ -55,7 +55,7 @@ def masked_results(
 
 
 def _is_undefined(tangent: Any) -> bool:
-    """Whether a tangent is NaN, or is not known."""
+    """Whether a tangent has a NaN, or is traced, and so unknown."""
     while type(tangent) is BatchTracer:
         tangent = tangent.value
     return type(tangent) is not ArrayImpl or has_nan(tangent._value)

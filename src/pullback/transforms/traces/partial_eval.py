@@ -1,4 +1,4 @@
-"""Partial evaluation: a jaxpr is cut into what its known inputs determine, and the rest."""
+"""Partial evaluation: splitting a jaxpr into the equations that depend on known inputs only, and the rest."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ PartialEvalRule = Callable[[list[bool], Eqn], tuple[list[Eqn], list[Eqn], list[b
 
 
 class PartialEvaluation(NamedTuple):
-    """A jaxpr in two parts.
+    """A jaxpr that was split in two.
 
     Attributes:
-      known: from the known inputs to the known results, and then those residuals that it has to compute.
-      unknown: from the residuals, and then the unknown inputs, to the unknown results.
-      unknown_outputs: for each result of the whole, whether ``unknown`` returns it.
+      known: from the known inputs to the known results, followed by the residuals that are not among them.
+      unknown: from the residuals, followed by the unknown inputs, to the unknown results.
+      unknown_outputs: for each result of the original jaxpr, whether ``unknown`` returns it.
       residual_avals: the types of the residuals.
-      residual_sources: where each residual is found in the list of the known inputs followed by the results
-        of ``known``: a residual that is an input, or a result anyway, is not returned once more.
-      recomputes: whether ``unknown`` computes again what ``known`` has computed.
+      residual_sources: the index of each residual in the list of the known inputs followed by the results of ``known``:
+        a residual that is an input or a known result is not returned twice.
+      recomputes: whether ``unknown`` recomputes values that ``known`` computes.
     """
 
     known: ClosedJaxpr
@@ -35,12 +35,12 @@ class PartialEvaluation(NamedTuple):
     recomputes: bool = False
 
     def residuals(self, known_inputs: Sequence[Any], known_results: Sequence[Any]) -> list[Any]:
-        """The residuals, from what ``known`` was given and what it returned."""
+        """Select the residuals from the inputs and the results of ``known``."""
         values = [*known_inputs, *known_results]
         return [values[i] for i in self.residual_sources]
 
     def merge(self, known_results: Sequence[Any], unknown_results: Sequence[Any]) -> list[Any]:
-        """The results of the whole jaxpr, in order."""
+        """Merge known and unknown results to those of the original jaxpr, in order."""
         known, unknown = iter(known_results), iter(unknown_results)
         return [next(unknown if u else known) for u in self.unknown_outputs]
 
@@ -49,28 +49,28 @@ class PartialEvaluation(NamedTuple):
 def partial_eval_jaxpr(
     closed: ClosedJaxpr, unknown_inputs: Sequence[bool], instantiate: Sequence[bool] | bool = False
 ) -> PartialEvaluation:
-    """Cut a jaxpr into the part that does not depend on some of its inputs, and the part that does.
+    """Split a jaxpr into a program that does not depend on the unknown inputs, and a program for the rest.
 
-    Running the known part, and then the unknown one on the residuals and unknown inputs, returns the results
-    of the whole. Neither part holds dead code; constants go to the part that reads them.
+    Running the known program, and then the unknown one on the residuals and unknown inputs, returns all results. Both
+    are free of dead code; constants go to the program that reads them.
 
     Args:
       closed: the program.
       unknown_inputs: for each input, whether it is unknown.
-      instantiate: which results the unknown part returns, whatever they depend on.
+      instantiate: which results the unknown program returns even if they are known: a flag for all, or for each.
 
     Returns:
-      The two parts and how they fit together.
+      Both programs, and where the residuals are.
 
     Raises:
-      JaxprError: the flags are not as many as the inputs, or as the results (an AssertionError).
+      JaxprError: the number of flags differs from that of the inputs or results (an AssertionError).
 
     >>> from pullback.primitives.elementwise import mul, sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
-    >>> parts = partial_eval_jaxpr(make_jaxpr(lambda x, y: mul(sin(x), y))(1.0, 2.0), [False, True])
-    >>> parts.known
+    >>> split = partial_eval_jaxpr(make_jaxpr(lambda x, y: mul(sin(x), y))(1.0, 2.0), [False, True])
+    >>> split.known
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
-    >>> parts.unknown
+    >>> split.unknown
     { lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }
     """
     jaxpr = closed.jaxpr
@@ -81,15 +81,16 @@ def partial_eval_jaxpr(
     unknown_outputs = [f or a in unknown_vars for f, a in zip(forced, jaxpr.outvars, strict=True)]
     unknown_results = [a for a, u in zip(jaxpr.outvars, unknown_outputs, strict=True) if u]
     known_results = [a for a, u in zip(jaxpr.outvars, unknown_outputs, strict=True) if not u]
+    # The unknown program first: only variables that it still reads are residuals.
     unknown_eqns, read = live_equations(unknown_eqns, unknown_results)
 
     known_inputs = [v for v in jaxpr.invars if v not in unknown_vars]
     residuals = [v for v in known_inputs if v in read]
     residuals += [v for eqn in known_eqns for v in eqn.outvars if v in read]
-    given = {*known_inputs, *known_results}
-    computed = [v for v in residuals if v not in given]
+    available = {*known_inputs, *known_results}
+    computed = [v for v in residuals if v not in available]  # returned in addition, as ``unknown`` reads them
     known_eqns, needed = live_equations(known_eqns, [*known_results, *computed])
-    place = positions([*known_inputs, *known_results, *computed])
+    index = positions([*known_inputs, *known_results, *computed])
 
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     remaining_inputs = [v for v, u in zip(jaxpr.invars, unknown_flags, strict=True) if u]
@@ -99,12 +100,12 @@ def partial_eval_jaxpr(
     unknown = Jaxpr(unknown_consts, [*residuals, *remaining_inputs], unknown_eqns, unknown_results)
     return PartialEvaluation(
         close(known, constants), close(unknown, constants), unknown_outputs,
-        [v.aval for v in residuals], [place[v] for v in residuals],
+        [v.aval for v in residuals], [index[v] for v in residuals],
     )  # fmt: skip
 
 
 def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[Eqn], list[Eqn]]:
-    """The equations that read no unknown variable, and the others, whose results become unknown too."""
+    """Split equations into those that read no unknown variable, and the rest; add its results to ``unknown_vars``."""
     known: list[Eqn] = []
     unknown: list[Eqn] = []
     for eqn in eqns:
@@ -117,8 +118,8 @@ def _split_equations(eqns: Sequence[Eqn], unknown_vars: set[Var]) -> tuple[list[
             unknown.append(eqn)
             unknown_vars.update(eqn.outvars)
             continue
-        known_part, unknown_part, results = rule(operands, eqn)
-        known += known_part
-        unknown += unknown_part
+        more_known, more_unknown, results = rule(operands, eqn)
+        known += more_known
+        unknown += more_unknown
         unknown_vars.update(v for v, u in zip(eqn.outvars, results, strict=True) if u)
     return known, unknown

@@ -1,9 +1,9 @@
-"""Marks: where operations of derivatives come from.
+"""Provenance of derivatives: the named scope and the source line of the operations that rules make.
 
-Equations carry the named scope and the line that they were written in. Those of derivatives are made elsewhere, by
-rules and by transposition. A tape keeps the line and the scope of what it records (``LinearVar.mark``), and transposes
-each operation within these; and a derivative rule runs on the trace of this module, which puts what the rule does into
-the scope of the operation that it is of, and into the pass of differentiation.
+An equation has the named scope and the source line of the user's operation. For derivatives, two mechanisms copy them:
+a tape notes those of each operation that it records (``LinearVar.provenance``), and transposes the operation within
+them; and a jvp rule runs under the trace of this module, which puts the rule's operations into the scope of the user's
+operation, marked as part of a tangent computation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pullback.core.trace import Primitive, RelayTrace, Trace, state
 
 
 def within_scope_of(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
-    """A trace before that of a derivative rule: what the rule does belongs to the tangents, but for the values.
+    """Return a trace on top of ``rules`` that marks a jvp rule's operations, except the primal one, as of tangents.
 
     Args:
-      rules: the trace of the rule.
-      primitive, primals, params: the operation.
+      rules: the trace that the jvp rule would run under.
+      primitive, primals, params: the operation whose rule runs.
     """
-    programs = any(map(holds_programs, params.values()))  # which have marks of their own
+    programs = any(map(holds_programs, params.values()))  # their equations have provenance already
 
     def relay(trace: Trace, applied: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         scope = state.scope

@@ -1,11 +1,11 @@
-"""References: what reading and writing them means under each transformation.
+"""References: reading and writing them under each transformation.
 
 No program holds a reference. While a function is staged, the program under construction notes each reference from
-outside that is used: its content is one more input, what is written replaces it there, and what it is at the end is one
-more result, which whoever runs the program writes to the reference. So every primitive is a function of arrays.
+outside that the function uses: its content becomes a further input, and its last content, if it was written, a further
+result, which the code that runs the program writes to the reference. So every primitive is a function of arrays.
 
-Differentiation and ``vmap`` need nothing of this: a tracer of theirs may be written to a reference that was made under
-them, and to no other.
+Differentiation and ``vmap`` need no such conversion: their tracers may be written only to references that were made
+under the same transformation.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from pullback.transforms.traces.taylor import TaylorTrace
 class Ref(RefCell):
     """A mutable array reference, as :func:`new_ref` makes it: ``ref[...]`` reads it, and ``ref[...] = x`` writes it.
 
-    Any index that an array takes may stand for the dots. What is written has the dtype of the reference and the shape
-    of what the index selects; a weakly typed number takes the dtype. Reads and writes happen in the order of the
-    program, within compiled functions, loops and branches too.
+    The index may be any that an array takes. A written value must have the dtype of the reference and the shape of the
+    selected elements; a weakly typed number is converted. Reads and writes happen in program order, within compiled
+    functions, loops and branches, too.
 
     >>> import pullback.numpy as pnp
     >>> ref = new_ref(pnp.zeros(3))
@@ -69,7 +69,7 @@ class Ref(RefCell):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the type of what is read gives way to that of other operands."""
+        """Whether the dtype of the content is weak, and gives way to the dtypes of other operands."""
         return self.inner.weak_type
 
     @property
@@ -84,21 +84,21 @@ class Ref(RefCell):
 
     @property
     def sharding(self) -> Any:
-        """Where the elements are."""
+        """The sharding of the content."""
         return content_of(self).sharding
 
     @property
     def format(self) -> Any:
-        """Where the elements are, and in which order."""
+        """The sharding of the content, and the memory layout of its elements."""
         return content_of(self).format
 
     @property
     def committed(self) -> bool:
-        """Whether the elements were put on their device by name."""
+        """Whether the content is committed to its device, as by ``device_put``."""
         return bool(content_of(self).committed)
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the elements on the host, valid until the next write; a write may move them."""
+        """The address of the elements in host memory. It is valid until the next write, which may move them."""
         return int(content_of(self).unsafe_buffer_pointer())
 
     def __getitem__(self, idx: Index) -> Array:
@@ -149,7 +149,7 @@ tree.register_leaf_type(Ref)
 
 
 def _made(content: Any) -> Ref:
-    """A reference under the current trace."""
+    """Make a reference that belongs to the current trace."""
     ref = object.__new__(Ref)
     trace = state.trace
     RefCell.__init__(ref, content, None if trace.is_bottom else trace, source.here())
@@ -157,12 +157,12 @@ def _made(content: Any) -> Ref:
 
 
 def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | None = None) -> Ref:
-    """A mutable array reference.
+    """Make a mutable array reference.
 
     Args:
-      init_val: the array that it holds at first, or a number. The array itself does not change.
-      memory_space: nothing but None: the array stays where it is.
-      kind: ``"no_grad_no_remat"`` is accepted, and changes nothing: no program holds a reference.
+      init_val: the initial content: an array, which does not change itself, or a number.
+      memory_space: must be None: the array stays in its memory.
+      kind: ``"no_grad_no_remat"`` is accepted, without effect: no program holds a reference.
 
     Returns:
       A :class:`Ref`, with the shape and dtype of ``init_val``. It may be passed to functions under ``jit`` and
@@ -190,11 +190,11 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: str | Non
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
-    """A reference whose content is to be written before it is read; until then it is zero.
+    """Make a reference without initial content, which should be written before it is read; until then it is zero.
 
     Args:
       ty: anything with ``shape`` and ``dtype``.
-      memory_space: nothing but None.
+      memory_space: must be None.
 
     Raises:
       OperandError: ``ty`` has no shape and dtype (a TypeError).
@@ -211,16 +211,16 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     return new_ref(zeros_of(aval), memory_space=memory_space)
 
 
-# Where the content is -------------------------------------------------------------------------------------------------
+# Reading and writing --------------------------------------------------------------------------------------------------
 
 
-def _place(ref: RefCell, trace: Trace) -> StageTrace | None:
-    """The innermost program under construction that the reference is outside of; None if there is none."""
+def _enclosing_program(ref: RefCell, trace: Trace) -> StageTrace | None:
+    """The innermost program under construction between ``trace`` and the reference's own trace; None without one."""
     if ref.ended:
         raise RefError(f"{ref.described()} cannot be used any more: {ref.ended}")
     found = None
     while trace is not ref.home:
-        if trace.runs_again:
+        if trace.runs_again:  # a second run would read and write it again
             raise RunsAgain
         if ref.home is None and trace.is_bottom:
             return found
@@ -236,19 +236,19 @@ def _place(ref: RefCell, trace: Trace) -> StageTrace | None:
             )
             error.trace = ref.home
             raise error
-        if found is None and type(trace) is StageTrace:
+        if found is None and type(trace) is StageTrace:  # it gets the content from the next program outside
             found = trace
         trace = trace.parent
     return found
 
 
 class Touched:
-    """A reference from outside, as a program under construction sees it.
+    """The state of a reference from outside within a program under construction.
 
     Attributes:
-      var: the input that is its content at first.
-      content: what it holds now.
-      first: what it held at first.
+      var: the input of the program that is its initial content.
+      content: its current content.
+      first: its initial content.
     """
 
     __slots__ = ("content", "first", "var")
@@ -266,9 +266,9 @@ class Scope(Outside):
     """The references from outside that a program under construction uses.
 
     Attributes:
-      touched: what became of each.
-      carried: those of which there are inputs and results in any case, in this order.
-      varying: named axes along which the first content of some is made to vary.
+      touched: the state of each.
+      carried: references that have an input and a result even if they are unused, in this order.
+      varying: for some references, named axes along which the program takes their initial content to vary.
     """
 
     def __init__(self, carried: Sequence[Ref] = (), varying: dict[Ref, frozenset[Any]] | None = None) -> None:
@@ -281,7 +281,7 @@ class Scope(Outside):
             self.enter(ref, trace)
 
     def enter(self, ref: Ref, trace: StageTrace) -> Touched:
-        """The reference as the program sees it."""
+        """The state of a reference in the program; its first use adds an input."""
         found = self.touched.get(ref)
         if found is None:
             aval = typeof(content_of(ref, trace.parent))
@@ -292,21 +292,21 @@ class Scope(Outside):
 
     @property
     def written(self) -> list[Ref]:
-        """The references whose content at the end is a result: those carried, and then all others that were written."""
+        """The references whose last content is a result: the carried ones, followed by the others that were written."""
         if len(self.touched) <= len(self.carried):  # most programs use no reference
             return self.carried
         return [*self.carried, *(r for r, t in self.touched.items() if t.written and r not in self.carried)]
 
     @property
     def read(self) -> list[Ref]:
-        """The other references, whose content does not change."""
+        """The references that are only read."""
         if len(self.touched) <= len(self.carried):
             return []
         written = self.written
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
-        """The inputs: of those that are read, and then of those that are written."""
+        """The inputs of the program for references: of those that are read, followed by those that are written."""
         return [self.touched[r].var for r in [*self.read, *self.written]] if self.touched else []
 
     def results(self) -> list[Any]:
@@ -314,36 +314,37 @@ class Scope(Outside):
 
 
 def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
-    """What a reference holds for a trace, by default the current one."""
+    """The content of a reference for a trace, by default the current one."""
     trace = state.trace if trace is None else trace
-    place = _place(ref, trace)
-    content: Array = ref.content if place is None else _entered(ref, place).content
+    program = _enclosing_program(ref, trace)
+    content: Array = ref.content if program is None else _entered(ref, program).content
     return content
 
 
-def _entered(ref: Any, place: StageTrace) -> Touched:
-    if type(place.outside) is not Scope:
+def _entered(ref: Any, program: StageTrace) -> Touched:
+    """The state of a reference in a program under construction; raise if the program cannot use references."""
+    if type(program.outside) is not Scope:
         raise RefError(
-            f"{ref.described()} is used in {place.describe()}, which cannot read or write references from outside. "
-            "Pass ref[...] as an argument, and return what is to be written; or make the reference within the function."
+            f"{ref.described()} is used in {program.describe()}, which cannot read or write references from outside. "
+            "Pass ref[...] as an argument, and return the new content; or make the reference within the function."
         )
-    return place.outside.enter(ref, place)
+    return program.outside.enter(ref, program)
 
 
 def write(ref: RefCell, x: Any) -> None:
-    """Let a reference hold another array, of its own type."""
-    place = _place(ref, state.trace)
-    owner = ref.home if place is None else place
+    """Replace the content of a reference by an array of the same type."""
+    program = _enclosing_program(ref, state.trace)
+    owner = ref.home if program is None else program
     if isinstance(x, Tracer):
         _check_owner(ref, x, owner)
-    if place is None:
+    if program is None:
         ref.content = x
     else:
-        _entered(ref, place).content = x
+        _entered(ref, program).content = x
 
 
 def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
-    """Refuse a tracer of a transformation that the reference is outside of."""
+    """Raise if a tracer belongs to a transformation within the trace that owns the reference: it would leak."""
     trace = owner
     while trace is not None and not trace.is_bottom:
         if trace.is_same(x._trace):
@@ -367,17 +368,18 @@ def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
 
 
 def check_ref(ref: Any, what: str) -> None:
-    """Refuse what is no reference."""
+    """Raise unless ``ref`` is a reference."""
     if not isinstance(ref, Ref):
         raise RefError(f"{what} takes a reference, as new_ref makes it, but got {ref!r} of type {type(ref).__name__}")
 
 
-def _is_whole(idx: Any) -> bool:
+def _selects_all(idx: Any) -> bool:
+    """Whether an index selects all elements: None, ``...`` or ``()``."""
     return idx is None or idx is Ellipsis or (isinstance(idx, tuple) and (not idx or idx == (Ellipsis,)))
 
 
 def _at(ref: Ref, content: Array, idx: Any) -> Array:
-    """The elements at an index."""
+    """Read the elements of a reference's content at an index; raise if the index is invalid or out of range."""
     if isinstance(idx, Ref) or (isinstance(idx, tuple) and any(isinstance(i, Ref) for i in idx)):
         raise OperandError(f"a reference is no index; ref[...] reads its content: {idx!r}")
     _check_range(ref, idx if isinstance(idx, tuple) else (idx,))
@@ -388,7 +390,8 @@ def _at(ref: Ref, content: Array, idx: Any) -> Array:
 
 
 def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
-    """Refuse numbers known in Python that are out of range, which of an array would be clipped."""
+    """Raise if an index that is a Python number is out of range; indexing an array would clip it."""
+    # The number of axes that each index consumes: a mask one for each of its own, None no axis, others one.
     axes = [
         getattr(i, "ndim", 0) if dtypes.is_bool(getattr(i, "dtype", np.dtype(int))) else i is not None for i in indices
     ]
@@ -405,7 +408,7 @@ def _check_range(ref: Ref, indices: tuple[Any, ...]) -> None:
 
 
 def get(ref: Ref, idx: Index = None) -> Array:
-    """What a reference holds, the same as ``ref[idx]``.
+    """Read a reference, as ``ref[idx]`` does.
 
     Args:
       ref: the reference.
@@ -424,11 +427,11 @@ def get(ref: Ref, idx: Index = None) -> Array:
     """
     check_ref(ref, "ref.get")
     content = content_of(ref)
-    return content if _is_whole(idx) else _at(ref, content, idx)
+    return content if _selects_all(idx) else _at(ref, content, idx)
 
 
 def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
-    """Write to a reference, the same as ``ref[idx] = value``.
+    """Write to a reference, as ``ref[idx] = value`` does.
 
     Args:
       ref: the reference.
@@ -436,8 +439,8 @@ def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
       value: an array of the shape that the index selects, and of the dtype of the reference.
 
     Raises:
-      RefError: ``ref`` is no reference, or cannot be used any more; the shape or dtype is another; or the value belongs
-        to a transformation that the reference is outside of (a ValueError).
+      RefError: ``ref`` is no reference, or cannot be used any more; the shape or dtype differs; or the value belongs to
+        a transformation that began after the reference was made (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> ref = new_ref(pnp.zeros(3))
@@ -449,13 +452,13 @@ def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
 
 
 def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap") -> Array:
-    """Write to a reference, and return what was there before.
+    """Write to a reference, and return the elements that were replaced.
 
     Args:
       ref: the reference.
       idx: an index as arrays take it; None or ``...`` for all elements.
       value: an array of the shape that the index selects, and of the dtype of the reference.
-      _function_name: what is called, for error messages.
+      _function_name: the name of the called function, for error messages.
 
     Returns:
       The elements that were replaced.
@@ -470,11 +473,12 @@ def swap(ref: Ref, idx: Index, value: ArrayLike, _function_name: str = "ref.swap
     """
     check_ref(ref, _function_name)
     content = content_of(ref)
-    if _is_whole(idx):
+    if _selects_all(idx):
         write(ref, _fitted(ref, value, ref.shape, _function_name))
         return content
     before = _at(ref, content, idx)
     x = _fitted(ref, value, before.shape, _function_name)
+    # Clip, as reading does: exactly the returned elements are replaced.
     write(ref, _like(content.at[idx].set(x, mode="clip"), ref))
     return before
 
@@ -499,7 +503,7 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
     """
     check_ref(ref, "ref.addupdate")
     content = content_of(ref)
-    if _is_whole(idx):
+    if _selects_all(idx):
         write(ref, _like(content + _fitted(ref, x, ref.shape, "ref.addupdate"), ref))
         return
     x = _fitted(ref, x, _at(ref, content, idx).shape, "ref.addupdate")
@@ -507,7 +511,7 @@ def addupdate(ref: Ref, idx: Index, x: ArrayLike) -> None:
 
 
 def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
-    """A value that is to be written, of the type of the reference."""
+    """Convert a value to be written to the reference's dtype; raise if its shape or dtype does not fit."""
     try:
         x = value if isinstance(value, Array) else as_array(value)
     except OperandError as error:
@@ -528,7 +532,7 @@ def _fitted(ref: Ref, value: Any, shape: tuple[int, ...], what: str) -> Any:
 
 
 def _like(x: Any, ref: Ref) -> Any:
-    """An array of the reference's dtype, and as weakly typed."""
+    """Convert an array to the dtype and the weak type of a reference."""
     weak = ref.inner.weak_type
     if x.dtype != ref.dtype:
         return convert_element_type(x, ref.dtype, weak)
@@ -536,11 +540,11 @@ def _like(x: Any, ref: Ref) -> Any:
 
 
 def freeze(ref: Ref) -> Array:
-    """What a reference holds, after which the reference cannot be used any more.
+    """Return the content of a reference, and end its use.
 
     Args:
-      ref: the reference. A reference that a compiled function, a loop or a branch was given, or closes over, cannot be
-        frozen there.
+      ref: the reference. A compiled function, a loop or a branch cannot freeze a reference that it received as an
+        argument or closes over.
 
     Raises:
       RefError: ``ref`` is no reference, cannot be used any more, or is from outside (a ValueError).
@@ -554,7 +558,7 @@ def freeze(ref: Ref) -> Array:
 
 
 def free_ref(ref: Ref) -> None:
-    """End the use of a reference, and let its memory go.
+    """End the use of a reference, and release its memory.
 
     >>> free_ref(new_ref(1.0))
     """
@@ -562,10 +566,11 @@ def free_ref(ref: Ref) -> None:
 
 
 def _ended(ref: Ref, what: str, why: str) -> Array:
+    """End the use of a reference, and return its last content; ``why`` is for later errors."""
     check_ref(ref, what)
-    place = _place(ref, state.trace)
-    if place is not None or ref.is_argument:
-        raise RefError(f"{what}: {ref.described()} belongs to the caller, which cannot be told that it ends here")
+    program = _enclosing_program(ref, state.trace)
+    if program is not None or ref.is_argument:
+        raise RefError(f"{what}: {ref.described()} belongs to the caller, and can be ended only there")
     content: Array = ref.content
     ref.ended = why
     ref.content = None
@@ -576,28 +581,28 @@ def _ended(ref: Ref, what: str, why: str) -> Array:
 
 
 def contents(refs: Sequence[RefCell]) -> list[Any]:
-    """What some references hold for the current trace."""
+    """The contents of references for the current trace."""
     return [content_of(r) for r in refs]
 
 
 def write_all(refs: Sequence[RefCell], values: Sequence[Any]) -> None:
-    """Let references hold what a program returned."""
+    """Write the results of a program to references."""
     for ref, x in zip(refs, values, strict=True):
         write(ref, x if x.weak_type == ref.inner.weak_type else as_weak(x, ref.inner.weak_type))
 
 
 def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefCell] = ()) -> None:
-    """Refuse a reference that is passed twice, or that a function closes over to which it is passed."""
-    seen: dict[int, RefCell] = {}
+    """Raise if a reference is passed twice, or is passed to a function that also closes over it."""
+    passed: dict[int, RefCell] = {}
     for ref in refs:
-        if id(ref) in seen:
+        if id(ref) in passed:
             raise RefError(
                 f"{name}: {ref.described()} was passed twice. A reference may be one argument only, since each "
-                "argument changes by itself."
+                "argument changes independently."
             )
-        seen[id(ref)] = ref
+        passed[id(ref)] = ref
     for ref in closed_over:
-        if id(ref) in seen:
+        if id(ref) in passed:
             raise RefError(
                 f"{name}: {ref.described()} was passed as an argument, and the function closes over it as well. Use "
                 "the argument, or do not pass it."
@@ -605,18 +610,18 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
 
 
 def argument_ref(content: Any) -> Ref:
-    """A reference under the current trace that stands for one of the caller's, and holds this at first."""
+    """Make a reference under the current trace that stands for a reference of the caller's with this content."""
     ref = _made(content)
     ref.is_argument = True
     return ref
 
 
 class WithRefs:
-    """A flat function whose leaves stand in part for the contents of references: these are its last results.
+    """A flat function of references as a function of their contents, which returns the last contents after its results.
 
     Attributes:
       run: takes flat arguments, with references among them, and returns a list of results.
-      where: which of the arguments are references.
+      where: the indices of the arguments that are references.
     """
 
     def __init__(self, run: Callable[..., Sequence[Any]], where: Sequence[int]) -> None:
@@ -624,10 +629,10 @@ class WithRefs:
         self.where = where
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        given = list(leaves)
-        own = []
+        args = list(leaves)
+        refs = []
         for i in self.where:
-            given[i] = ref = argument_ref(leaves[i])
-            own.append(ref)
-        outs = self.run(*given)
-        return [*outs, *(ref.content for ref in own)]
+            args[i] = ref = argument_ref(leaves[i])
+            refs.append(ref)
+        outs = self.run(*args)
+        return [*outs, *(ref.content for ref in refs)]

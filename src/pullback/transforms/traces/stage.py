@@ -1,4 +1,4 @@
-"""Staging: a function becomes a jaxpr, without being run."""
+"""Staging: tracing a function with abstract values to a jaxpr."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StageTracer(Tracer):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the type gives way to that of other operands."""
+        """Whether the dtype is weak, and gives way to the dtypes of other operands."""
         return self.variable.aval.weak_type
 
     def dependence(self) -> str:
@@ -59,13 +59,13 @@ class StageTracer(Tracer):
 
 
 class StageTrace(Trace):
-    """Records every operation as an equation.
+    """The trace of staging: records every operation as an equation.
 
     Attributes:
       invars: the variables of the inputs.
-      name_input: names an input by its position, for error messages; None where nobody knows.
-      literals: whether numbers that are not Python's are literals of the program.
-      outside: what it uses of its surroundings beside values: references.
+      name_input: names an input by its index, for error messages; None if inputs have no names.
+      literals: whether scalar arrays become literals; otherwise they become constants.
+      outside: the references from outside that the program uses.
     """
 
     __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "outside", "transformation")
@@ -103,7 +103,7 @@ class StageTrace(Trace):
         if scalars:
             typed_literals(invars, args)
             avals = [a.aval for a in invars]
-        # The one operation that is often applied to Python numbers: those of a program have their dtypes.
+        # Conversion is often applied to Python numbers: a literal of the new dtype saves the equation.
         if primitive is convert_element_type_p and type(invars[0]) is Literal:
             return self.adopt(converted(invars[0], **params))
         aval = infer(primitive, avals, params)
@@ -117,13 +117,13 @@ class StageTrace(Trace):
         return StageTracer(self, var, made_at)
 
     def adopt(self, x: ArrayImpl) -> StageTracer:
-        """The variable, or the literal, for an array that was made while the function is staged."""
+        """Return a tracer for an array that was created while the function is staged: a literal, or a constant."""
         literal = not x.shape and type(x) is ArrayImpl and not dtypes.is_key(x.dtype)
         atom = Literal(x, typeof(x)) if literal else self.atom(x)
         return StageTracer(self, atom, state.source_loc or source.here())
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal for a value, from this trace or from outside."""
+        """The variable or literal for a value of this trace or from outside, which may become a new constant."""
         if type(x) is StageTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):
@@ -154,17 +154,17 @@ def stage_flat(
     literals: bool = True,
     outside: Outside = NOTHING,
 ) -> ClosedJaxpr:
-    """The jaxpr of ``run`` at some abstract inputs.
+    """Trace ``run`` at abstract inputs to a jaxpr.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       avals: the abstract inputs.
-      transformation: what asks for it, for error messages.
-      name_input: names an input by its position, for error messages.
-      literals: whether numbers that are not Python's are literals of the program, or constants of it like arrays.
-      outside: notes the references that the function uses, for each of which there are inputs and results after the
-        others; without it, none may be used that was made elsewhere.
+      transformation: the transformation that traces, for error messages.
+      name_input: names an input by its index, for error messages.
+      literals: whether scalar arrays become literals; otherwise they become constants, as other arrays do.
+      outside: notes the references that the function uses, which add inputs and results after the others. By default
+        the function may use no references from outside.
     """
     trace = StageTrace(state.trace, function, transformation)
     invars, tracers = trace.invars, []
@@ -176,7 +176,7 @@ def stage_flat(
     trace.literals = literals
     trace.outside = outside
     source_loc, scope = state.source_loc, state.scope
-    try:  # an interrupt may come after any call
+    try:  # all changes of state within: KeyboardInterrupt may come after any call
         state.source_loc = state.scope = None
         state.trace = trace
         recorders.append(trace)

@@ -1,13 +1,13 @@
-"""Taylor mode: the coefficients of values along a curve, all at once.
+"""Taylor mode: propagating all Taylor coefficients of values along a curve in one pass.
 
-A value that depends on t is its Taylor coefficients at t = 0. Linear operations map them one by one, and products
-convolve them. Every other operation has its coefficients from its derivative rule: as y' = f'(x) x', those of order k
-are those of the right side of order k - 1, divided by k. The rule runs once, on series whose coefficients are
-computed when they are asked for. So what it says of the result itself, and what the derivatives of several operations
-say of each other, are the recurrences of Griewank and Walther: exp(x)' = exp(x) x' is y[k] = sum(j x[j] y[k - j]) / k.
+A value that depends on t is represented by its Taylor coefficients at t = 0. Linear operations map them one by one, and
+products convolve them. For every other operation they follow from its jvp rule: since y' = f'(x) x', the coefficient of
+order k of y is that of order k - 1 of the right side, divided by k. The rule runs once, on lazy series. If the rule
+refers to the result itself, as that of exp does, or rules refer to each other, as those of sin and cos do, this yields
+the recurrences of Griewank and Walther: exp(x)' = exp(x) x' becomes y[k] = sum(j x[j] y[k - j]) / k.
 
 Source: A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13; M. D. McIlroy, Squinting at power
-series (1990), for series that are computed on demand.
+series (1990), for lazy series.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pullback.transforms.traces.jaxprs import tangent_aval
 from pullback.transforms.traces.lift import Forward, feed, lifted
 from pullback.transforms.traces.stage import stage_flat
 
-_PLACE = "\nThe operation is at:\n"
+_LOCATION = "\nThe operation is at:\n"
 
 
 class TaylorTracer(PrimalTracer):
@@ -60,33 +60,33 @@ class TaylorTracer(PrimalTracer):
 
 
 class TaylorTrace(Trace):
-    """Computes the Taylor coefficients of each operation's results.
+    """The trace of Taylor mode: computes the Taylor coefficients of each operation's results.
 
     Attributes:
-      order: that of the last coefficient.
-      made: while a derivative rule is at work, the parameters and results of the operations that it has made, by the
-        primitive and the operands: it finds what it made before, the result itself among these. None otherwise.
-      kept: the operands of these.
+      order: the order of the last coefficient.
+      made: while a rule runs, a memo of its operations: parameters and results by primitive and operands. An operation
+        that the rule repeats, in particular the one that it differentiates, returns the same series. None otherwise.
+      alive: the operands of these operations, which keeps their ids from being reused.
     """
 
-    __slots__ = ("kept", "made", "order")
+    __slots__ = ("alive", "made", "order")
     transformation = "Taylor mode (jet)"
 
     order: int
     made: dict[Any, list[tuple[dict[str, Any], Any]]] | None
-    kept: list[Sequence[Any]]
+    alive: list[Sequence[Any]]
 
     def __init__(self, parent: Trace, function: Any, order: int) -> None:
         Trace.__init__(self, parent, function)
         self.order = order
         self.made = None
-        self.kept = []
+        self.alive = []
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         own = [type(x) is TaylorTracer and x._trace is self for x in args]
         if True not in own:
             return self.parent.process(primitive, args, params)
-        if self.made is not None:
+        if self.made is not None:  # a rule is running
             return self._within_a_rule(primitive, args, own, params)
         made_at = source.here()
         outer = state.trace
@@ -96,14 +96,15 @@ class TaylorTrace(Trace):
             several = outs if primitive.multiple_results else [outs]
             moving = [x.series for x in several if type(x) is TaylorTracer]
             state.trace = self.parent
+            # Not lazily, unlike within a rule: the memo and the series of the rule end with this call.
             for k in range(1, self.order + 1):
                 for series in moving:
                     series[k]
         except MissingRuleError as error:
-            if _PLACE in str(error):  # of a program within
+            if _LOCATION in str(error):  # added for an operation of an inner program
                 raise
             where = source.format_location(state.source_loc or made_at)
-            raise MissingRuleError(f"{error}{_PLACE}{where}") from None
+            raise MissingRuleError(f"{error}{_LOCATION}{where}") from None
         finally:
             state.trace = outer
             self._forget()
@@ -111,7 +112,7 @@ class TaylorTrace(Trace):
         return results if primitive.multiple_results else results[0]
 
     def _forget(self) -> None:
-        """Let go of what a derivative rule made: series that are computed from each other would keep each other."""
+        """Clear the memo of a rule, and break the reference cycles of series that are computed from each other."""
         assert self.made is not None
         for made in self.made.values():
             for _, outs in made:
@@ -119,16 +120,16 @@ class TaylorTrace(Trace):
                     if type(x) is TaylorTracer:
                         x.series.next = None
         self.made = None
-        self.kept.clear()
+        self.alive.clear()
 
     def _within_a_rule(
         self, primitive: Primitive, args: Sequence[Any], own: Sequence[bool], params: dict[str, Any]
     ) -> Any:
-        """The results of an operation, whose coefficients are computed when they are asked for."""
+        """Apply an operation that a rule, or the user, asks for; the results have lazy coefficients."""
         assert self.made is not None
         key = primitive, *map(_identity, args)
         for others, outs in self.made.get(key, ()):
-            if not primitive.effect and _is_same(primitive, others, params):
+            if not primitive.effect and _is_same(primitive, others, params):  # effects happen again
                 return outs
         outer, state.trace = state.trace, self.parent
         try:
@@ -137,15 +138,16 @@ class TaylorTrace(Trace):
                 program = partial(_of_programs, primitive)
             if program is not None:
                 return self._remember(key, args, params, self._program(primitive, program, args, own, params))
-            values = tuple([x.primal if mine else x for x, mine in zip(args, own, strict=True)])
+            values = tuple([x.primal if is_own else x for x, is_own in zip(args, own, strict=True)])
             outs = self.parent.process(primitive, values, params)
-            if type(primitive.jvp_rule) is ZeroTangents:
+            if type(primitive.jvp_rule) is ZeroTangents:  # constant almost everywhere
                 return outs
             several = outs if primitive.multiple_results else [outs]
             results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in several]
             for x in results:
                 if type(x) is TaylorTracer:
                     x.series.last = self.order
+            # Before the coefficients are defined: the rule may ask for this operation again.
             found = self._remember(key, args, params, results if primitive.multiple_results else results[0])
             nexts = self._nexts(primitive, args, own, params, results)
         finally:
@@ -156,13 +158,13 @@ class TaylorTrace(Trace):
         return found
 
     def _remember(self, key: Any, args: Sequence[Any], params: dict[str, Any], outs: Any) -> Any:
-        """What an operation returned. Its operands are kept too, as the key knows them by their identity."""
+        """Add the results of an operation to the memo, and return them; keep the operands alive for their ids."""
         assert self.made is not None
         self.made.setdefault(key, []).append((params, outs))
-        self.kept.append(args)
+        self.alive.append(args)
         return outs
 
-    # The ways to coefficients
+    # Methods to compute coefficients
 
     def _nexts(
         self,
@@ -172,8 +174,8 @@ class TaylorTrace(Trace):
         params: dict[str, Any],
         results: Sequence[Any],
     ) -> list[Coefficient]:
-        """How the coefficients of each result are computed, from order 1 on."""
-        operands = [x.series if mine else Series([x]) for x, mine in zip(args, own, strict=True)]
+        """For each result, the function that computes its coefficients from order 1 on."""
+        operands = [x.series if is_own else Series([x]) for x, is_own in zip(args, own, strict=True)]
         joint = _linear(primitive, operands, own, params, results)
         if joint is None:
             joint = _by_rule(primitive, operands, params, results)
@@ -185,14 +187,14 @@ class TaylorTrace(Trace):
         slopes: list[Series] = []
 
         def coefficient(k: int, i: int) -> Any:
-            if not slopes:
+            if not slopes:  # not earlier: the rule may need the results in the memo
                 slopes.extend(self._derivatives(primitive, args, own, params, results))
             return times(slopes[i][k - 1], 1 / k)
 
         return [partial(coefficient, i=i) for i in range(len(results))]
 
     def _of_formula(self, formula: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Coefficient:
-        """The coefficients of a formula of other operations, which runs when the first is asked for."""
+        """The coefficients of a formula of other operations, which runs when the first coefficient is computed."""
         found: list[Series] = []
 
         def coefficient(k: int) -> Any:
@@ -207,6 +209,7 @@ class TaylorTrace(Trace):
         return coefficient
 
     def _series(self, x: Any) -> Series:
+        """The series of a value; of a single term if it is a constant."""
         return x.series if type(x) is TaylorTracer and x._trace is self else Series([x])
 
     def _derivatives(
@@ -217,9 +220,9 @@ class TaylorTrace(Trace):
         params: dict[str, Any],
         results: Sequence[Any],
     ) -> list[Series]:
-        """The derivatives of the results by t, as the derivative rule says them."""
+        """The derivatives of the results with respect to t, by the jvp rule."""
         primals = tuple(args)
-        tangents = tuple([self._tangent(x) if mine else ZERO for x, mine in zip(args, own, strict=True)])
+        tangents = tuple([self._tangent(x) if is_own else ZERO for x, is_own in zip(args, own, strict=True)])
         outer, state.trace = state.trace, self
         try:
             if primitive.tangent_rule is not None:
@@ -234,40 +237,41 @@ class TaylorTrace(Trace):
         return [self._series(x) for x in found]
 
     def _tangent(self, x: TaylorTracer) -> Any:
-        """The derivative of a value by t."""
+        """The derivative of a value with respect to t: the same object each time, so that rules find it in the memo."""
         assert self.made is not None
         key = "derivative", id(x)
         if key not in self.made:
-            of = x.series
+            terms = x.series
             outer, state.trace = state.trace, self.parent
             try:
-                first = zeros_like(of.known[0]) if of[1] is ZERO else of[1]
+                first = zeros_like(terms.known[0]) if terms[1] is ZERO else terms[1]
             finally:
                 state.trace = outer
-            series = Series([first], lambda k: times(of[k + 1], k + 1))
+            series = Series([first], lambda k: times(terms[k + 1], k + 1))
             self._remember(key, [x], {}, TaylorTracer(self, series, None))
         return self.made[key][0][1]
 
     def _program(
         self, primitive: Primitive, rule: Callable[..., Any], args: Sequence[Any], own: Sequence[bool], params: Any
     ) -> list[Any]:
-        """The results of an operation that holds programs."""
-        values = [x.primal if mine else x for x, mine in zip(args, own, strict=True)]
+        """Apply an operation that holds programs, by its rule."""
+        values = [x.primal if is_own else x for x, is_own in zip(args, own, strict=True)]
 
         def up_to(order: int) -> tuple[list[Any], list[Sequence[Any]]]:
-            nothing = (ZERO,) * order
-            given = [
-                tuple([x.series[k] for k in range(1, order + 1)]) if mine else nothing
-                for x, mine in zip(args, own, strict=True)
+            zeros = (ZERO,) * order
+            coefficients = [
+                tuple([x.series[k] for k in range(1, order + 1)]) if is_own else zeros
+                for x, is_own in zip(args, own, strict=True)
             ]
-            return rule(order, values, given, **params)  # type: ignore[no-any-return]
+            return rule(order, values, coefficients, **params)  # type: ignore[no-any-return]
 
-        if all(_is_complete(x.series, self.order) for x, mine in zip(args, own, strict=True) if mine):
+        if all(_is_complete(x.series, self.order) for x, is_own in zip(args, own, strict=True) if is_own):
             outs, coefficients = up_to(self.order)
             return [
                 x if all(c is ZERO for c in cs) else TaylorTracer(self, Series([x, *cs]), None)
                 for x, cs in zip(outs, coefficients, strict=True)
             ]
+        # Coefficients that are not known yet may depend on the results: compute the values first, then order by order.
         outs = self.parent.process(primitive, tuple(values), params)
         results = [TaylorTracer(self, Series([x]), None) if dtypes.is_inexact(x.dtype) else x for x in outs]
         nexts = _jointly(lambda k: [cs[k - 1] for cs in up_to(k)[1]], len(outs))
@@ -278,18 +282,19 @@ class TaylorTrace(Trace):
 
 
 def _identity(x: Any) -> Any:
-    """What an operand is known by. Rules compute orders and exponents anew, which are the same if they are equal."""
+    """The key of an operand in the memo: its id, or its value if it is a scalar, which rules compute anew."""
     if is_on_host(x) and x.shape == ():
         return x.dtype, x.weak_type, repr(host_value(x))
     return id(x) if isinstance(x, Array) else (type(x), repr(x))
 
 
 def _is_complete(series: Series, order: int) -> bool:
+    """Whether all coefficients of a series up to an order have been computed."""
     return series.next is None or len(series.known) > order
 
 
 def _simplified(x: TaylorTracer, made_at: source.Location | None) -> Any:
-    """A result of which all coefficients are known; one that does not depend on t as it is."""
+    """Return a result with known coefficients as a tracer with a source line; only its value if it is constant in t."""
     known = x.series.known
     if all(c is ZERO for c in known[1:]):
         return known[0]
@@ -298,7 +303,7 @@ def _simplified(x: TaylorTracer, made_at: source.Location | None) -> Any:
 
 
 def _is_same(primitive: Primitive, earlier: dict[str, Any], params: dict[str, Any]) -> bool:
-    """Whether the parameters of an operation are those of an earlier one."""
+    """Whether the parameters of an operation equal those of an earlier one, so that its results can be reused."""
     rule = repeats.of(primitive)
     if rule is not None:
         return rule(earlier, **params)  # type: ignore[no-any-return]
@@ -309,7 +314,7 @@ def _is_same(primitive: Primitive, earlier: dict[str, Any], params: dict[str, An
 
 
 def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
-    """How the coefficients of each result are computed, where those of all are computed at once."""
+    """For each result, the function that computes its coefficients; ``step`` computes those of all results."""
     found: dict[int, Sequence[Any]] = {}
 
     def coefficient(k: int, i: int) -> Any:
@@ -323,7 +328,7 @@ def _jointly(step: Coefficient, count: int) -> list[Coefficient]:
 def _by_rule(
     primitive: Primitive, operands: Sequence[Series], params: dict[str, Any], results: Sequence[Any]
 ) -> Coefficient | None:
-    """The coefficients of the results of an operation with a rule of its own, and of products."""
+    """The coefficients of an operation by its Taylor rule, or of a product by convolution; None if it is neither."""
     rule = taylor.of(primitive)
     if rule is not None:
         series = [x.series if type(x) is TaylorTracer else Series([x]) for x in results]
@@ -341,13 +346,13 @@ def _linear(
     params: dict[str, Any],
     results: Sequence[Any],
 ) -> Coefficient | None:
-    """The coefficients of an operation that is linear in all operands that depend on t, jointly: one by one."""
-    moving = [i for i, mine in enumerate(own) if mine]
+    """The coefficients of an operation that is jointly linear in all operands that depend on t; None of others."""
+    moving = [i for i, is_own in enumerate(own) if is_own]
     part = linear_part(primitive, moving, len(operands), params)
     if part is None or (len(part.joint) > 1 and taylor.of(primitive) is not None):
         return None
     values = [x.known[0] for x in operands]
-    nothing = [ZERO] * len(results) if primitive.multiple_results else ZERO
+    zero = [ZERO] * len(results) if primitive.multiple_results else ZERO
     if len(part.joint) == 1:
         (position,) = moving
         (x,) = (operands[i] for i in moving)
@@ -355,7 +360,7 @@ def _linear(
 
         def of_one(k: int) -> Any:
             if x[k] is ZERO:
-                return nothing
+                return zero
             if together is not None:
                 return together[k - 1]
             values[position] = x[k]
@@ -364,47 +369,48 @@ def _linear(
         return of_one
 
     def of_several(k: int) -> Any:
-        given = [operands[i][k] if i in part.joint else value for i, value in enumerate(values)]
-        if all(given[i] is ZERO for i in moving):
-            return nothing
-        if primitive.tangent_rule is not None:  # of sums, which knows what to do with zeros
-            return primitive.tangent_rule(results[0].series.known[0], values, given)
-        dense = [_zeros(x) if c is ZERO else c for c, x in zip(given, values, strict=True)]
+        args = [operands[i][k] if i in part.joint else value for i, value in enumerate(values)]
+        if all(args[i] is ZERO for i in moving):
+            return zero
+        if primitive.tangent_rule is not None:  # of sums: it skips operands that are ``ZERO``
+            return primitive.tangent_rule(results[0].series.known[0], values, args)
+        dense = [_zeros(x) if c is ZERO else c for c, x in zip(args, values, strict=True)]
         return primitive.bind(*dense, **part.params)
 
     return of_several
 
 
 _SMALL = 4096
+"""The largest number of elements of a coefficient for which :func:`_small_together` stacks coefficients."""
 
 
 def _small_together(
     primitive: Primitive, values: Sequence[Any], position: int, x: Series, params: dict[str, Any]
 ) -> list[Any] | None:
-    """What a linear operation makes of all coefficients at once, stacked; None where that saves nothing.
+    """Apply a linear operation to all coefficients in one call, stacked; return None where that would not be faster.
 
-    Eager, the calls of small operations take longer than what they compute.
+    In eager mode the overhead of a call exceeds the computation of a small operation.
     """
-    of = x.known[1:]
-    if x.next is not None or len(of) < 5 or not state.trace.quick:
+    known = x.known[1:]
+    if x.next is not None or len(known) < 5 or not state.trace.quick:  # a few calls cost less than stacking
         return None
-    if not all(is_on_host(c) and not c.weak_type for c in of) or not 0 < of[0].size <= _SMALL:
+    if not all(is_on_host(c) and not c.weak_type for c in known) or not 0 < known[0].size <= _SMALL:
         return None
     if primitive.batch_rule is None or primitive.multiple_results:
         return None
     if primitive.axes_rule is not None or primitive.effect:
         return None
-    stacked = ArrayImpl(np.array([host_value(c) for c in of]))
+    stacked = ArrayImpl(np.array([host_value(c) for c in known]))
     operands = [stacked if i == position else v for i, v in enumerate(values)]
     dims = [0 if i == position else None for i in range(len(values))]
-    out, dim = primitive.batch_rule(MappedAxis(None, len(of)), operands, dims, **params)
+    out, dim = primitive.batch_rule(MappedAxis(None, len(known)), operands, dims, **params)
     if dim != 0 or not is_on_host(out):
         return None
     return [ArrayImpl(c, out.weak_type) for c in host_value(out)]
 
 
 def _zeros(x: Any) -> Any:
-    """Zeros in the place of an operand; one of integers or booleans, which nothing is linear in, stays."""
+    """Zeros instead of an operand; an integer or boolean operand, in which no operation is linear, is returned."""
     if not isinstance(x, Array):
         return 0
     return zeros_like(x) if dtypes.is_inexact(x.dtype) else x
@@ -417,14 +423,14 @@ def taylor_flat(
     series: Sequence[Sequence[Any]],
     order: int,
 ) -> tuple[list[Any], list[list[Any]]]:
-    """The values of ``run`` along a curve, and their Taylor coefficients from 1 to ``order``, some of them ``ZERO``.
+    """Run a function on a curve; return its results and their Taylor coefficients from 1 to ``order``, or ``ZERO``.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       primals: the point, as arrays.
       series: for each primal its Taylor coefficients from 1 to ``order``; ``ZERO`` is allowed.
-      order: that of the last coefficient.
+      order: the order of the last coefficient.
     """
     trace = TaylorTrace(state.trace, function, order)
     args = [
@@ -452,25 +458,25 @@ def taylor_flat(
 
 # Programs ------------------------------------------------------------------------------------------------------------
 
-Kept = tuple[tuple[bool, ...], ...]
-"""For each value, which of its Taylor coefficients from order 1 on are there; the others are zero."""
+Nonzero = tuple[tuple[bool, ...], ...]
+"""For each value, which of its Taylor coefficients from order 1 on are nonzero."""
 
 
 @cached_by_jaxpr
 def taylor_jaxpr(
-    closed: ClosedJaxpr, order: int, nonzero: Kept, instantiate: Sequence[bool] | bool = False
-) -> tuple[ClosedJaxpr, Kept]:
-    """The program of the Taylor coefficients of a program's results.
+    closed: ClosedJaxpr, order: int, nonzero: Nonzero, instantiate: Sequence[bool] | bool = False
+) -> tuple[ClosedJaxpr, Nonzero]:
+    """Transform a jaxpr to one that also propagates Taylor coefficients.
 
     Args:
       closed: the program.
-      order: that of the last coefficient.
-      nonzero: for each input, which of its coefficients from 1 to ``order`` it has.
-      instantiate: which results get all coefficients even if they are zero; one flag for all, or one for each.
+      order: the order of the last coefficient.
+      nonzero: for each input, which of its coefficients from 1 to ``order`` are nonzero.
+      instantiate: which results get all coefficients even if they are zero: a flag for all, or a flag for each.
 
     Returns:
-      A jaxpr from the inputs, and then the coefficients of the first input that it has, those of the second, and so
-      on, to the results, and then their coefficients in the same way; and for each result which it has.
+      A jaxpr from the inputs, followed by the nonzero coefficients of the first input, of the second, and so on, to the
+      results, followed by their coefficients in the same way; and which coefficients each result has.
 
     >>> from pullback.primitives.elementwise import square
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -482,7 +488,7 @@ def taylor_jaxpr(
       in (c, d, e) }, ((True, True),))
     """
     forced = flags(instantiate, len(closed.out_avals), "results")
-    given = [tangent_aval(a) for a, kept in zip(closed.in_avals, nonzero, strict=True) for k in kept if k]
+    coefficients = [tangent_aval(a) for a, ks in zip(closed.in_avals, nonzero, strict=True) for k in ks if k]
     nonzero_out: list[tuple[bool, ...]] = []
 
     def run(*values: Any) -> list[Any]:
@@ -497,20 +503,23 @@ def taylor_jaxpr(
             for x, cs, f in zip(outs, out_series, forced, strict=True) for c in cs if f or c is not ZERO
         ]  # fmt: skip
 
-    return stage_flat(closed, run, closed.in_avals + given), tuple(nonzero_out)
+    return stage_flat(closed, run, closed.in_avals + coefficients), tuple(nonzero_out)
 
 
-def grouped(values: Iterable[Any], kept: Sequence[tuple[bool, ...]]) -> list[tuple[Any, ...]]:
-    """Coefficients by the values that they belong to, ``ZERO`` where one has none.
+def grouped(values: Iterable[Any], nonzero: Sequence[tuple[bool, ...]]) -> list[tuple[Any, ...]]:
+    """Group a flat list of nonzero coefficients by value, with ``ZERO`` for the others.
 
-    For ``[a, b, c]`` and ``((True, False), (True, True))`` they are ``[(a, ZERO), (b, c)]``.
+    For ``[a, b, c]`` and ``((True, False), (True, True))`` the groups are ``[(a, ZERO), (b, c)]``.
     """
-    given = iter(values)
-    return [tuple([next(given) if k else ZERO for k in flags]) for flags in kept]
+    rest = iter(values)
+    return [tuple([next(rest) if n else ZERO for n in flags]) for flags in nonzero]
 
 
 class Coefficients(Forward):
-    """Taylor mode: pairs of a value and its coefficients from 1 to an order, some of them ``ZERO``."""
+    """Taylor mode of programs: pairs of a value and its coefficients from 1 to an order, some of them ``ZERO``.
+
+    A mark says which coefficients are nonzero.
+    """
 
     __slots__ = ("nothing", "order")
     moves_rows = False
@@ -526,13 +535,14 @@ class Coefficients(Forward):
     def width(self, mark: tuple[bool, ...]) -> int:
         return sum(mark)
 
-    def beside(self, xs: Sequence[Any]) -> list[Any]:
+    def extras(self, xs: Sequence[Any]) -> list[Any]:
         return [c for _, cs in xs for c in cs if c is not ZERO]
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[bool, ...]]) -> list[Any]:
-        return list(zip(values, grouped(beside, marks), strict=True))
+    def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[tuple[bool, ...]]) -> list[Any]:
+        return list(zip(values, grouped(extras, marks), strict=True))
 
     def carried(self, mark: tuple[bool, ...]) -> tuple[bool, ...]:
+        # A step may turn one nonzero coefficient into several.
         return (any(mark),) * self.order
 
     def joined(self, marks: Sequence[tuple[bool, ...]]) -> tuple[bool, ...]:
@@ -548,6 +558,6 @@ class Coefficients(Forward):
 def _of_programs(
     primitive: Primitive, order: int, primals: Sequence[Any], series: Sequence[Any], **params: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The results of an operation that holds programs, and their coefficients."""
+    """Apply an operation that holds programs; return the results and their coefficients."""
     outs = lifted(primitive, Coefficients(order), list(zip(primals, series, strict=True)), params)
     return [x for x, _ in outs], [cs for _, cs in outs]

@@ -1,4 +1,4 @@
-"""Transposition: a linear function as a linear program, which runs backwards."""
+"""Transposition: recording a linear function as a linear program, and running it backwards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pullback.primitives.elementwise import add_any
 def linear_program(
     trace: LinearTrace, run: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray]
 ) -> tuple[Sequence[Any], LinearProgram]:
-    """The results of ``run`` for linear inputs, and ``run`` as a linear program.
+    """Record a linear function; return its results, as tracers or constants, and the linear program.
 
     Args:
-      trace: records the program, for this once.
-      run: takes and returns flat sequences of arrays; it is linear in all of its arguments together.
+      trace: a new trace, which records the program and then ends.
+      run: takes and returns flat sequences of arrays; it is linear in all of its arguments jointly.
       avals: the types of the inputs.
     """
     inputs = [trace.input(a) for a in avals]
@@ -38,12 +38,12 @@ def transpose_flat(
     cotangents: Sequence[Any],
     add: Callable[[Any, Any], Any] = add_any,
 ) -> list[Any]:
-    """The cotangents of the inputs of a linear function, ``ZERO`` where its results do not depend on an input.
+    """Transpose a linear function: return a cotangent for each input, ``ZERO`` if no result depends on it.
 
     Args:
       trace, run, avals: see :func:`linear_program`.
-      cotangents: one for each result; ``ZERO`` is allowed.
-      add: how two cotangents of one variable are summed.
+      cotangents: a cotangent, or ``ZERO``, for each result.
+      add: adds two cotangents of a variable.
     """
     _, program = linear_program(trace, run, avals)
     return program.transpose(cotangents, add)

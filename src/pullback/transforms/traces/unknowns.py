@@ -1,4 +1,4 @@
-"""Tracing with some inputs unknown: what the others determine is computed at once, the rest becomes a jaxpr."""
+"""Tracing with some inputs unknown: operations on known values are evaluated, the others become a jaxpr."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UnknownTrace(StageTrace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         unknown = list(map(self.is_unknown, args))
         if primitive.stage_rule is not None and primitive.decomposition_rule is not None:
-            # A call of a Python function, which may close over unknown values.
+            # A call of a Python function, which may close over unknown values: its operations come here one by one.
             return primitive.decomposition_rule(*args, **params)
         if not any(unknown):
             outer, state.trace = state.trace, self.parent
@@ -41,7 +41,7 @@ class UnknownTrace(StageTrace):
         return super().process(primitive, args, params)
 
     def _cut(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], unknown: list[bool]) -> list[Any]:
-        """Compute what the known operands of an operation that holds programs determine, and record the rest."""
+        """Split an operation that holds programs: evaluate the equations whose operands are known, record the rest."""
         assert primitive.partial_eval_rule is not None
         avals = [typeof(x) for x in args]
         invars = list(map(Var, avals))
@@ -59,10 +59,10 @@ class UnknownTrace(StageTrace):
 
 
 class PartlyKnown(NamedTuple):
-    """What a function returns of which some inputs are unknown.
+    """The results of a function with some unknown inputs.
 
     Attributes:
-      jaxpr: from the unknown inputs to the unknown results; what it reads of known values are its constants.
+      jaxpr: from the unknown inputs to the unknown results; the known values that it reads are its constants.
       consts: the values of its constants.
       results: for each result its value, or its type if it is unknown.
     """
@@ -78,13 +78,13 @@ def trace_unknown(
     inputs: Sequence[Any],
     instantiate: Sequence[bool],
 ) -> PartlyKnown:
-    """Run a function of which some inputs are unknown.
+    """Run a function with some inputs unknown: evaluate the operations on known values, and stage the others.
 
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
       inputs: for each input its value, or its type if it is unknown.
-      instantiate: for each result whether it counts as unknown in any case; empty if none does.
+      instantiate: for each result whether it counts as unknown even if it is known; empty for False.
     """
     trace = UnknownTrace(state.trace, function, "partial evaluation")
     args: list[Any] = []

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pullback.transforms.autodiff.vmap import of_their_own
+from pullback.transforms.autodiff.vmap import vmappable
 
 
 def register_vmappable(
@@ -19,7 +19,7 @@ def register_vmappable(
     MuJoCo's MJX does this at import, for data of its kernels for NVIDIA's GPUs, which need Warp; its other data are
     trees like any. Mapped as the trees that they are too, they would be mapped in a way that was not meant.
     """
-    of_their_own.add(data_type)
+    vmappable.add(data_type)
 
 
 __all__ = ["register_vmappable"]
