@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,9 @@ from pullback.core.array import ArrayImpl, as_array
 from pullback.core.jaxpr import subjaxprs
 
 T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The folder of the project, which has the source, the pages and the examples."""
 
 # How much is run -----------------------------------------------------------------------------------------------------
 

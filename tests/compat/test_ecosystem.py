@@ -4,11 +4,12 @@ import importlib
 import json
 import math
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "ecosystem"
+from tests.helpers import ROOT
+
+FOLDER = ROOT / "ecosystem"
 
 
 @pytest.fixture(scope="module")

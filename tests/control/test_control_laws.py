@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_programs import Program, programs, random_like
 
 import pullback.numpy as jnp
 from pullback import custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
@@ -19,6 +17,8 @@ from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
+from tests.helpers import assert_close
+from tests.random_programs import Program, programs, random_like
 
 Function = Callable[..., Any]
 few = settings(max_examples=4)

@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import chosen
 
 import pullback.numpy as pnp
 from pullback import (
@@ -25,6 +24,7 @@ from pullback import (
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.core.errors import ControlFlowError, NotLinearError
 from pullback.scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from tests.helpers import chosen
 
 A = pnp.array([[3.0, 1.0], [0.5, 2.0]])
 B = pnp.array([1.0, 2.0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers import EXHAUSTIVE, chosen
 from scipy.integrate import solve_ivp
 
 import pullback.numpy as pnp
@@ -39,6 +38,7 @@ from pullback.core.errors import (
 from pullback.core.jaxpr import subjaxprs
 from pullback.experimental import dormand_prince, dormand_prince_adjoint
 from pullback.experimental.ode import odeint
+from tests.helpers import EXHAUSTIVE, chosen
 
 EAGER_AND_JIT = pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from specs import FLOAT, NUMBER, K, R, Sample, Spec, derivative_of, row
 
 from pullback import lax, nn
 from pullback.primitives.signals import convolution
 from pullback.primitives.signals import window_reductions as wr
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry
 from pullback.primitives.signals.window_reductions import Windows
+from tests.grid.specs import FLOAT, NUMBER, K, R, Sample, Spec, derivative_of, row
 
 
 def spaced(x: Any, value: Any, axis: int, dilation: int, pair: tuple[int, int]) -> Any:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy_specs import fn
-from specs import K, R, Sample, Spec, row
 
 import pullback.numpy as jnp
 from pullback import grad, jvp, lax
@@ -21,6 +19,8 @@ from pullback.primitives.linalg.decompositions import undetermined_p
 from pullback.primitives.linalg.eigen import adapted_p, eig_p, eigenbasis_p, eigh_p
 from pullback.primitives.linalg.lapack import adjoint, product
 from pullback.primitives.linalg.lu import identity
+from tests.grid.numpy_specs import fn
+from tests.grid.specs import K, R, Sample, Spec, row
 
 NumpyArray = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from scipy import special
-from specs import FLOAT, INTEGER, K, R, Sample, Spec, binary, derivative_of, row, unary
 
 import pullback.numpy as jnp
 from pullback import lax
@@ -22,6 +21,7 @@ from pullback.primitives.signals import fourier
 from pullback.primitives.signals.fourier import FftType
 from pullback.primitives.special import bessel, incomplete
 from pullback.primitives.special import others as special_functions
+from tests.grid.specs import FLOAT, INTEGER, K, R, Sample, Spec, binary, derivative_of, row, unary
 
 Bounds = tuple[float, float]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.special as special
-from specs import FLOAT, INEXACT, K, R, Sample, Spec, derivative_of
 
 from pullback import image, nn, ops
 from pullback.scipy import special as ours
+from tests.grid.specs import FLOAT, INEXACT, K, R, Sample, Spec, derivative_of
 
 
 def row(

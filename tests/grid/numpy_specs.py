@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from specs import FLOAT, INEXACT, K, Pivoted, PositiveDefinite, R, Sample, Spec, derivative_of
 
 import pullback.numpy as jnp
+from tests.grid.specs import FLOAT, INEXACT, K, Pivoted, PositiveDefinite, R, Sample, Spec, derivative_of
 
 
 def fn(

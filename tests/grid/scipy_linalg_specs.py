@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from decomposition_specs import Apart, Hermitian, NumpyArray, Positive, each_matrix, made
-from specs import R, Spec, row
 
 from pullback.primitives.linalg import matrix_functions as functions
 from pullback.primitives.linalg.matrix_equations import matrix_equation_p, stein, sylvester
 from pullback.scipy import linalg
+from tests.grid.decomposition_specs import Apart, Hermitian, NumpyArray, Positive, each_matrix, made
+from tests.grid.specs import R, Spec, row
 
 # Samples -----------------------------------------------------------------------------------------------------------
 

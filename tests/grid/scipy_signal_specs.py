@@ -15,16 +15,16 @@ import scipy.integrate
 import scipy.interpolate
 import scipy.ndimage
 import scipy.signal
-from nn_specs import row
 from scipy.spatial.transform import Rotation as TheirRotation
 from scipy.spatial.transform import Slerp as TheirSlerp
-from specs import K, R, Sample, Spec, widen
-from specs import row as primitive_row
 
 from pullback.primitives.signals.cosine_transforms import cosine_transform_p
 from pullback.primitives.signals.recursive_filter import recursive_filter_p
 from pullback.scipy import cluster, fft, integrate, interpolate, ndimage, signal
 from pullback.scipy.spatial.transform import Rotation, Slerp
+from tests.grid.nn_specs import row
+from tests.grid.specs import K, R, Sample, Spec, widen
+from tests.grid.specs import row as primitive_row
 
 Function = Callable[..., Any]
 

@@ -12,10 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL
-from helpers import EXHAUSTIVE, spread
-from specs import LETTERS, Spec, numbered
-from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 
 from pullback import make_jaxpr
 from pullback.backends.compiler.client import default_device
@@ -23,6 +19,10 @@ from pullback.backends.compiler.programs import Lowered
 from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
+from tests.grid.all_specs import ALL
+from tests.grid.specs import LETTERS, Spec, numbered
+from tests.grid.test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
+from tests.helpers import EXHAUSTIVE, spread
 
 ROWS = numbered([s for s in ALL if EXHAUSTIVE or not s.operation.startswith("scipy.")])
 ULPS = 8

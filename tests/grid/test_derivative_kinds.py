@@ -17,11 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
-from derivative_cases import Case, cases, vector
-from helpers import EXHAUSTIVE, chosen, spread
-from program_cases import PROGRAMS, Program
-from specs import Spec
 
 import pullback
 import pullback.numpy as jnp
@@ -43,6 +38,11 @@ from pullback.derivatives import (
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.linalg.decompositions import undetermined_p
 from pullback.transforms.traces.linearize import linearize_flat
+from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
+from tests.grid.derivative_cases import Case, cases, vector
+from tests.grid.program_cases import PROGRAMS, Program
+from tests.grid.specs import Spec
+from tests.helpers import EXHAUSTIVE, chosen, spread
 
 CHUNK = 2
 MOST = chosen(16, 30)
@@ -342,7 +342,7 @@ def test_all_kinds_agree_for_programs(program: Program) -> None:
 # The table is complete -----------------------------------------------------------------------------------------------
 
 ELSEWHERE = {
-    **dict.fromkeys(("shard_map", "sharding_constraint", "custom_partitioning", "inspect_sharding"), "tests/sharding"),
+    **dict.fromkeys(("shard_map", "sharding_constraint", "custom_partitioning", "inspect_sharding"), "tests/spmd"),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback", "check"), "hands no derivative on"),
     **dict.fromkeys(("ffi_call", "ffi_call_with_effect"), "hands no derivative on"),
     "custom_call": "the other primitive of calls with rules, in programs",

@@ -16,11 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
-from helpers import EXHAUSTIVE, chosen
-from numpy_specs import NOT_IN_THE_TABLE
-from scipy_signal_specs import MODULES as OF_SIGNALS
-from specs import LETTERS, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
@@ -36,6 +31,11 @@ from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
 from pullback.scipy import special
+from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
+from tests.grid.numpy_specs import NOT_IN_THE_TABLE
+from tests.grid.scipy_signal_specs import MODULES as OF_SIGNALS
+from tests.grid.specs import LETTERS, Spec, numbered
+from tests.helpers import EXHAUSTIVE, chosen
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(ALL)
@@ -119,7 +119,9 @@ def primitives() -> set[str]:
     found = set()
     for module in pkgutil.walk_packages(pullback.primitives.__path__, "pullback.primitives."):
         held = [x for x in vars(importlib.import_module(module.name)).values() if isinstance(x, Primitive)]
-        found |= {x.name for x in held if x.axes_rule is None}  # for the others see ``tests/collectives``
+        found |= {
+            x.name for x in held if x.axes_rule is None
+        }  # for the others: ``tests/primitives/test_collectives.py``
     return found
 
 

@@ -6,8 +6,9 @@ import py_compile
 from pathlib import Path
 
 import pytest
-from mutants import MUTANTS, ROOT, Mutant
-from random_faults import SOURCE, TESTS, drawn, faults, noticing, room_of
+
+from tests.mutants.mutants import MUTANTS, ROOT, Mutant
+from tests.mutants.random_faults import SOURCE, TESTS, drawn, faults, noticing, room_of
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

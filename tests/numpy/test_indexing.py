@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import value
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from pullback.core.errors import (
 )
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.numpy import diagonals, indexing
+from tests.helpers import value
 
 
 def same(x: Any, want: Any) -> None:

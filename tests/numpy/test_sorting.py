@@ -8,7 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import array
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, OperandError, ShapeError
 from pullback.numpy import sorting
+from tests.helpers import array
 
 NAN, INF = np.nan, np.inf
 RNG = np.random.default_rng(4)

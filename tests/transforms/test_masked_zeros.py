@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,8 @@ from pullback.primitives.reductions import masked_linear_recurrence_p
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
 from pullback.primitives.signals.recursive_filter import masked_recursive_filter_p
 from pullback.scipy import signal
-from tests.helpers import EXHAUSTIVE, chosen
-from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
+from tests.helpers import EXHAUSTIVE, ROOT, chosen
+from tests.transforms.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
 
 CASES = cases(pullback)
 NAMES = [case.name for case in CASES]
@@ -86,7 +85,7 @@ def test_the_table_says_where_jax_returns_nan() -> None:
     recorded = json.loads(RECORDED.read_text())
     assert list(recorded) == NAMES
     assert sum(bool(found) for found in recorded.values()) >= 60
-    assert table() in (Path(__file__).parents[2] / "docs" / "masked_zeros.md").read_text()
+    assert table() in (ROOT / "docs" / "masked_zeros.md").read_text()
 
 
 def test_without_the_switch_they_are_nan_as_in_jax() -> None:

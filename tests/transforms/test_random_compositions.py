@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import with_jvp, with_vjp
 
 import pullback.numpy as jnp
 from pullback import (
@@ -37,6 +36,7 @@ from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
 from pullback.derivatives import jet
+from tests.helpers import with_jvp, with_vjp
 
 Function = Callable[..., Any]
 Pair = tuple[Callable[[Function], Function], Callable[[Function], Function]]
