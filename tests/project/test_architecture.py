@@ -1,4 +1,7 @@
-"""The pages about the code: the paths that they name exist, the picture is short, and each decision is in the index."""
+"""The pages about the code, and where its tests are.
+
+The paths that the pages name exist, the picture is short, each decision is in the index, and tests mirror the source.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import which
 from tests.helpers import ROOT
 
 PLACES = (ROOT, ROOT / "src" / "pullback")
@@ -143,3 +147,44 @@ def test_words_of_many_meanings_name_one_class() -> None:
         for match in re.findall(r"(?m)^class _?(Layout|Part|Step|Walk)\b", path.read_text(encoding="utf-8"))
     ]
     assert found == ["Layout"]
+
+
+# The tests mirror the source -----------------------------------------------------------------------------------------
+
+BESIDE_ROOMS = {"fuzz", "grid", "laws", "mutants", "project", "public", "recorded", "top_level", "typed"}
+"""Folders of tests that are not those of a room: ``CONTRIBUTING.md`` says what is in each."""
+ROOMS = {path.parent.relative_to(which.SOURCE).as_posix() for path in which.SOURCE.rglob("*.py")} - {"."}
+"""The rooms of the source, and those within them."""
+
+
+def test_folders_of_tests_are_rooms_of_the_source() -> None:
+    folders = {path.parent.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    assert folders - ROOMS - BESIDE_ROOMS == set()
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    assert [folder for folder in BESIDE_ROOMS if f"`tests/{folder}/`" not in contributing] == []
+
+
+def test_every_room_has_a_folder_of_tests_and_knows_what_should_notice_its_faults() -> None:
+    for room in {room for room in ROOMS if "/" not in room}:
+        assert any((ROOT / "tests" / room).rglob("test_*.py")), room
+        assert which.room_of(f"{room}/any.py") == room
+    assert which.ROOMS.keys() - ROOMS == {""}
+    assert [test for tests in which.ROOMS.values() for test in tests if not (ROOT / test).exists()] == []
+
+
+def test_what_should_notice_a_fault_is_there() -> None:
+    for path in (max((which.SOURCE / room).glob("*.py")) for room in ROOMS):
+        found = which.noticing(path.relative_to(which.SOURCE).as_posix())
+        assert [test for test in found if not (ROOT / test).exists()] == []
+
+
+def test_near_tests_have_a_file_s_name_or_import_it_or_use_its_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert which.near("numpy/sorting.py")[:2] == ["src/pullback/numpy/sorting.py", "tests/numpy/test_sorting.py"]
+    assert "tests/primitives/test_large.py" in which.near("backends/compiler/one_operation.py")
+    assert "tests/spmd/test_over_devices.py" in which.near("spmd/pmap.py")
+    assert which.near("transforms/jit/jit_arguments.py") == ["tests/transforms/jit"]
+    which.main([str(which.SOURCE / "show.py"), str(which.SOURCE / "show.py")])
+    assert capsys.readouterr().out.split()[:2] == ["src/pullback/show.py", "tests/top_level/test_show.py"]
+    with pytest.raises(SystemExit):
+        which.main(["README.md"])
+    assert "is no Python file of" in capsys.readouterr().err
