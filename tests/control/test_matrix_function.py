@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pullback.control.matrix_function import Scalar, _order, _taylor_coefficient
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, ShapeError
 from pullback.derivatives import taylor
+from tests.helpers import assert_close
 
 Function = Callable[..., Any]
 RNG = np.random.default_rng(0)
@@ -55,9 +57,7 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
 }
 
 
-def close(found: Any, wanted: Any, rtol: float = 2e-14) -> None:
-    wanted = np.asarray(wanted)
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.abs(wanted).max())
+close = partial(assert_close, tolerance=2e-14, least=0, dtypes=False)
 
 
 def pair(name: str) -> tuple[Function, Function]:
@@ -72,11 +72,11 @@ def test_derivatives_at_every_gap(name: str, gap: float) -> None:
     f, same = pair(name)
     a = with_gap(gap)
     with enable_x64():
-        close(f(a), same(a), 1e-13)
+        close(f(a), same(a), tolerance=1e-13)
         close(grad(f)(a), grad(same)(a))
         close(hessian(f)(a), hessian(same)(a))
         third = [jvp(lambda a, g=g: jvp(grad(g), (a,), (D,))[1], (a,), (E,))[1] for g in (f, same)]
-        close(*third, 1e-12)
+        close(*third, tolerance=1e-12)
 
 
 def test_the_plain_way_loses_its_digits_there() -> None:
@@ -116,7 +116,7 @@ def test_taylor_coefficients_along_a_line() -> None:
     with enable_x64():
         found, wanted = (taylor(lambda t, g=g: g(with_gap(1e-8) + t * D), 0.0, 4) for g in (f, same))
         for a, b in zip(found, wanted, strict=True):
-            close(a, b, 1e-12)
+            close(a, b, tolerance=1e-12)
 
 
 def test_complex_matrices() -> None:
@@ -129,7 +129,7 @@ def test_complex_matrices() -> None:
             for d in (D + 0j, COMPLEX):
                 close(jvp(grad(f), (a,), (d,))[1], jvp(grad(same), (a,), (d,))[1])
             square = lambda g: lambda x: jnp.sum(jnp.abs(grad(g)(x)) ** 2)
-            close(grad(square(f))(a), grad(square(same))(a), 1e-13)
+            close(grad(square(f))(a), grad(square(same))(a), tolerance=1e-13)
 
 
 def test_a_complex_function_of_real_matrices() -> None:
@@ -138,7 +138,7 @@ def test_a_complex_function_of_real_matrices() -> None:
     same = of(lambda a: expm(1j * a))
     with enable_x64():
         close(grad(f)(with_gap(1e-8)), grad(same)(with_gap(1e-8)))
-        close(hessian(f)(with_gap(1e-8)), hessian(same)(with_gap(1e-8)), 1e-13)
+        close(hessian(f)(with_gap(1e-8)), hessian(same)(with_gap(1e-8)), tolerance=1e-13)
 
 
 def of_rate(a: Any, c: Any) -> Any:
@@ -159,10 +159,10 @@ def test_what_the_function_closes_over() -> None:
                     hessian(of_rate, (0, 1))(a, c)[i][j],
                     jit(hessian(of_rate, (0, 1)))(a, c)[i][j],
                 ):
-                    close(found, wanted, 1e-13)
+                    close(found, wanted, tolerance=1e-13)
                 wanted = jacrev(jacrev(same_of_rate, i), j)(a, c)
-                close(jacrev(jacrev(of_rate, i), j)(a, c), wanted, 1e-13)
-                close(jacfwd(jacfwd(of_rate, i), j)(a, c), wanted, 1e-13)
+                close(jacrev(jacrev(of_rate, i), j)(a, c), wanted, tolerance=1e-13)
+                close(jacfwd(jacfwd(of_rate, i), j)(a, c), wanted, tolerance=1e-13)
 
 
 def test_two_arrays_that_the_function_closes_over() -> None:
@@ -183,7 +183,7 @@ def test_two_arrays_that_the_function_closes_over() -> None:
             for j in range(3):
                 wanted = jacrev(jacrev(same, i), j)(*point)
                 for second in (jacrev(jacrev(f, i), j), jacfwd(jacrev(f, i), j), jit(jacrev(jacfwd(f, i), j))):
-                    close(second(*point), wanted, 1e-12)
+                    close(second(*point), wanted, tolerance=1e-12)
 
 
 def test_higher_derivatives_by_what_the_function_closes_over() -> None:
@@ -197,8 +197,8 @@ def test_higher_derivatives_by_what_the_function_closes_over() -> None:
 
     with enable_x64():
         for found, wanted in zip(third(of_rate), third(same_of_rate), strict=True):
-            close(found, wanted, 1e-12)
-        close(fourth(of_rate), fourth(same_of_rate), 1e-12)
+            close(found, wanted, tolerance=1e-12)
+        close(fourth(of_rate), fourth(same_of_rate), tolerance=1e-12)
 
 
 DERIVATIVES: dict[str, Function] = {
@@ -261,7 +261,7 @@ def test_divided_differences_are_integrals(name: str, k: int) -> None:
                     x = x + t * (w[index[i + 1]] - w[index[i]])
                     weight, rest = weight * rest * weights.reshape(shape), t
                 wanted[index] = np.sum(weight * derivative(x, k))
-            close(found, wanted, 2e-13)
+            close(found, wanted, tolerance=2e-13)
 
 
 def test_a_kink_between_eigenvalues_is_not_reached_over() -> None:
@@ -281,7 +281,7 @@ def test_single_precision_and_edges() -> None:
     found = hessian(lambda a: jnp.sum(jnp.linalg.matrix_function(jnp.exp, a) * jnp.asarray(K, "float32")))(a)
     assert found.dtype == np.float32
     with enable_x64():
-        close(found, hessian(pair("exp")[1])(with_gap(1e-3)), 2e-5)
+        close(found, hessian(pair("exp")[1])(with_gap(1e-3)), tolerance=2e-5)
     assert jnp.linalg.matrix_function(jnp.exp, jnp.zeros((2, 0, 0))).shape == (2, 0, 0)
     assert np.isnan(jnp.linalg.matrix_function(jnp.exp, jnp.array([[1.0, np.nan], [np.nan, 1]]))).all()
     np.testing.assert_allclose(jnp.linalg.matrix_function(jnp.sqrt, np.array([[4, 0], [0, 9]])), [[2, 0], [0, 3]])

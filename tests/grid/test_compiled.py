@@ -111,10 +111,10 @@ def test_compiled_is_host(operation: str) -> None:
                 if has_ugly_point(spec) and d not in "hb"
             ]
             for begin in range(0, len(cases), TOGETHER):
-                check(cases[begin : begin + TOGETHER])
+                assert_as_on_host(cases[begin : begin + TOGETHER])
 
 
-def check(cases: Sequence[tuple[Spec, str, list[Any], bool]]) -> None:
+def assert_as_on_host(cases: Sequence[tuple[Spec, str, list[Any], bool]]) -> None:
     """Compare cases, compiled as one program, with the host."""
 
     def every_case(*flat: Any) -> list[Any]:

@@ -40,7 +40,7 @@ def letter_of(spec: Any) -> str:
     return spec.derivative[:1] or spec.dtypes[0]
 
 
-def same(a: Any, b: Any) -> Any:
+def equal_or_nan(a: Any, b: Any) -> Any:
     return (a == b) | ((a != a) & (b != b))
 
 
@@ -54,7 +54,7 @@ def check_elements(run: Callable[..., Any], args: list[Any]) -> None:
             after = np.asarray(run(*args[:i], other, *args[i + 1 :]))
             mark = np.zeros(x.shape, bool)
             mark[at] = True
-            assert same(before, after)[~np.broadcast_to(mark, before.shape)].all(), (i, at)
+            assert equal_or_nan(before, after)[~np.broadcast_to(mark, before.shape)].all(), (i, at)
 
 
 @pytest.mark.parametrize("spec", rows(traits.elementwise), ids=str)

@@ -54,7 +54,7 @@ GATHER = lax.GatherDimensionNumbers((), (0,), (0,))
 SCATTER = lax.ScatterDimensionNumbers((), (0,), (0,))
 
 
-def same(x: Any, *rest: Any) -> Any:
+def first(x: Any, *rest: Any) -> Any:
     return x
 
 
@@ -68,7 +68,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "block_until_ready": (),
     "copy_to_host_async": (),
     "default_device": (),
-    "numpy.apply_along_axis": (same, 0, V),
+    "numpy.apply_along_axis": (first, 0, V),
     "numpy.apply_over_axes": (jnp.sum, M, 0),
     "numpy.argpartition": (V, 1),
     "numpy.can_cast": (),  # dtypes
@@ -122,7 +122,7 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.imag": (jnp.array([1j]),),
     "lax.index_in_dim": (V, 0),
     "lax.integer_pow": (V, 2),
-    "lax.map": (same, V),
+    "lax.map": (first, V),
     "lax.pad": (V, S, ((0, 1, 0),)),
     "lax.real": (jnp.array([1j]),),
     "lax.reshape": (V, (3, 1)),
@@ -139,9 +139,9 @@ VALID: dict[str, tuple[Any, ...]] = {
     "lax.slice_in_dim": (V, 0, 1),
     "lax.squeeze": (V[None], (0,)),
     "lax.switch": (),
-    "lax.while_loop": (lambda x: False, same, V),
+    "lax.while_loop": (lambda x: False, first, V),
     "lax.linalg.lu_pivots_to_permutation": (I, 3),
-    "scipy.integrate.quad": (same, S, S),
+    "scipy.integrate.quad": (first, S, S),
     "scipy.ndimage.map_coordinates": (V, [V], 1),
     "scipy.signal.convolve2d": (M, M),
     "scipy.signal.correlate2d": (M, M),
@@ -187,7 +187,7 @@ COUNTED = """
     axis dimension num n N num_classes k repeats reps axis1 source length decimals bins size deg new_sizes
 """
 BY_NAME |= {name: [0, 1, 2] for name in COUNTED.split()}
-BY_NAME |= {name: [same] for name in ("f", "fun", "func", "function")}
+BY_NAME |= {name: [first] for name in ("f", "fun", "func", "function")}
 ARRAYS = [V, M, I, S, B]
 
 

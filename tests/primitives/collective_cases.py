@@ -1,6 +1,7 @@
-"""Cases of collectives: functions of one index of a named axis, whose values JAX has recorded in ``recorded.json``.
+"""Cases of collectives: functions of one index of a named axis, whose values JAX has recorded in ``collectives.json``.
 
-``python cases.py`` with JAX installed records them anew. Where JAX refuses a case, or fails, nothing is recorded.
+``python -m tests.primitives.collective_cases`` with JAX installed records them anew. Where JAX refuses a case, or
+fails, nothing is recorded.
 """
 
 import json

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import pullback.numpy as jnp
-from pullback import checkpoint, jit, lax
+from pullback import checkpoint, jit, lax, tree
 
 Draw = Callable[[Any], Any]
 Stacked = np.ndarray[Any, Any]
@@ -72,7 +72,7 @@ def _in_groups(x: Stacked, groups: list[list[int]]) -> Stacked:
     return out
 
 
-def _permuted(x: Stacked, pairs: list[tuple[int, int]]) -> Stacked:
+def permuted(x: Stacked, pairs: list[tuple[int, int]]) -> Stacked:
     out = np.zeros_like(x)
     for source, target in pairs:
         out[target] = x[source]
@@ -157,7 +157,7 @@ def _drawn(draw: Draw, n: int) -> tuple[str, Callable[..., Any], Callable[..., S
     order = draw(st.permutations(range(n)))
     if kind == "ppermute":
         pairs = list(zip(order, draw(st.permutations(range(n))), strict=True))[: draw(st.integers(1, n))]
-        return f"ppermute{pairs}", lambda x: lax.ppermute(x, "i", pairs), lambda x: _permuted(x, pairs)
+        return f"ppermute{pairs}", lambda x: lax.ppermute(x, "i", pairs), lambda x: permuted(x, pairs)
     if kind == "pshuffle":
         return f"pshuffle{order}", lambda x: lax.pshuffle(x, "i", order), lambda x: x[list(order)]
     if kind == "pbroadcast":
@@ -189,3 +189,11 @@ def programs(draw: Draw, size: int = 4, max_steps: int = 6) -> Program:
         operands = tuple(draw(st.integers(max(0, count - 3), count - 1)) for _ in range(arity))
         steps.append(Step(name, each, stacked, operands))
     return Program(size, steps, draw(st.integers(0, 2**16)))
+
+
+def near(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    """Assert that leaves have equal shapes, and elements within a part of the largest one, or of one."""
+    for a, b in zip(tree.leaves(got), tree.leaves(expected), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max(initial=0)))

@@ -12,15 +12,7 @@ from pullback import checkpoint, custom_jvp, custom_vjp, grad, hessian, jit, jvp
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr_check import check_jaxpr
 from tests.primitives.collective_cases import CASES, GROUPS, PART, PERM, RECORDED, SIZE, quantities
-
-
-def near(got, expected, tolerance):
-    """Trees of equal shapes, and of values within the tolerance of the largest, or of one."""
-    for a, b in zip(pullback.tree.leaves(got), pullback.tree.leaves(expected), strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max(initial=0)))
-
+from tests.primitives.collective_programs import near, permuted
 
 JAX = json.loads(RECORDED.read_text())["cases"]
 
@@ -60,13 +52,6 @@ def exchanged(x):
     out = np.empty_like(x)
     for group in GROUPS:
         out[group] = np.swapaxes(x[group], 0, 1)
-    return out
-
-
-def permuted(x, perm):
-    out = np.zeros_like(x)
-    for source, target in perm:
-        out[target] = x[source]
     return out
 
 

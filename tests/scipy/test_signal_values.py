@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,22 +24,13 @@ from pullback.core.config import enable_x64
 from pullback.scipy import fft, integrate, interpolate, ndimage, signal
 from pullback.scipy.spatial.transform import Rotation
 from pullback.test_util import check_grads
+from tests.helpers import assert_close
 
 RNG = np.random.default_rng(0)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
-@pytest.fixture(autouse=True)
-def double() -> Iterator[None]:
-    with enable_x64():
-        yield
-
-
-def agree(got: Any, expected: Any, rtol: float = 1e-12) -> None:
-    got, expected = ([*x] if isinstance(x, (tuple, list)) else [x] for x in (got, expected))
-    for a, b in zip(got, expected, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * (1 + np.nan_to_num(np.abs(b)).max(initial=0)))
+agree = partial(assert_close, tolerance=1e-12, dtypes=False)
 
 
 def test_convolutions_of_all_modes() -> None:
@@ -76,7 +68,7 @@ def test_a_long_filter_is_differentiated_without_a_trace_of_each_step() -> None:
     loss = lambda a: (signal.lfilter(b, a, x) ** 2).mean()
     a = pnp.array([1.0, -1.2, 0.5])
     check_grads(loss, (a,), order=2)
-    agree(jit(hessian(loss))(a), hessian(loss)(a), 1e-9)
+    agree(jit(hessian(loss))(a), hessian(loss)(a), tolerance=1e-9)
 
 
 def test_smoothing_at_the_ends() -> None:
@@ -85,7 +77,7 @@ def test_smoothing_at_the_ends() -> None:
     ):
         for n in (11,):
             arguments = (RNG.normal(size=(n, 2)), window, order, deriv, 0.7, 0, mode, 1.5)
-            agree(signal.savgol_filter(*arguments), scipy.signal.savgol_filter(*arguments), 1e-11)
+            agree(signal.savgol_filter(*arguments), scipy.signal.savgol_filter(*arguments), tolerance=1e-11)
 
 
 @pytest.mark.filterwarnings("ignore:nperseg")
@@ -103,7 +95,7 @@ def test_spectra_of_all_options() -> None:
         z = scipy.signal.stft(x, **given, return_onesided=onesided)[2]
         # The times that SciPy and JAX return count another axis, of signals beside each other.
         agree(signal.istft(z, input_onesided=onesided, **given)[1],
-              scipy.signal.istft(z, input_onesided=onesided, **given)[1], 1e-11)  # fmt: skip
+              scipy.signal.istft(z, input_onesided=onesided, **given)[1], tolerance=1e-11)  # fmt: skip
         for scaling, average in itertools.product(("density", "spectrum"), ("mean", "median")):
             more = {**given, "scaling": scaling, "average": average, "return_onesided": onesided}
             agree(signal.welch(x, **more), scipy.signal.welch(x, **more))
@@ -145,8 +137,12 @@ def test_places_that_are_far_or_no_numbers() -> None:
     far = [np.array([math.nan, 1e300, -1e300])]
     for order in range(4):
         assert np.isnan(ndimage.map_coordinates(np.arange(4.0), far, order)[0])
-        agree(ndimage.map_coordinates(np.arange(4.0), far, order, "nearest")[1:], np.array([3.0, 0.0]), 1e-6)
-        agree(ndimage.map_coordinates(np.arange(4.0), far, order, "constant", 5.0)[1:], np.array([5.0, 5.0]), 1e-6)
+        agree(ndimage.map_coordinates(np.arange(4.0), far, order, "nearest")[1:], np.array([3.0, 0.0]), tolerance=1e-6)
+        agree(
+            ndimage.map_coordinates(np.arange(4.0), far, order, "constant", 5.0)[1:],
+            np.array([5.0, 5.0]),
+            tolerance=1e-6,
+        )
 
 
 def test_splines_of_all_conditions() -> None:
@@ -160,12 +156,12 @@ def test_splines_of_all_conditions() -> None:
         if bc == "periodic":
             y[:, -1] = y[:, 0]
         ours, theirs = interpolate.CubicSpline(x, y, 1, bc), scipy.interpolate.CubicSpline(x, y, 1, bc)
-        agree([ours(t, nu) for nu in range(5)], [theirs(t, nu) for nu in range(5)], 1e-9)
+        agree([ours(t, nu) for nu in range(5)], [theirs(t, nu) for nu in range(5)], tolerance=1e-9)
         for how in (False, "periodic"):
-            agree(ours(t, 0, how), theirs(t, 0, how), 1e-9)
-        agree(ours.integrate(-0.3, 0.7), theirs.integrate(-0.3, 0.7), 1e-9)
-        agree(ours.integrate(-3.0, 4.0, "periodic"), theirs.integrate(-3.0, 4.0, "periodic"), 1e-9)
-        agree(ours.antiderivative(2)(t), theirs.antiderivative(2)(t), 1e-9)
+            agree(ours(t, 0, how), theirs(t, 0, how), tolerance=1e-9)
+        agree(ours.integrate(-0.3, 0.7), theirs.integrate(-0.3, 0.7), tolerance=1e-9)
+        agree(ours.integrate(-3.0, 4.0, "periodic"), theirs.integrate(-3.0, 4.0, "periodic"), tolerance=1e-9)
+        agree(ours.antiderivative(2)(t), theirs.antiderivative(2)(t), tolerance=1e-9)
     agree(jit(lambda f, t: f(t))(ours, t), ours(t))
 
 
@@ -177,7 +173,7 @@ def test_kinds_of_interpolation() -> None:
         t[0, 0] = x[1]
         options = {"bounds_error": False, "fill_value": fill}
         ours, theirs = (m.interp1d(x, y, kind, 1, **options) for m in (interpolate, scipy.interpolate))
-        agree(ours(t), theirs(t), 1e-9)
+        agree(ours(t), theirs(t), tolerance=1e-9)
     assert np.isnan(interpolate.interp1d(x, y, "nearest", 1)(math.nan)).all()
 
 
@@ -233,14 +229,14 @@ def test_derivatives_of_integrals() -> None:
     agree(grad(closed, every)(*at), grad(exact, every)(*at))
     agree(jacfwd(given, 2)(*at), grad(exact, 2)(*at))
     for row, expected in zip(hessian(closed, (0, 2))(*at), hessian(exact, (0, 2))(*at), strict=True):
-        agree(row, expected, 1e-10)
+        agree(row, expected, tolerance=1e-10)
     ks = np.array([1.0, 2.0])
     agree(
         jit(vmap(grad(closed, 2), (None, None, 0)))(0.1, 1.5, ks), np.array([grad(exact, 2)(0.1, 1.5, k) for k in ks])
     )
     agree(grad(lambda k: closed(0.0, math.inf, k))(3.0), -2 / 27)
     # The derivative has a jump where the integrand has a kink, and the integrand may be infinite at a limit.
-    agree(grad(lambda k: integrate.quad(lambda x: abs(x - k), 0.0, 1.0)[0])(0.3), -0.4, 1e-8)
+    agree(grad(lambda k: integrate.quad(lambda x: abs(x - k), 0.0, 1.0)[0])(0.3), -0.4, tolerance=1e-8)
     agree(grad(lambda k: integrate.quad(lambda x: pnp.log(k * x), 0.0, 1.0)[0])(3.0), 1 / 3)
     value, error = integrate.quad(lambda x: abs(x - 0.3), 0.0, 1.0, points=[0.3])
     agree(value, 0.29)
@@ -263,7 +259,7 @@ def test_rotations_of_all_sequences() -> None:
         if letters[0] == letters[1] or letters[1] == letters[2]:
             continue
         for seq in ("".join(letters), "".join(letters).upper()):
-            agree(ours.as_euler(seq), theirs.as_euler(seq), 1e-11)
+            agree(ours.as_euler(seq), theirs.as_euler(seq), tolerance=1e-11)
             agree(Rotation.from_euler(seq, q[:, :3]).as_matrix(), TheirRotation.from_euler(seq, q[:, :3]).as_matrix())
     weights = RNG.uniform(size=6)
     agree(ours.mean(weights).as_matrix(), theirs.mean(weights).as_matrix())

@@ -28,18 +28,11 @@ from pullback.derivatives import laplacian
 from pullback.sharding import Mesh
 from pullback.sharding import PartitionSpec as P
 from tests.primitives.collective_cases import CASES, SIZE, weights
-from tests.primitives.collective_programs import programs
+from tests.primitives.collective_programs import near, programs
 
 FOUR = Mesh(np.array(pullback.devices()[:SIZE]), ("i",))
 EIGHT = make_mesh((8,), ("i",))
 GRID = make_mesh((4, 2), ("i", "j"))
-
-
-def near(got, expected, tolerance=1e-5):
-    for a, b in zip(pullback.tree.leaves(got), pullback.tree.leaves(expected), strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, np.abs(b).max(initial=0)))
 
 
 # Collectives -------------------------------------------------------------------------------------------------------
@@ -332,28 +325,28 @@ def mapped(f, in_specs, out_specs, x=8, **options):
     return shard_map(f, mesh=EIGHT, in_specs=in_specs, out_specs=out_specs, **options)(pnp.arange(float(x)))
 
 
-def same(x):
+def identity(x):
     return x
 
 
 REFUSED = [
-    (lambda: mapped(same, P("i"), P()), ValueError, "varies along them"),
-    (lambda: mapped(same, P("i"), P("i"), 5), ValueError, "of size 5, is divided by 'i' of the mesh into 8 parts"),
-    (lambda: mapped(same, P("i", None), P("i")), ValueError, "has 1 axes, but its specification"),
-    (lambda: mapped(same, P("k"), P("i")), ValueError, "names 'k', but the axes of the mesh"),
-    (lambda: mapped(same, P("i"), P("k")), ValueError, "names 'k'"),
-    (lambda: mapped(same, P("i"), P("i", None)), ValueError, "has the shape"),
-    (lambda: mapped(same, (P("i"), P("i")), P("i")), ValueError, "in_specs has 2 entries"),
-    (lambda: mapped(same, "i", P("i")), ValueError, "PartitionSpec"),
-    (lambda: mapped(same, P("i"), P("i"), axis_names={"k"}), ValueError, "axis_names has 'k'"),
-    (lambda: shard_map(same, mesh=3, in_specs=P(), out_specs=P()), ValueError, "mesh must be a Mesh"),
-    (lambda: shard_map(same, in_specs=P(), out_specs=P())(1.0), ValueError, "give a mesh"),
+    (lambda: mapped(identity, P("i"), P()), ValueError, "varies along them"),
+    (lambda: mapped(identity, P("i"), P("i"), 5), ValueError, "of size 5, is divided by 'i' of the mesh into 8 parts"),
+    (lambda: mapped(identity, P("i", None), P("i")), ValueError, "has 1 axes, but its specification"),
+    (lambda: mapped(identity, P("k"), P("i")), ValueError, "names 'k', but the axes of the mesh"),
+    (lambda: mapped(identity, P("i"), P("k")), ValueError, "names 'k'"),
+    (lambda: mapped(identity, P("i"), P("i", None)), ValueError, "has the shape"),
+    (lambda: mapped(identity, (P("i"), P("i")), P("i")), ValueError, "in_specs has 2 entries"),
+    (lambda: mapped(identity, "i", P("i")), ValueError, "PartitionSpec"),
+    (lambda: mapped(identity, P("i"), P("i"), axis_names={"k"}), ValueError, "axis_names has 'k'"),
+    (lambda: shard_map(identity, mesh=3, in_specs=P(), out_specs=P()), ValueError, "mesh must be a Mesh"),
+    (lambda: shard_map(identity, in_specs=P(), out_specs=P())(1.0), ValueError, "give a mesh"),
     (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),
-    (lambda: pmap(same)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),
+    (lambda: pmap(identity)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),
     (lambda: pmap(lambda x, y: x)(pnp.ones(2), pnp.ones(3)), ValueError, "must have one size"),
-    (lambda: pmap(same, in_axes=1)(pnp.ones(2)), ValueError, "axis 1"),
-    (lambda: pmap(same, in_axes=(0, 0))(pnp.ones(2)), ValueError, "2 entries"),
-    (lambda: pmap(same, devices=pullback.devices()[:3])(pnp.ones(2)), ValueError, "3 devices were given"),
+    (lambda: pmap(identity, in_axes=1)(pnp.ones(2)), ValueError, "axis 1"),
+    (lambda: pmap(identity, in_axes=(0, 0))(pnp.ones(2)), ValueError, "2 entries"),
+    (lambda: pmap(identity, devices=pullback.devices()[:3])(pnp.ones(2)), ValueError, "3 devices were given"),
     (lambda: pmap(lambda x: lax.psum(x, "j"), axis_name="i")(pnp.ones(2)), NameError, "by pmap"),
 ]
 

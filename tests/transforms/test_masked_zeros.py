@@ -58,7 +58,7 @@ def masked_log(x: Any) -> Any:
 # The table -----------------------------------------------------------------------------------------------------------
 
 
-def same(case: Case, mode: str, compiled: bool) -> None:
+def assert_as_of_the_branch_taken(case: Case, mode: str, compiled: bool) -> None:
     """A derivative with masked zeros is that of the branches which are taken."""
     expected = derivatives(pullback, case.taken, case.point)[mode]()
     with masked_zeros():
@@ -72,13 +72,13 @@ def test_derivatives_are_those_of_the_branches_that_are_taken(case: Case) -> Non
     point = jnp.array(case.point)
     np.testing.assert_allclose(case.function(point), case.taken(point), rtol=1e-5, atol=1e-6)
     for mode in MODES:
-        same(case, mode, compiled=False)
+        assert_as_of_the_branch_taken(case, mode, compiled=False)
 
 
 @pytest.mark.parametrize("case", chosen(CASES[::5], CASES), ids=chosen(NAMES[::5], NAMES))
 def test_compiled_derivatives_are_those_of_the_branches_that_are_taken(case: Case) -> None:
     for mode in MODES if EXHAUSTIVE else [MODES[NAMES.index(case.name) // 5 % len(MODES)]]:
-        same(case, mode, compiled=True)
+        assert_as_of_the_branch_taken(case, mode, compiled=True)
 
 
 def test_the_table_says_where_jax_returns_nan() -> None:

@@ -11,6 +11,7 @@ import pullback.numpy as jnp
 from pullback import grad, jit, lax
 from pullback.core.errors import SparseEfficiencyWarning
 from pullback.experimental import sparse
+from tests.helpers import assert_elements_close
 
 RNG = np.random.default_rng(0)
 
@@ -44,40 +45,41 @@ BROADCASTS = (
 )
 
 
-def same(got, wanted):
+def assert_dense(got, wanted):
+    """Assert that an array is close to a dense one, from which it may differ in whether it is sparse."""
     got = got.todense() if isinstance(got, sparse.JAXSparse) else got
-    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=1e-4, atol=1e-5)
+    assert_elements_close(got, wanted, rtol=1e-4, atol=1e-5, dtypes=False)
 
 
 @pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
 def test_elements_are_moved_as_those_of_dense_arrays(n_batch, n_dense):
     m = doubled(X, n_batch, n_dense)
     assert (m.n_batch, m.n_dense, m.n_sparse) == (n_batch, n_dense, 4 - n_batch - n_dense)
-    same(m, X)
+    assert_dense(m, X)
     for order in ((1, 0, 2, 3), (3, 1, 0, 2), (0, 1, 3, 2), (0, 2, 1, 3)):
-        same(sparse.bcoo_transpose(m, permutation=order), X.transpose(order))
+        assert_dense(sparse.bcoo_transpose(m, permutation=order), X.transpose(order))
     for shape in ((12, 6), (72,), (3, 2, 2, 2, 3), (12, 2, 3), (1, 3, 4, 2, 3, 1)):
-        same(m.reshape(shape), X.reshape(shape))
+        assert_dense(m.reshape(shape), X.reshape(shape))
     for axes in ((0,), (1,), (3,), (0, 2), (0, 1, 2, 3)):
-        same(sparse.bcoo_reduce_sum(m, axes=axes), X.sum(axes))
-    same(
+        assert_dense(sparse.bcoo_reduce_sum(m, axes=axes), X.sum(axes))
+    assert_dense(
         sparse.bcoo_slice(m, start_indices=(1, 0, 0, 1), limit_indices=(3, 4, 2, 3), strides=(1, 2, 1, 1)),
         X[1:3, ::2, :, 1:],
     )
-    same(sparse.bcoo_dynamic_slice(m, (1, jnp.array(3), -1, 0), (2, 2, 1, 3)), X[1:3, 2:4, 0:1])
-    same(sparse.bcoo_rev(m, (0, 1, 3)), X[::-1, ::-1, :, ::-1])
+    assert_dense(sparse.bcoo_dynamic_slice(m, (1, jnp.array(3), -1, 0), (2, 2, 1, 3)), X[1:3, 2:4, 0:1])
+    assert_dense(sparse.bcoo_rev(m, (0, 1, 3)), X[::-1, ::-1, :, ::-1])
     for axis in range(4):
-        same(sparse.bcoo_concatenate([m, m], dimension=axis), np.concatenate([X, X], axis))
+        assert_dense(sparse.bcoo_concatenate([m, m], dimension=axis), np.concatenate([X, X], axis))
     for shape, dims in BROADCASTS:
         out = sparse.bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=dims)
-        same(out, lax.broadcast_in_dim(X, shape, dims))
+        assert_dense(out, lax.broadcast_in_dim(X, shape, dims))
     summed = m.sum_duplicates()
     assert summed.unique_indices
     assert summed.indices_sorted
     assert summed.nse <= m.nse
-    same(summed, X)
+    assert_dense(summed, X)
     for other in LAYOUTS[::3]:
-        same(sparse.bcoo_update_layout(m, n_batch=other[0], n_dense=other[1], on_inefficient=None), X)
+        assert_dense(sparse.bcoo_update_layout(m, n_batch=other[0], n_dense=other[1], on_inefficient=None), X)
 
 
 CONTRACTIONS = (
@@ -96,20 +98,20 @@ def test_products_are_those_of_dense_arrays(n_batch, n_dense):
         v = RNG.normal(size=shape).astype(np.float32)
         numbers, turned = ((xc, yc), (xb, yb)), ((yc, xc), (yb, xb))
         wanted = lax.dot_general(X, v, numbers)
-        same(sparse.bcoo_dot_general(m, v, dimension_numbers=numbers), wanted)
-        same(sparse.bcoo_dot_general(v, m, dimension_numbers=turned), lax.dot_general(v, X, turned))
-        same(sparse.bcoo_dot_general(m, sparse.BCOO.fromdense(v), dimension_numbers=numbers), wanted)
+        assert_dense(sparse.bcoo_dot_general(m, v, dimension_numbers=numbers), wanted)
+        assert_dense(sparse.bcoo_dot_general(v, m, dimension_numbers=turned), lax.dot_general(v, X, turned))
+        assert_dense(sparse.bcoo_dot_general(m, sparse.BCOO.fromdense(v), dimension_numbers=numbers), wanted)
     v = drawn(3, 1, 2, 1)
-    same(m * v, X * v)
+    assert_dense(m * v, X * v)
     y = drawn(3, 4, 2, 3)
     for other in LAYOUTS[::4]:
-        same(m * doubled(y, *other), X * y)
-        same(m - doubled(y, *other), X - y)
-    same(m + y, X + y)
-    same(y - m, y - X)
-    same(m / (y + 9), X / (y + 9))
-    same(abs(m) ** 2, X**2)
-    same(2 * m, 2 * X)
+        assert_dense(m * doubled(y, *other), X * y)
+        assert_dense(m - doubled(y, *other), X - y)
+    assert_dense(m + y, X + y)
+    assert_dense(y - m, y - X)
+    assert_dense(m / (y + 9), X / (y + 9))
+    assert_dense(abs(m) ** 2, X**2)
+    assert_dense(2 * m, 2 * X)
 
 
 @pytest.mark.parametrize("mode", ["clip", "fill"])
@@ -158,16 +160,16 @@ def test_gradients_of_sparse_arguments_are_sparse():
     assert isinstance(g, sparse.BCOO)
     np.testing.assert_array_equal(g.indices, m.indices)
     wanted = np.cos(m.todense() @ v)[:, None] * v * (np.asarray(m.todense()) != 0)
-    same(g, wanted)
+    assert_dense(g, wanted)
     value, (gm, gv) = sparse.value_and_grad(f, (0, 1))({"m": m}, v)
-    same(gm["m"], wanted)
+    assert_dense(gm["m"], wanted)
     np.testing.assert_allclose(value, f({"m": m}, v))
     np.testing.assert_allclose(gv, np.cos(m.todense() @ v) @ m.todense(), rtol=1e-5)
     for jacobian in (sparse.jacfwd, sparse.jacrev, sparse.jacobian):
         j = jacobian(lambda m: jnp.sin(m @ v))(m)
         assert j.n_batch == 1
         dense = pullback.jacrev(lambda x: jnp.sin(x @ v))(m.todense())
-        same(j, dense * (np.asarray(m.todense()) != 0))
+        assert_dense(j, dense * (np.asarray(m.todense()) != 0))
 
 
 def test_vmap_and_scan_take_the_first_batch_axis():
@@ -176,11 +178,11 @@ def test_vmap_and_scan_take_the_first_batch_axis():
     np.testing.assert_allclose(pullback.vmap(lambda m: m @ v)(m), x @ v, rtol=1e-5)
     out = pullback.vmap(lambda m: 2 * m)(m)
     assert out.shape == (3, 4, 5)
-    same(out, 2 * x)
+    assert_dense(out, 2 * x)
     total, rows = lax.scan(lambda c, m: (c + m.sum(), m.T), 0.0, m)
     np.testing.assert_allclose(total, x.sum(), rtol=1e-5)
-    same(rows, x.swapaxes(1, 2))
-    same(pullback.vmap(lambda v: m @ v)(jnp.stack([v, 2 * v])), np.stack([x @ v, 2 * x @ v]))
+    assert_dense(rows, x.swapaxes(1, 2))
+    assert_dense(pullback.vmap(lambda v: m @ v)(jnp.stack([v, 2 * v])), np.stack([x @ v, 2 * x @ v]))
 
 
 def dense_code(x, v):
@@ -198,9 +200,9 @@ def test_sparsify_evaluates_dense_code():
     m = sparse.BCOO.fromdense(x)
     for form in (m, doubled(x, 0, 0), sparse.BCSR.from_bcoo(m)):
         for got, want in zip(sparse.sparsify(dense_code)(form, v), wanted, strict=True):
-            same(got, want)
+            assert_dense(got, want)
     compiled = pullback.jit(sparse.sparsify(lambda x, v: jnp.sin(x) @ v))(m, v)
-    same(compiled, np.sin(x) @ v)
+    assert_dense(compiled, np.sin(x) @ v)
     assert isinstance(sparse.sparsify(lambda x: sparse.todense(x) + 1)(m), pullback.Array)
 
 
@@ -209,12 +211,12 @@ def test_other_formats():
     for kind in (sparse.BCSR, sparse.COO, sparse.CSR, sparse.CSC):
         for nse in (None, 18):
             m = kind.fromdense(x, nse=nse)
-            same(m, x)
-            same(m.T, x.T)
-            same(m @ v, x @ v)
-            same(pullback.jit(lambda m: x.T @ m)(m), x.T @ x)
-            same(m + m, 2 * x)
-            same(m[1:3], x[1:3])
+            assert_dense(m, x)
+            assert_dense(m.T, x.T)
+            assert_dense(m @ v, x @ v)
+            assert_dense(pullback.jit(lambda m: x.T @ m)(m), x.T @ x)
+            assert_dense(m + m, 2 * x)
+            assert_dense(m[1:3], x[1:3])
             assert m.sum().shape == ()
     assert isinstance(sparse.CSR.fromdense(x).T, sparse.CSC)
 
@@ -225,18 +227,18 @@ def test_scipy_and_back():
     )
     for kind in (sparse.BCOO, sparse.BCSR):
         ours = kind.from_scipy_sparse(theirs)
-        same(ours, theirs.toarray())
+        assert_dense(ours, theirs.toarray())
         np.testing.assert_array_equal(ours.to_scipy_sparse().toarray(), theirs.toarray())
     with pytest.raises(TypeError, match="takes a sparse array of SciPy"):
         sparse.BCOO.from_scipy_sparse(np.eye(2))
 
 
 def test_constructors():
-    same(sparse.eye(3, 4, k=1), np.eye(3, 4, 1))
+    assert_dense(sparse.eye(3, 4, k=1), np.eye(3, 4, 1))
     for b, d in layouts(2):
-        same(sparse.eye(4, 3, k=-1, n_batch=b, n_dense=d), np.eye(4, 3, -1))
+        assert_dense(sparse.eye(4, 3, k=-1, n_batch=b, n_dense=d), np.eye(4, 3, -1))
     for name in ("bcoo", "bcsr", "coo", "csr", "csc"):
-        same(sparse.empty((2, 3), sparse_format=name), np.zeros((2, 3)))
+        assert_dense(sparse.empty((2, 3), sparse_format=name), np.zeros((2, 3)))
     m = sparse.random_bcoo(pullback.random.key(0), (100, 200), nse=0.01, sorted_indices=True, dtype="float32")
     assert m.nse == 200
     assert m.sum_duplicates().nse == 200
@@ -262,7 +264,7 @@ def test_no_rule_holds_more_than_operands_and_results():
     analysis = pullback.jit(f).lower(m, v).compile().memory_analysis()
     assert analysis.temp_size_in_bytes < 8 * (4000 * 3 + 64 * 256) * 4
     want = pullback.grad(lambda x: ((x @ v) ** 2).sum())(m.todense())
-    same(f(m, v)[0], np.asarray(want) * (np.asarray(m.todense()) != 0))
+    assert_dense(f(m, v)[0], np.asarray(want) * (np.asarray(m.todense()) != 0))
     got = pullback.jit(f)(m, v)
     np.testing.assert_allclose(got[0].data, f(m, v)[0].data, rtol=1e-4)
 
@@ -316,7 +318,7 @@ def test_what_is_refused(name):
 
 def test_inefficient_layouts_warn_if_asked_to():
     with pytest.warns(SparseEfficiencyWarning, match="many zeros"):
-        same(M.update_layout(n_batch=1, on_inefficient="warn"), np.eye(3, 4))
+        assert_dense(M.update_layout(n_batch=1, on_inefficient="warn"), np.eye(3, 4))
 
 
 FORMATS = [sparse.BCOO, sparse.BCSR, sparse.COO, sparse.CSR, sparse.CSC]

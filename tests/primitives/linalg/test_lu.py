@@ -27,16 +27,12 @@ from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.primitives.linalg.lapack import are_many_small
 from pullback.test_util import check_grads
-from tests.helpers import chosen, random
+from tests.helpers import chosen, operations_of, random
 
 Function = Callable[..., Any]
 BOOLEANS = (False, True)
 BOTH = pytest.mark.parametrize("compile_", [lambda f: f, jit], ids=["host", "compiled"])
 DTYPES = pytest.mark.parametrize("dtype", ["float64", "complex128"])
-
-
-def names(closed: Any) -> list[str]:
-    return [e.primitive.name for e in closed.jaxpr.eqns]
 
 
 # Refusals ----------------------------------------------------------------------------------------------------------
@@ -168,7 +164,7 @@ def test_a_derivative_costs_one_more_solution() -> None:
         (lambda a, b: jvp(grad(f, (0, 1)), (a, b), (a, b)), 4),
     ]
     for function, solutions in derivatives:
-        found = names(make_jaxpr(function)(a, b))
+        found = operations_of(make_jaxpr(function)(a, b))
         assert (found.count("lu"), found.count("linear_solve")) == (1, solutions)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pullback.numpy as jnp
 from pullback import custom_jvp, custom_vjp, jit, jvp
-from tests.helpers import plain
+from tests.helpers import assert_elements_close, plain
 
 Function = Callable[..., Any]
 
@@ -23,8 +23,7 @@ COMPILED = pytest.mark.parametrize("compiled", [plain, jit], ids=["eager", "jit"
 """What is done to a function before it is run."""
 
 
-def close(got: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-5, atol=1e-6)
+close = partial(assert_elements_close, rtol=1e-5, atol=1e-6, dtypes=False)
 
 
 def along(f: Function, *tangents: Any) -> Function:

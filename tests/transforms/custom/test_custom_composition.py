@@ -567,7 +567,7 @@ EFFECTS = {
     "jvp": lambda f: along(f)(2.0),
     "jvp of jit": lambda f: along(jit(f))(2.0),
     "jit of jvp": lambda f: jit(along(f))(2.0),
-    "vjp of jit": lambda f: vjp(jit(f), 2.0)[1](1.0),
+    "vjp of jit": lambda f: vjp(jit(f), 2.0)[1](1.0)[0],
     "grad of jit of jit": lambda f: grad(jit(jit(f)))(2.0),
 }
 

@@ -294,7 +294,7 @@ CASES: dict[str, Callable[[str], Case]] = {
 }
 
 
-def check(kind: str, case: Case, names: Sequence[str]) -> None:
+def assert_composition(kind: str, case: Case, names: Sequence[str]) -> None:
     function, expected, args = case
     assert_close(composed(names, function, 0)(*args), composed(names, expected, 1)(*args))
 
@@ -318,7 +318,7 @@ def shown(x: Any) -> str:
 
 @pytest.mark.parametrize(("kind", "names"), BY_KIND, ids=shown)
 def test_every_composition_of_three(kind: str, names: Sequence[str]) -> None:
-    check(kind, sine(kind), names)
+    assert_composition(kind, sine(kind), names)
 
 
 OTHERS = [name for name in CASES if name != "sine"]
@@ -335,9 +335,9 @@ CHOSEN += [(KINDS[i % len(KINDS)], OTHERS[i % len(OTHERS)], names) for i, names 
 def test_other_functions(kind: str, case: str, names: Sequence[str]) -> None:
     if case == "closures" and differentiates_a_program(names):
         with pytest.raises(ClosedOverError, match="Pass the value as an argument"):
-            check(kind, CASES[case](kind), names)
+            assert_composition(kind, CASES[case](kind), names)
     else:
-        check(kind, CASES[case](kind), names)
+        assert_composition(kind, CASES[case](kind), names)
 
 
 @pytest.mark.slow
@@ -352,4 +352,4 @@ def test_random_programs(p: Program, kind: str, names: Sequence[str]) -> None:
 
     first, *rest = p.arguments()
     args = first, {f"argument {i}": x for i, x in enumerate(rest)}
-    check(kind, (with_rule(kind, f, g), oracle(f, g), args), names)
+    assert_composition(kind, (with_rule(kind, f, g), oracle(f, g), args), names)

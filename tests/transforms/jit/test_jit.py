@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,9 @@ from pullback import (
 )
 from pullback.core.array import ArrayImpl, is_on_host
 from pullback.core.config import override
+from tests.helpers import assert_elements_close
 
-
-def close(a: Any, b: Any, tolerance: float = 1e-5) -> None:
-    a, b = pullback.tree.leaves(a), pullback.tree.leaves(b)
-    assert len(a) == len(b)
-    for x, y in zip(a, b, strict=True):
-        assert (jnp.shape(x), x.dtype) == (jnp.shape(y), y.dtype)
-        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
+close = partial(assert_elements_close, rtol=1e-5)
 
 
 def f(x: Any) -> Any:
@@ -151,7 +147,7 @@ def test_closed_over_arrays_small_and_large() -> None:
     text = jit(lambda i: large[i]).lower(2).as_text()
     assert len(text) < 5000
     nested = jit(lambda x: jit(lambda y: y + large)(x).sum())
-    close(nested(1.0), (1.0 + large).sum(), 1e-4)
+    close(nested(1.0), (1.0 + large).sum(), rtol=1e-4)
 
 
 def test_a_result_that_is_an_argument_is_handed_through() -> None:

@@ -17,7 +17,7 @@ from pullback.primitives import elementwise
 from pullback.transforms.preaccumulation import on_host
 from pullback.transforms.preaccumulation.on_host import host_program
 from pullback.transforms.preaccumulation.ordering import economical, most_held, without_repeats, without_signs
-from tests.helpers import assert_close, chosen
+from tests.helpers import assert_close, chosen, operations_of
 from tests.random_programs import Program, programs
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
@@ -27,10 +27,6 @@ PLACES = np.array([0.0, -0.0, 1.5, -3.0, np.inf, -np.inf, 5e-324, -2e-308, 1e308
 
 def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:
     return eval_jaxpr(closed.jaxpr, closed.consts, *map(jnp.asarray, args))
-
-
-def names(closed: ClosedJaxpr) -> list[str]:
-    return [eqn.primitive.name for eqn in closed.jaxpr.eqns]
 
 
 def gradient_of(p: Program) -> ClosedJaxpr:
@@ -100,7 +96,7 @@ SIGNS = {
 def test_signs_are_exact(case: str) -> None:
     closed = make_jaxpr(SIGNS[case])(PLACES[0], PLACES[0])
     signless = without_signs(closed.jaxpr.eqns, closed.jaxpr.outvars)
-    assert [eqn.primitive.name for eqn in signless].count("neg") <= names(closed).count("neg")
+    assert [eqn.primitive.name for eqn in signless].count("neg") <= operations_of(closed).count("neg")
     x, y = np.array(list(itertools.product(PLACES, PLACES))).T
     closed = make_jaxpr(SIGNS[case])(x, y)
     for got, expected in zip(run(economical(closed), x, y), run(closed, x, y), strict=True):
@@ -111,10 +107,10 @@ def test_signs_are_exact(case: str) -> None:
 
 def test_signs_go_where_a_sum_takes_them_over() -> None:
     closed = make_jaxpr(lambda x, y: x + -y * x / y - y)(1.0, 2.0)
-    assert names(closed) == ["neg", "mul", "div", "add", "sub"]
-    assert names(economical(closed)) == ["mul", "div", "sub", "sub"]
+    assert operations_of(closed) == ["neg", "mul", "div", "add", "sub"]
+    assert operations_of(economical(closed)) == ["mul", "div", "sub", "sub"]
     one = make_jaxpr(lambda x, y: [(n := -x) * y, n * x, n / y])(1.0, 2.0)  # where three results would be negated
-    assert names(economical(one)) == ["neg", "mul", "mul", "div"]
+    assert operations_of(economical(one)) == ["neg", "mul", "mul", "div"]
 
 
 def test_what_is_repeated_is_computed_once() -> None:
@@ -141,7 +137,7 @@ def test_few_values_are_held() -> None:
 
     held = [most_held(p.jaxpr.eqns, p.jaxpr.outvars) for p in map(jacobian, (3, 6, 12))]
     assert held[0] == held[1] == held[2]
-    assert names(jacobian(12)).count("sin") == names(jacobian(12)).count("cos") == 12
+    assert operations_of(jacobian(12)).count("sin") == operations_of(jacobian(12)).count("cos") == 12
 
 
 def test_programs_of_large_arrays_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

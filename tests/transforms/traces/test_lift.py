@@ -19,6 +19,7 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.inlining import programs_in_step
 from pullback.transforms.traces.lift import Forward, feed, lifted
 from pullback.transforms.traces.stage import stage_flat
+from tests.helpers import largest
 
 # The transformation, all of it ---------------------------------------------------------------------------------------
 
@@ -192,17 +193,6 @@ def test_the_programs_of_loops_and_choices_are_told_with_what_changes_in_them() 
 # Laplacians ----------------------------------------------------------------------------------------------------------
 
 
-def largest(closed: ClosedJaxpr) -> int:
-    """The number of elements of the largest array in a program."""
-    found = 0
-    waiting = [closed.jaxpr]
-    while waiting:
-        jaxpr = waiting.pop()
-        found = max([found, *[v.aval.size for e in jaxpr.eqns for v in e.outvars]])
-        waiting += [inner for e in jaxpr.eqns for inner in subjaxprs(e)]
-    return found
-
-
 def rows_of(x: Any) -> Any:
     """Elements of all rows go their own way, step by step."""
     columns = lax.scan(lambda c, row: (c, jnp.sin(row) * row), 0.0, jnp.moveaxis(jnp.sin(x), 1, 0))[1]
@@ -233,7 +223,7 @@ def test_laplacians_of_loops_keep_blocks(name: str) -> None:
     for run in (laplacian(f, weights=weights), jit(laplacian(f, weights=weights))):
         assert np.allclose(run(x), weighted, rtol=1e-4)
     wide = make_jaxpr(laplacian(f))(jnp.ones((64, 3)))
-    assert largest(wide) <= 3 * 576
+    assert largest(wide.jaxpr) <= 3 * 576
 
 
 def test_a_loop_of_which_the_condition_alone_depends_on_the_point_has_no_derivatives() -> None:

@@ -19,11 +19,8 @@ from pullback.primitives.elementwise import add, cos, mul, sin
 from pullback.transforms.autodiff.tracing import make_jaxpr
 from pullback.transforms.traces.dce import live_equations
 from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
+from tests.helpers import operations_of
 from tests.random_programs import Program, programs
-
-
-def names(closed: ClosedJaxpr) -> list[str]:
-    return [e.primitive.name for e in closed.eqns]
 
 
 def run(closed: ClosedJaxpr, *args: Any) -> list[Any]:
@@ -43,8 +40,8 @@ def evaluate(parts: PartialEvaluation, unknown: list[bool], args: list[Any]) -> 
 def test_the_known_part_computes_the_residuals() -> None:
     closed = make_jaxpr(lambda x, y: mul(sin(cos(x)), y))(1.0, 2.0)
     parts = partial_eval_jaxpr(closed, [False, True])
-    assert names(parts.known) == ["cos", "sin"]
-    assert names(parts.unknown) == ["mul"]
+    assert operations_of(parts.known) == ["cos", "sin"]
+    assert operations_of(parts.unknown) == ["mul"]
     assert parts.unknown_outputs == [True]
     assert [str(a) for a in parts.residual_avals] == ["f32[]"]
     assert parts.residual_sources == [1]
@@ -74,8 +71,8 @@ def test_dead_code_is_in_neither_part() -> None:
         return mul(x, y)
 
     parts = partial_eval_jaxpr(make_jaxpr(f)(1.0, 2.0), [False, True])
-    assert names(parts.known) == []
-    assert names(parts.unknown) == ["mul"]
+    assert operations_of(parts.known) == []
+    assert operations_of(parts.unknown) == ["mul"]
 
 
 def test_constants_go_where_they_are_read() -> None:
@@ -96,8 +93,8 @@ def test_results_can_be_given_by_the_unknown_part() -> None:
 
 def test_everything_known_or_unknown() -> None:
     closed = make_jaxpr(lambda x: sin(x))(1.0)
-    assert names(partial_eval_jaxpr(closed, [False]).unknown) == []
-    assert names(partial_eval_jaxpr(closed, [True]).known) == []
+    assert operations_of(partial_eval_jaxpr(closed, [False]).unknown) == []
+    assert operations_of(partial_eval_jaxpr(closed, [True]).known) == []
 
 
 def test_flags_must_fit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,13 @@ from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.source import describe
 from pullback.lax import cond, dynamic_slice, scan, while_loop
+from tests.helpers import assert_elements_close
 
 Point = namedtuple("Point", "x y")
 x3 = as_array(np.array([0.5, -1.0, 2.0], np.float32))
 
 
-def close(got: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-5, atol=1e-6)
+close = partial(assert_elements_close, rtol=1e-5, atol=1e-6, dtypes=False)
 
 
 def test_trees_in_and_out() -> None:
