@@ -146,6 +146,12 @@ def assert_same(got: Any, expected: Any, *, dtypes: bool = True) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def largest_difference(xs: Any, ys: Any) -> float:
+    """The largest difference of an element of two trees of arrays."""
+    pairs = zip(tree.leaves(xs), tree.leaves(ys), strict=True)
+    return max(float(abs(np.asarray(x) - np.asarray(y)).max()) for x, y in pairs)
+
+
 def _pairs(got: Any, expected: Any, dtypes: bool) -> Iterator[tuple[Any, Any]]:
     """The arrays of two trees side by side, which have equal shapes, and equal dtypes if these count."""
     structure = tree.structure(got)

@@ -511,7 +511,7 @@ MUTANTS = (
         "scipy/optimize/least_squares.py",
         "(status < -1) & finite & small, 3, status)",
         "(status < -1) & finite & small, 4, status)",
-        ["tests/scipy/test_scipy_linalg.py::test_the_status_of_least_squares_says_what_ended_it"],
+        ["tests/scipy/optimize/test_optimize.py::test_the_status_of_least_squares_says_what_ended_it"],
     ),
     Mutant(
         "indices beyond 52 letters collide",
