@@ -89,8 +89,8 @@ def convolution_row(
 LAST = ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1))
 
 CONVOLUTIONS = [
-    convolution_row((2, 2, 4), (2, 2, 2), Geometry((1,), ((1, 0),), (1,), (1,)), NUMBER + "?"),
-    convolution_row((2, 3, 4), (2, 2, 2), Geometry((2,), ((2, 1),), (2,), (2,)), numbers=LAST, groups=(2, 1)),
+    convolution_row((2, 3, 4), (1, 3, 2), Geometry((1,), ((1, 0),), (1,), (1,)), NUMBER + "?"),
+    convolution_row((2, 3, 4), (2, 2, 4), Geometry((2,), ((2, 1),), (2,), (2,)), numbers=LAST, groups=(2, 1)),
     convolution_row((2, 2, 3), (4, 2, 2), Geometry((1,), ((0, 1),), (1,), (1,)), groups=(1, 2)),
 ]
 

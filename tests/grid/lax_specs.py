@@ -383,9 +383,9 @@ FUNCTIONS: list[Spec] = [
     of_lax(
         "scaled_dot",
         lambda x, s, y: in_blocks(x, s) @ y,
-        R(2, 4),
-        R(2, 2),
-        R(4, 3),
+        R(2, 6),
+        R(2, 3),
+        R(6, 3),
         tolerance=4,
         derivative="",
         call=lambda x, s, y: lax.scaled_dot(x, y, lhs_scale=s, preferred_element_type="float32"),
