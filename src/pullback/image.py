@@ -23,7 +23,7 @@ face(globals())
 
 
 class ResizeMethod(enum.Enum):
-    """How elements between those of an image are computed.
+    """Methods of interpolation between the elements of an image.
 
     >>> ResizeMethod.from_string("bicubic")
     <ResizeMethod.CUBIC: 4>
@@ -39,10 +39,10 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of a name.
+        """The method with a name.
 
         Raises:
-          ArgumentError: there is no such method (a TypeError and a ValueError).
+          ArgumentError: an unknown method (a TypeError and a ValueError).
         """
         found = _NAMES.get(s) if isinstance(s, str) else None
         if found is None:
@@ -68,24 +68,24 @@ def resize(
     antialias: bool = True,
     precision: PrecisionLike = "highest",
 ) -> Array:
-    """An image of another size.
+    """Resize an image.
 
     Args:
-      image: an array of any number of axes; integers and booleans are converted to floats, but by ``"nearest"``.
-      shape: the shape of the result, with as many axes. Axes whose size stays are left as they are.
+      image: an array of any number of axes; integers and booleans are converted to floats, except by ``"nearest"``.
+      shape: the shape of the result, with as many axes. Axes whose size stays are unchanged.
       method: a :class:`ResizeMethod`, or its name: ``"nearest"``; ``"linear"``; ``"cubic"``, with Keys' kernel;
         ``"cubic-pytorch"``, the same when antialiasing and as PyTorch without; ``"lanczos3"``, ``"lanczos5"``;
-        ``"area"``, the mean of what a new element covers.
-      antialias: whether a smaller image is of weighted means of all elements, so that no fine patterns appear that
-        are not there. ``"nearest"`` and ``"area"`` ignore it.
-      precision: of the products, as for ``lax.dot_general``.
+        ``"area"``, the mean of the elements that a new element covers.
+      antialias: whether a smaller image has weighted means of all elements, which avoids false patterns. ``"nearest"``
+        and ``"area"`` ignore it.
+      precision: the precision of the products, as for ``lax.dot_general``.
 
     Returns:
-      An array of the shape; of the dtype of ``image`` if that is of floats or complex numbers, or by ``"nearest"``.
+      An array of the shape; of the dtype of ``image`` if it is of floats or complex numbers, or by ``"nearest"``.
 
     Raises:
       ShapeError: another number of axes, a negative size, or an image without elements (a TypeError and a ValueError).
-      ArgumentError: there is no such method (a TypeError and a ValueError).
+      ArgumentError: an unknown method (a TypeError and a ValueError).
 
     Sources: Keys 1981, "Cubic convolution interpolation for digital image processing"; Turkowski 1990, "Filters for
     common resampling tasks".
@@ -101,7 +101,7 @@ def resize(
     if 0 in shape:
         return pnp.zeros(shape, x.dtype)
     axes = [d for d, (n, m) in enumerate(zip(x.shape, shape, strict=True)) if n != m]
-    # Axes that shrink come first; of those that grow the leading one last, whose products are as the elements lie.
+    # Axes that shrink come first, then those that grow, the leading axis last: its product needs no transposition.
     for d in sorted(axes, key=lambda d: (shape[d] / x.shape[d], -d)):
         if method is ResizeMethod.NEAREST:
             n, m = x.shape[d], shape[d]
@@ -122,25 +122,25 @@ def scale_and_translate(
     antialias: bool = True,
     precision: PrecisionLike = "highest",
 ) -> Array:
-    """An image that is scaled, and moved, along some of its axes.
+    """Scale and translate an image along some of its axes.
 
-    The element at ``y`` comes to ``y * scale + translation``, where the first element is at 0.5. What comes from
-    outside of the image is zero; not so with ``"cubic-pytorch"`` without antialiasing, which repeats the edge.
+    The element at ``y`` moves to ``y * scale + translation``, where the first element is at 0.5. Elements from outside
+    of the image are zero, except with ``"cubic-pytorch"`` without antialiasing, which repeats the edge.
 
     Args:
       image: an array of any number of axes; integers and booleans are converted to floats.
-      shape: the shape of the result, with as many axes; along axes that are not scaled it is that of the image.
+      shape: the shape of the result, with as many axes; along axes that are not scaled it is the size of the image.
       spatial_dims: the axes to scale, a sequence of ints.
-      scale, translation: arrays of shape (len(spatial_dims),). The result can be differentiated by both.
-      method, antialias, precision: as of :func:`resize`; ``"nearest"`` is not there.
+      scale, translation: arrays of shape (len(spatial_dims),). The result is differentiable in both.
+      method, antialias, precision: as in :func:`resize`; ``"nearest"`` is not supported.
 
     Returns:
-      An array of the shape, and of the dtype of ``image`` if that is inexact.
+      An array of the shape, and of the dtype of ``image`` if it is inexact.
 
     Raises:
-      ShapeError: shapes that do not fit, axes that do not exist or occur twice, or an image without elements (a
-        TypeError and a ValueError).
-      ArgumentError: there is no such method, or it is ``"nearest"`` (a TypeError and a ValueError).
+      ShapeError: the shapes do not fit, axes do not exist or occur twice, or the image has no elements (a TypeError and
+        a ValueError).
+      ArgumentError: an unknown method, or ``"nearest"`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(scale_and_translate(pnp.array([1.0, 2.0, 3.0]), (3,), (0,), pnp.ones(1), pnp.array([1.0]), "linear"))
@@ -201,31 +201,32 @@ def _real(dtype: Any) -> Any:
 
 
 Bands = tuple[tuple[int, int, Any], ...]
-"""The weights of some new elements after the others: of which elements they are, from and to, and a matrix."""
+"""The weights of consecutive bands of new elements: the range of the elements that count, and a matrix.
+"""
 
 BAND = 64
-"""How many new elements a band has at least."""
+"""The least number of new elements in a band."""
 
 
 def _apply(x: Any, bands: Bands, axis: int, precision: Any) -> Any:
-    """The product of an array and a matrix of weights along an axis."""
+    """Multiply an array by a matrix of weights, in bands, along an axis."""
     rows = pnp.moveaxis(x, axis, 0) if axis else x
     rest = rows.shape[1:]
     rows = rows.reshape(rows.shape[0], math.prod(rest))
-    parts = []
+    products = []
     for first, last, weights in bands:
-        part = rows if last - first == rows.shape[0] else rows[first:last]
-        parts.append(pnp.tensordot(pnp.asarray(weights, x.dtype), part, ((0,), (0,)), precision=precision))
-    out = parts[0] if len(parts) == 1 else pnp.concatenate(parts)
+        source = rows if last - first == rows.shape[0] else rows[first:last]
+        products.append(pnp.tensordot(pnp.asarray(weights, x.dtype), source, ((0,), (0,)), precision=precision))
+    out = products[0] if len(products) == 1 else pnp.concatenate(products)
     out = out.reshape(out.shape[0], *rest)
     return pnp.moveaxis(out, 0, axis) if axis else out
 
 
 @lru_cache(maxsize=64)
 def _bands(n: int, m: int, method: ResizeMethod, antialias: bool, dtype: Any) -> Bands:
-    """The weights of a resizing, which are computed once, in double precision.
+    """Compute the weights of a resizing in double precision, and cut them into bands.
 
-    A new element has few neighbours: bands of new elements, of at most eight, leave most of the zeros out.
+    A new element has few neighbours: at most eight bands of new elements leave out most of the zeros.
     """
     matrix = _weights(np, n, m, m / n, 0.0, method, antialias, np.dtype(np.float64)).astype(dtype)
     bands = []
@@ -243,22 +244,22 @@ def _bands(n: int, m: int, method: ResizeMethod, antialias: bool, dtype: Any) ->
 def _weights(
     xp: Any, n: int, m: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool, dtype: Any
 ) -> Any:
-    """The weight of each of n elements in each of m new ones, by NumPy's functions or by ours.
+    """The weight of each of n elements in each of m new elements, by the functions of ``xp``, NumPy or ours.
 
-    The weights of a new element add up to 1, where some of the image is in reach and its middle is inside.
+    The weights of a new element add up to 1 if it reaches the image and its middle is inside.
     """
     inverse = 1 / scale
-    places = xp.arange(n, dtype=dtype)[:, None]
+    positions = xp.arange(n, dtype=dtype)[:, None]
     middle = ((xp.arange(m, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5)[None]
     if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
         return _four_taps(xp, n, middle, dtype)
     if method is ResizeMethod.AREA:
         half = abs(inverse) / 2
-        top, bottom = xp.minimum(places + 0.5, middle + half), xp.maximum(places - 0.5, middle - half)
+        top, bottom = xp.minimum(positions + 0.5, middle + half), xp.maximum(positions - 0.5, middle - half)
         weights = xp.maximum(top - bottom, 0)
     else:
         width = xp.maximum(inverse, 1) if antialias else 1
-        weights = _KERNELS[method](xp, abs(middle - places) / width)
+        weights = _KERNELS[method](xp, abs(middle - positions) / width)
     total = weights.sum(0, keepdims=True)
     enough = abs(total) > 1000 * float(np.finfo(np.float32 if np.dtype(dtype).itemsize < 8 else np.float64).eps)
     weights = xp.where(enough, weights / xp.where(enough, total, 1), 0)
@@ -266,12 +267,12 @@ def _weights(
 
 
 def _four_taps(xp: Any, n: int, middle: Any, dtype: Any) -> Any:
-    """Cubic weights of the four neighbours, where the edge is repeated."""
+    """The cubic weights of the four neighbours of new elements, with a repeated edge."""
     first = xp.floor(middle)
     weights = xp.zeros((n, middle.shape[0]), dtype)
     for tap in (-1, 0, 1, 2):
-        place = xp.clip(first + tap, 0, n - 1)
-        hit = xp.arange(n, dtype=dtype)[:, None] == place
+        neighbour = xp.clip(first + tap, 0, n - 1)
+        hit = xp.arange(n, dtype=dtype)[:, None] == neighbour
         weights = weights + xp.where(hit, _cubic(xp, abs(middle - (first + tap)), -0.75), 0)
     return weights
 

@@ -1,7 +1,7 @@
-"""Sums, products and extremes of the rows of an array that belong together, by numbers of segments.
+"""Sums, products and extremes of the rows of an array by segments, which are numbered.
 
-Each is a scatter into the identity of the operation, and has its derivatives: among equal largest elements the tangent
-and the cotangent are shared evenly.
+Each is a scatter into the identity element of the operation, with its derivatives: equal largest elements share the
+tangent and the cotangent evenly.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ def segment_sum(
 
     Args:
       data: an array of numbers, of shape (rows, ...).
-      segment_ids: integers of shape (rows,): the number of the segment that each row belongs to, in any order.
-      num_segments: how many segments there are; one more than the largest of the numbers by default, which must then
-        be known, so that it is needed under ``jit``.
+      segment_ids: integers of shape (rows,): the number of the segment of each row, in any order.
+      num_segments: the number of segments; by default one more than the largest of the numbers, which must then be
+        concrete, so that it is required under ``jit``.
       indices_are_sorted: a promise that the numbers do not decrease.
       unique_indices: a promise that no number occurs twice.
-      bucket_size: how many rows are summed at a time, so that many small terms are not lost beside a large sum; all by
-        default.
-      mode: what becomes of numbers out of range, a ``lax.GatherScatterMode`` or its name: their rows are dropped, or
+      bucket_size: the number of rows to sum at a time, so that small terms are not lost in a large sum; by default all.
+      mode: the treatment of numbers out of range, a ``lax.GatherScatterMode`` or its name: their rows are dropped, or
         with ``"clip"`` go to the first or the last segment.
       out_sharding: None; other shardings are not supported.
 
@@ -57,19 +56,18 @@ def segment_sum(
       An array of shape (num_segments, ...) and of the dtype of ``data``; 0 for segments without rows.
 
     Raises:
-      ShapeError: shapes that do not fit each other, or there are no rows to tell the number of segments by (a
-        TypeError and a ValueError).
-      DtypeError: the numbers of segments are no integers, or the data no numbers (a TypeError).
-      ArgumentError: a negative number of segments, or buckets of no rows (a TypeError and a ValueError).
-      StaticArgumentError: the number of segments is not given, and the numbers are traced (a TypeError and a
+      ShapeError: the shapes do not fit each other, or there are no rows and no ``num_segments`` (a TypeError and a
         ValueError).
+      DtypeError: ``segment_ids`` are not integers, or ``data`` not numbers (a TypeError).
+      ArgumentError: a negative number of segments, or buckets of no rows (a TypeError and a ValueError).
+      StaticArgumentError: there is no ``num_segments``, and ``segment_ids`` are traced (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(segment_sum(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 7]), num_segments=3))
     [4 0 2]
     """
-    given = (indices_are_sorted, unique_indices, mode, out_sharding)
-    return _segments("segment_sum", data, segment_ids, num_segments, bucket_size, *given)
+    options = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_sum", data, segment_ids, num_segments, bucket_size, *options)
 
 
 def segment_prod(
@@ -85,16 +83,16 @@ def segment_prod(
     """The product of the rows of each segment; 1 for segments without rows.
 
     Args:
-      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
-        :func:`segment_sum`, which says what is returned and raised too.
-      bucket_size: is checked, and changes nothing.
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as in
+        :func:`segment_sum`, which also describes the results and errors.
+      bucket_size: checked, without effect.
 
     >>> import pullback.numpy as pnp
     >>> print(segment_prod(pnp.array([1, 2, 3, 4]), pnp.array([0, 2, 0, 2])))
     [3 1 8]
     """
-    given = (indices_are_sorted, unique_indices, mode, out_sharding)
-    return _segments("segment_prod", data, segment_ids, num_segments, bucket_size, *given)
+    options = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_prod", data, segment_ids, num_segments, bucket_size, *options)
 
 
 def segment_max(
@@ -110,16 +108,16 @@ def segment_max(
     """The largest of the rows of each segment; -inf, or the least integer, for segments without rows.
 
     Args:
-      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
-        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real, or of booleans.
-      bucket_size: is checked, and changes nothing.
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as in
+        :func:`segment_sum`, which also describes the results and errors; ``data`` is real, or of booleans.
+      bucket_size: checked, without effect.
 
     >>> import pullback.numpy as pnp
     >>> print(segment_max(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
     [  3. -inf   4.]
     """
-    given = (indices_are_sorted, unique_indices, mode, out_sharding)
-    return _segments("segment_max", data, segment_ids, num_segments, bucket_size, *given)
+    options = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_max", data, segment_ids, num_segments, bucket_size, *options)
 
 
 def segment_min(
@@ -135,16 +133,16 @@ def segment_min(
     """The least of the rows of each segment; inf, or the largest integer, for segments without rows.
 
     Args:
-      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as of
-        :func:`segment_sum`, which says what is returned and raised too; ``data`` is real, or of booleans.
-      bucket_size: is checked, and changes nothing.
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, mode, out_sharding: as in
+        :func:`segment_sum`, which also describes the results and errors; ``data`` is real, or of booleans.
+      bucket_size: checked, without effect.
 
     >>> import pullback.numpy as pnp
     >>> print(segment_min(pnp.array([1.0, 2.0, 3.0, 4.0]), pnp.array([0, 2, 0, 2])))
     [ 1. inf  2.]
     """
-    given = (indices_are_sorted, unique_indices, mode, out_sharding)
-    return _segments("segment_min", data, segment_ids, num_segments, bucket_size, *given)
+    options = (indices_are_sorted, unique_indices, mode, out_sharding)
+    return _segments("segment_min", data, segment_ids, num_segments, bucket_size, *options)
 
 
 _SCATTERS = {
@@ -154,7 +152,7 @@ _SCATTERS = {
 
 
 def _identity(name: str, dtype: np.dtype[Any]) -> Any:
-    """What a segment without rows has."""
+    """The value of a segment without rows: the identity element of the operation."""
     if name in ("segment_sum", "segment_prod"):
         return int(name == "segment_prod")
     return reductions.extreme(dtype, largest=name == "segment_min")
@@ -191,22 +189,22 @@ def _combine(name: str, start: Any, ids: Any, x: Any, sorted_: bool, unique: boo
 
 
 def _by_buckets(start: Any, ids: Any, x: Any, bucket: int, unique: bool, mode: Any) -> Any:
-    """The sum of the sums of buckets of rows, of which the last may be smaller."""
-    whole = x.shape[0] // bucket * bucket
-    xs, ns = (slicing.slice_in_dim(v, 0, whole, 0) for v in (x, ids))
-    xs, ns = (shapes.reshape(v, (whole // bucket, bucket, *v.shape[1:])) for v in (xs, ns))
+    """Sum rows by segments in buckets, and add the sums of the buckets; the last bucket may be smaller."""
+    complete = x.shape[0] // bucket * bucket
+    xs, ns = (slicing.slice_in_dim(v, 0, complete, 0) for v in (x, ids))
+    xs, ns = (shapes.reshape(v, (complete // bucket, bucket, *v.shape[1:])) for v in (xs, ns))
 
     def summed(ids: Any, x: Any) -> Any:
         out = _combine("segment_sum", shapes.zeros_like(start), ids, x, False, unique, mode)
         # The compiler would add each row to the total, instead of the sum of the bucket.
-        return ops.once(out) if dtypes.is_inexact(x.dtype) else out
+        return ops.materialized(out) if dtypes.is_inexact(x.dtype) else out
 
     def step(total: Any, bucket: Any) -> tuple[Any, None]:
         return ops.add(total, summed(*bucket)), None
 
     total, _ = scan(step, start, (ns, xs))
-    if whole < x.shape[0]:
-        ids, x = (slicing.slice_in_dim(v, whole, x.shape[0], 0) for v in (ids, x))
+    if complete < x.shape[0]:
+        ids, x = (slicing.slice_in_dim(v, complete, x.shape[0], 0) for v in (ids, x))
         total = ops.add(total, summed(ids, x))
     return total
 

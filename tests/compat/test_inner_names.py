@@ -15,7 +15,6 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import core, errors, random
-from pullback.backends.compiler import programs
 from pullback.compat.extras import __version_info__, version
 from pullback.compat.extras import core as served_core
 from pullback.compat.extras._src import (
@@ -43,6 +42,7 @@ from pullback.compat.extras.interpreters import xla as served_xla
 from pullback.compat.serving import Served
 from pullback.core import source
 from pullback.core.array import operand_types
+from pullback.core.runtime import runtime
 from pullback.extend import source_info_util as public_source_info
 from pullback.transforms.autodiff.vmap import of_their_own
 
@@ -278,7 +278,7 @@ def test_compilation_can_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served, "backend_compile_and_load", refuse)
     with pytest.raises(RuntimeError, match="no programs for cpu"):
         jax.jit(lambda x: x * 2.71828 + 43)(1.0)
-    assert len([f for f in programs.before_compiling if f is compiler._before_compiling]) == 1
+    assert len([f for f in runtime.compiling if f is compiler._before_compiling]) == 1
 
 
 # Types of users' own -------------------------------------------------------------------------------------------------

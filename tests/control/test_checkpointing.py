@@ -28,7 +28,7 @@ from pullback import (
     vmap,
 )  # fmt: skip
 from pullback.control import checkpointing
-from pullback.control.checkpointing import best_steps, repetitions, way_ahead
+from pullback.control.checkpointing import best_steps, repetitions, steps_to_next_snapshot
 from pullback.core.errors import ControlFlowError
 
 XS = pnp.arange(3.0) / 3
@@ -58,7 +58,7 @@ def test_the_schedule_is_the_best_there_is(free):
     for length in range(1, 60):
         assert recomputed(length, free) == least(length, free)
         if length > 1 and free:
-            m = way_ahead(length, free)
+            m = steps_to_next_snapshot(length, free)
             assert m + least(length - m, free - 1) + least(m, free) == least(length, free)
 
 
@@ -66,7 +66,7 @@ def test_the_schedule_in_a_program_is_the_same():
     ahead = jit(checkpointing._way_ahead)
     for length in (2, 3, 7, 40, 1000, 100_000):
         for free in (1, 2, 5, 30, 127):
-            assert int(ahead(pnp.int32(length), pnp.int32(free))) == way_ahead(length, free)
+            assert int(ahead(pnp.int32(length), pnp.int32(free))) == steps_to_next_snapshot(length, free)
     for length in (10**7, 2**31 - 1):  # too large for exact arithmetic: any way that is possible
         assert 1 <= int(ahead(pnp.int32(length), pnp.int32(1))) < length
 

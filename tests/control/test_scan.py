@@ -320,7 +320,7 @@ def test_equal_bodies_are_one_program() -> None:
     other = scans(make_jaxpr(lambda x: lax.scan(lambda c, y: (c * -0.0 + y, None), x, xs)[0])(1.0))
     third = scans(make_jaxpr(lambda x: lax.scan(lambda c, y: (c * 0.0 + y, None), x, xs)[0])(1.0))
     assert other[0].params["jaxpr"] is not third[0].params["jaxpr"]
-    assert common.interned(programs[0]) is programs[0]
+    assert common.deduplicated(programs[0]) is programs[0]
 
 
 def test_bodies_of_one_line_that_differ_in_the_sign_of_a_zero() -> None:

@@ -218,7 +218,7 @@ def test_random_keys_and_integers_are_operands_too() -> None:
 def test_evaluation_by_compiling() -> None:
     p = extend.Primitive("sort_of_add")
     p.abstract_eval(lambda x, y: extend.ShapedArray(x.shape, x.dtype))
-    p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", x, hlo.spread(y, x.shape)))
+    p.lowering(lambda hlo, x, y: hlo.elementwise("stablehlo.add", x, hlo.broadcast(y, x.shape)))
     np.testing.assert_array_equal(p.bind(W, 1.0), W + 1)
     assert p.bind(jnp.ones(2, "bfloat16"), 1.0).dtype == jnp.bfloat16
 
@@ -239,7 +239,7 @@ def test_a_rule_of_a_builder_with_regions() -> None:
         starts = [hlo.number(np.inf, x.dtype), hlo.number(0, types[1][1])]
         region = hlo.region(types * 2, body)
         attributes = f"dimensions = {hlo.integers([0])}"
-        return hlo.many("stablehlo.reduce", [x, positions, *starts], types, attributes, [region])
+        return hlo.multi_result("stablehlo.reduce", [x, positions, *starts], types, attributes, [region])
 
     smallest, place = jit(p.bind)(W)
     assert (smallest, place) == (W[1], 1)
@@ -610,7 +610,7 @@ def test_reverse_mode_without_transposes_is_pointed_to() -> None:
     p.host(lambda x: x * x)
     for each in (scale_p, p):
         each.abstract_eval(lambda x, *_: extend.ShapedArray(x.shape, x.dtype))
-        each.lowering(lambda hlo, x, y=None: hlo.same("stablehlo.multiply", x, x if y is None else y))
+        each.lowering(lambda hlo, x, y=None: hlo.elementwise("stablehlo.multiply", x, x if y is None else y))
     p.jvp(lambda primals, tangents: (p.bind(*primals), scale_p.bind(*tangents, 2 * primals[0])))
     with pytest.raises(NotImplementedError, match=r"'scale' has no transpose rule.*vjp_from_jvp\(f, \"basis\"\)"):
         grad(p.bind)(3.0)

@@ -470,7 +470,7 @@ def test_rules_for_platforms() -> None:
 
     q = core.Primitive("keeps_its_own")
     q.def_abstract_eval(lambda x: x)
-    q.lowering(lambda hlo, x: hlo.same("stablehlo.negate", x))
+    q.lowering(lambda hlo, x: hlo.elementwise("stablehlo.negate", x))
     mlir.register_lowering(q, mlir.lower_fun(lambda x: x, multiple_results=False), platform="cuda")
     assert jit(q.bind)(1.0) == -1.0
 

@@ -207,8 +207,8 @@ MUTANTS = (
     Mutant(
         "the device is not part of the key",
         "backends/compiler/one_operation.py",
-        "tuple(avals), device, places)",
-        "tuple(avals), places)",
+        "tuple(avals), device, placements)",
+        "tuple(avals), placements)",
         [
             "tests/backends/compiler/test_client.py::test_loops_that_are_compiled_by_themselves_run_on_the_default_device"
         ],
@@ -313,8 +313,8 @@ MUTANTS = (
     Mutant(
         "powers by any exponents are products",
         "primitives/elementwise.py",
-        "whole = and_p.bind(whole, eq(exponent, convert_element_type(floor_p.bind(part), exponent.dtype)))",
-        "whole = and_p.bind(whole, eq(exponent, exponent))",
+        "is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(real_part), exponent.dtype)))",
+        "is_small = and_p.bind(is_small, eq(exponent, exponent))",
         ["tests/derivatives/test_jets.py::test_powers_at_zero"],
     ),
     # Of a composition some products are left out, which a line does not have.
@@ -329,8 +329,8 @@ MUTANTS = (
     Mutant(
         "sums that end are multiplied by infinity",
         "scipy/special/hypergeometric_series.py",
-        "place = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))",
-        "place = shapes.broadcast_to(x, factor.shape)",
+        "point = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))",
+        "point = shapes.broadcast_to(x, factor.shape)",
         [
             "tests/derivatives/test_jets.py::"
             "test_polynomials_have_coefficients_where_other_hypergeometric_functions_are_infinite"
@@ -446,8 +446,8 @@ MUTANTS = (
     Mutant(
         "NumPy is given a Python number beside a type that it does not know",
         "core/trace.py",
-        "elif type(y) in SCALARS and x._held.dtype.isbuiltin == 1:",
-        'elif type(y) in SCALARS and x._held.dtype.kind != "V":',
+        "elif type(y) in SCALARS and x._host_value.dtype.isbuiltin == 1:",
+        'elif type(y) in SCALARS and x._host_value.dtype.kind != "V":',
         ["tests/numpy/test_python_numbers.py::test_a_python_number_gives_way"],
     ),
     # Types that are not those of the file.
@@ -502,8 +502,8 @@ MUTANTS = (
     Mutant(
         "programs that do not look at devices",
         "transforms/jit/stages.py",
-        "if isinstance(kept, Compiled) and not kept.placed:",
-        "if isinstance(kept, Compiled) and kept.placed:",
+        "if isinstance(kept, Compiled) and not kept.fits_shardings:",
+        "if isinstance(kept, Compiled) and kept.fits_shardings:",
         ["tests/backends/devices/test_devices.py::test_programs_look_at_devices_once_a_second_one_is_in_use"],
     ),
     Mutant(
@@ -537,7 +537,7 @@ MUTANTS = (
     Mutant(
         "a Jacobian of integers",
         "transforms/traces/laplacian.py",
-        "    if not dtypes.is_inexact(out.dtype):\n        return Carried(out)\n",
+        "    if not dtypes.is_inexact(out.dtype):\n        return LaplacianTriple(out)\n",
         "",
         ["tests/derivatives/test_laplacians.py::test_of_what_is_affine"],
     ),
@@ -551,8 +551,8 @@ MUTANTS = (
     Mutant(
         "sums of products linear in both factors",
         "primitives/power_series.py",
-        "return None if any(len(mine) > 1 for mine in factors) else [i for (i,) in factors]",
-        "return [i for mine in factors for i in mine]",
+        "return None if any(len(varying) > 1 for varying in factors) else [i for (i,) in factors]",
+        "return [i for varying in factors for i in varying]",
         ["tests/derivatives/test_laplacians.py::test_of_a_product_within_a_coefficient"],
     ),
     Mutant(
@@ -649,8 +649,8 @@ MUTANTS = (
     Mutant(
         "an insertion at traced positions",
         "numpy/editing.py",
-        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(taken))",
-        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), taken)",
+        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(occupied))",
+        "ops.sub(slicing.iota(where.dtype, (n + count,), 0), occupied)",
         ["tests/numpy/test_forms_of_arguments.py::test_insert_at_traced_positions"],
     ),
     Mutant(

@@ -196,7 +196,7 @@ M = np.array([True, False])
         (lambda x: x[0, pnp.ones(2)], TypeError, "an array of float32 in x"),
         (lambda x: x["a"], TypeError, "got 'a', a str"),
         (lambda x: x[[0, 1]], TypeError, r"a list cannot be an index by itself: x\[\[0, 1\]\]"),
-        (lambda x: x[0:1.5], TypeError, "the parts of a slice must be ints or None"),
+        (lambda x: x[0:1.5], TypeError, "the bounds of a slice must be ints or None"),
         (lambda x: x[::0], ValueError, "slice step cannot be zero"),
         (lambda x: x[:, M], IndexError, r"mask|one of shape \(2,\) for axes of shape \(3,\)"),
         (lambda x: x[np.array([0, 1]), np.array([0, 1, 2])], ShapeError, r"one shape, got shapes \(2,\), \(3,\)"),

@@ -393,7 +393,7 @@ REFUSED = [
     ),
     (lambda: jit(lambda x, y: x + y)(rows(), pullback.device_put(VALUE, DEVICES[1])), "different devices"),
     (lambda: mesh_utils.create_device_mesh((3, 2)), "3 x 2 .* needs 6 devices, .* 8"),
-    (lambda: pullback.config.update("num_cpu_devices", 4), "cannot become 4: the processor is in use as 8 device"),
+    (lambda: pullback.config.update("num_cpu_devices", 4), "cannot become 4: the CPU is in use as 8 device"),
     (lambda: pullback.config.update("num_cpu_devices", 0), "must be a positive integer"),
 ]
 
@@ -453,7 +453,7 @@ def test_equal_parts_of_programs_over_devices_stay_in_them():
             x = jnp.sin(x) * jnp.cos(x + 1)
         return x
 
-    with mock.patch.multiple(equal_parts, FEWEST=10, WORTH=-1, SMALLEST=2, is_better_apart=lambda *args: True):
+    with mock.patch.multiple(equal_parts, FEWEST=10, WORTH=-1, SMALLEST=2, is_better_outlined=lambda *args: True):
         assert "call @part" in jit(steps).lower(VALUE).as_text()
         lowered = jit(steps, in_shardings=ROWS).lower(VALUE)
         assert "call @part" not in lowered.as_text()

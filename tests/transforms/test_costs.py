@@ -20,7 +20,7 @@ from pullback import checkpoint, grad, jit, lax, make_jaxpr, vmap
 from pullback.backends.compiler.programs import Lowered
 from pullback.backends.compiler.small_loops import halves
 from pullback.backends.devices.devices import default_device
-from pullback.control.common import interned, op_count
+from pullback.control.common import deduplicated, op_count
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.core.types import MappedAxis
@@ -178,7 +178,7 @@ PASSES: dict[str, Any] = {
     "batch": of_program(lambda closed: batch_jaxpr(closed, MappedAxis(None, 3), [0] * len(closed.in_avals))),
     "lower": of_program(lambda closed: Lowered(closed, "f", default_device()).module.text()),
     "halves": of_program(lambda closed: halves(closed.jaxpr)),
-    "intern": of_program(lambda closed: interned(ClosedJaxpr(hoisted(closed.jaxpr)))),
+    "intern": of_program(lambda closed: deduplicated(ClosedJaxpr(hoisted(closed.jaxpr)))),
     "partial evaluation": partially,
     "transpose": transposed,
     "cut": of_cut(None),
@@ -280,7 +280,7 @@ def test_a_program_that_is_used_twice_at_each_depth_is_worked_on_once(name: str)
     """As a tree the larger one has 2 ** 20 leaves."""
     passes: dict[str, Any] = {
         **DEEP,
-        "intern": lambda f, closed: lambda: interned(closed),
+        "intern": lambda f, closed: lambda: deduplicated(closed),
         "halves": lambda f, closed: lambda: halves(closed.jaxpr),
         "vmap": lambda f, closed: lambda: make_jaxpr(vmap(f))(jnp.ones(2)),
         "jvp": lambda f, closed: lambda: jvp_jaxpr(closed, [True]),

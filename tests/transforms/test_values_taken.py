@@ -493,7 +493,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "repeat": lambda x, y: x.repeat(2), "reshape": lambda x, y: x.reshape(-1),
     "searchsorted": lambda x, y: x.searchsorted(y), "swapaxes": lambda x, y: x.swapaxes(0, -1),
     "take": lambda x, y: x.take(0), "to_device": lambda x, y: x.to_device(pullback.devices()[0]),
-    "taken": lambda x, y: x.taken("a test") if isinstance(x, Tracer) else x,
+    "taken": lambda x, y: x.concrete_value("a test") if isinstance(x, Tracer) else x,
     "_known": lambda x, y: x._known(ConcretizationTypeError, "a test", "") if isinstance(x, Tracer) else x,
 }  # fmt: skip
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",

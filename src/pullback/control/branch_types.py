@@ -8,6 +8,7 @@ call, which are other objects each time, are traced once.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -177,6 +178,9 @@ def _identity(x: Any, depth: int = 0) -> Any:
     if kind is FunctionType:
         if (x.__closure__ is None and x.__defaults__ is None) or depth > 4:
             return x.__code__
+        module = sys.modules.get(x.__module__)
+        if module is not None and module.__dict__.get(x.__qualname__) is x:  # whatever it closes over stays the same
+            return x
         cells = [_content(cell, depth) for cell in x.__closure__ or ()]
         defaults = [_identity(value, depth + 1) for value in x.__defaults__ or ()]
         return x.__code__, *cells, *defaults

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from pullback.control.checkpointing import Kept, element, integer, reverse, run_keeping_best, with_element
+from pullback.control.checkpointing import Snapshots, element, integer, reverse, run_keeping_best, with_element
 from pullback.control.common import without_effects
 from pullback.control.scan_primitive import Flags, Loop
 from pullback.control.scan_primitive import bind as bind_scan
@@ -149,6 +149,6 @@ class _ScanLinearMap(LinearMap):
             *[zeros((length, *a.shape), a.dtype) for a in select(x_avals, x_flags)],
             *last,
         ]
-        found = reverse(step, adjoint, integer(length), Kept(depth, steps, order, slots), start)
+        found = reverse(step, adjoint, integer(length), Snapshots(depth, steps, order, slots), start)
         by_consts, by_xs, by_carry = split_list(found, *sizes)
         return [*by_consts, *select(by_carry, select(init_flags, inexact)), *by_xs]

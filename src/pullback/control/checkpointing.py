@@ -1,6 +1,6 @@
 """Checkpoints: the states of a loop are kept at a few steps, and those between are computed again, in reverse order.
 
-To reverse ``l`` steps from a kept state with ``f`` free slots: keep the state ``k`` steps ahead, reverse the steps
+To reverse ``l`` steps from a kept state with ``f`` free slots: push the state ``k`` steps ahead, reverse the steps
 after it, and then the ``k`` steps before it. The best ``k`` is known: with ``s = f + 1``, and ``r`` the least number
 for which ``C(s + r, s) >= l``, this computes ``r l - C(s + r, r - 1)`` steps, and no schedule computes fewer.
 
@@ -53,7 +53,7 @@ def repetitions(length: int, free: int) -> int:
     return r
 
 
-def way_ahead(length: int, free: int) -> int:
+def steps_to_next_snapshot(length: int, free: int) -> int:
     """How many steps ahead the next state is kept, to reverse ``length`` steps (at least 2) with free slots."""
     s, r = free + 1, repetitions(length, free)
     return min(comb(s + r - 1, s), length - comb(s + r - 2, s - 1))
@@ -67,7 +67,7 @@ def best_steps(length: int, slots: int) -> list[int]:
     """
     steps = [0]
     while len(steps) < slots and length - steps[-1] > 1:
-        steps.append(steps[-1] + way_ahead(length - steps[-1], slots - len(steps)))
+        steps.append(steps[-1] + steps_to_next_snapshot(length - steps[-1], slots - len(steps)))
     return steps
 
 
@@ -78,7 +78,7 @@ def _is_large(x: Any, y: Any) -> Any:
 
 
 def _way_ahead(length: Any, free: Any) -> Any:
-    """:func:`way_ahead` of counters; where numbers get too large for these, any way that is possible."""
+    """:func:`steps_to_next_snapshot` of counters; where numbers get too large for these, any way that is possible."""
     s = add(free, 1)
 
     def more(carry: Any) -> Any:
@@ -97,7 +97,7 @@ def _way_ahead(length: Any, free: Any) -> Any:
 # What is kept --------------------------------------------------------------------------------------------------------
 
 
-class Kept(NamedTuple):
+class Snapshots(NamedTuple):
     """The states of a loop that are kept.
 
     Attributes:
@@ -114,11 +114,11 @@ class Kept(NamedTuple):
     slots: list[Any]
 
 
-def nothing_kept(state: State, slots: int) -> Kept:
+def nothing_kept(state: State, slots: int) -> Snapshots:
     """Free slots for states like this one."""
     places = [zeros((slots + 1, *x.shape), x.dtype) for x in state]
     unused = broadcast_in_dim(integer(-1), (slots + 1,), ())
-    return Kept(integer(0), unused, iota(_INT, (slots + 1,), 0), places)
+    return Snapshots(integer(0), unused, iota(_INT, (slots + 1,), 0), places)
 
 
 def element(x: Any, i: Any) -> Any:
@@ -130,16 +130,16 @@ def with_element(x: Any, value: Any, i: Any) -> Any:
     return dynamic_update_slice(x, expand_dims(value, (0,)), [i, *[integer(0)] * (len(x.shape) - 1)])
 
 
-def keep(kept: Kept, state: State, step: Any) -> Kept:
+def push(kept: Snapshots, state: State, step: Any) -> Snapshots:
     """Keep one more state; without a free slot it goes to the last, where the next such will overwrite it."""
     slot = element(kept.order, kept.depth)
     slots = [with_element(x, value, slot) for x, value in zip(kept.slots, state, strict=True)]
     count = kept.order.shape[0] - 1
     steps = with_element(kept.steps, step, kept.depth)
-    return Kept(ops.min_p.bind(add(kept.depth, 1), count), steps, kept.order, slots)
+    return Snapshots(ops.min_p.bind(add(kept.depth, 1), count), steps, kept.order, slots)
 
 
-def _thinned(kept: Kept, when: Any) -> Kept:
+def _thinned(kept: Snapshots, when: Any) -> Snapshots:
     """Let go of every second state."""
     count = kept.order.shape[0] - 1
 
@@ -149,7 +149,7 @@ def _thinned(kept: Kept, when: Any) -> Kept:
         )
 
     half = div(add(kept.depth, 1), 2)
-    return Kept(
+    return Snapshots(
         where(when, half, kept.depth),
         where(when, evens_first(kept.steps), kept.steps),
         where(when, evens_first(kept.order), kept.order),
@@ -162,7 +162,7 @@ def _thinned(kept: Kept, when: Any) -> Kept:
 
 def run_keeping(
     test: Callable[[State], Any], step: Callable[[State], State], state: State, slots: int
-) -> tuple[list[Any], Any, Kept]:
+) -> tuple[list[Any], Any, Snapshots]:
     """Run a loop of unknown length: the last state, how many steps there were, and the states that are kept.
 
     Args:
@@ -175,7 +175,7 @@ def run_keeping(
     def segment(carry: Any) -> Any:
         i, stride, kept, state = carry
         full = ops.eq_p.bind(kept.depth, slots)
-        kept = keep(_thinned(kept, full), state, i)
+        kept = push(_thinned(kept, full), state, i)
         stride = where(full, mul(stride, 2), stride)
         end = add(i, stride)
         i, state = while_loop(
@@ -193,7 +193,7 @@ def run_keeping(
 
 def run_keeping_best(
     step: Callable[[Any, State, State], tuple[State, State]], state: State, others: State, length: int, slots: int
-) -> tuple[list[Any], list[Any], Kept]:
+) -> tuple[list[Any], list[Any], Snapshots]:
     """Run a loop of known length: the last state, what else it carries, and the states that are best kept.
 
     Args:
@@ -208,7 +208,7 @@ def run_keeping_best(
 
     def segment(carry: Any) -> Any:
         i, k, kept, state, others = carry
-        end, kept = element(ends, k), keep(kept, state, i)
+        end, kept = element(ends, k), push(kept, state, i)
 
         def one(carry: Any) -> Any:
             j, state, others = carry
@@ -230,7 +230,7 @@ def reverse(
     step: Callable[[Any, State], State],
     adjoint: Callable[[Any, State, State], State],
     count: Any,
-    kept: Kept,
+    kept: Snapshots,
     cotangents: State,
 ) -> list[Any]:
     """Go through the steps of a loop in reverse.
@@ -256,7 +256,7 @@ def reverse(
             some = _way_ahead(length, free)
             to = add(i, where(ops.eq_p.bind(free, 0), sub(length, 1), some))
             _, state = while_loop(lambda c: ops.lt_p.bind(c[0], to), lambda c: (add(c[0], 1), step(*c)), (i, state))
-            return to, keep(kept, state, to), state
+            return to, push(kept, state, to), state
 
         _, kept, state = while_loop(lambda carry: ops.lt_p.bind(carry[0], t), ahead, found)
         cts = list(adjoint(t, state, cts))

@@ -22,13 +22,13 @@ from pullback.core.types import ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import convert_element_type
-from pullback.transforms.autodiff.grad import check_parts as check_parts
+from pullback.transforms.autodiff.grad import check_preaccumulate as check_preaccumulate
 from pullback.transforms.functions.arguments import as_weak, name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.equal_programs import INTERPRETED as INTERPRETED
-from pullback.transforms.traces.equal_programs import interned as interned
+from pullback.transforms.traces.equal_programs import deduplicated as deduplicated
 from pullback.transforms.traces.equal_programs import op_count as op_count
 from pullback.transforms.traces.refs import Ref, Scope, check_aliases, contents
 from pullback.transforms.traces.stage import stage_flat
@@ -200,7 +200,7 @@ def stage(
     return Body(ClosedJaxpr(hoisted), [*closed.consts, *contents(read)], flat.out_structure, scope.written)
 
 
-def diverging(body: Body, axes: frozenset[Any]) -> Body:
+def with_varying_predicate(body: Body, axes: frozenset[Any]) -> Body:
     """A program that only some indices of named axes run, as one of operands that vary along these.
 
     Without, reverse mode would sum in it over all indices, those too that do not run it.

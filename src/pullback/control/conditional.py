@@ -19,24 +19,23 @@ from pullback.control.common import (
     INTERPRETED,
     Body,
     array_of,
-    diverging,
-    interned,
+    deduplicated,
     known,
     leaves_of,
     op_count,
     run_interpreted,
+    with_varying_predicate,
     without_refs,
 )
 from pullback.control.guard import guard
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, as_array, host_value, typeof
-from pullback.core.check_rules import checked_program
 from pullback.core.config import config
 from pullback.core.errors import ControlFlowError, JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select, spread
+from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -44,8 +43,7 @@ from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
 from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import clamp_p, convert_element_type, convert_element_type_p, eq_p, ne_p, select_n
-from pullback.transforms.checks.report import joined
-from pullback.transforms.checks.trace import CheckTrace, batch_checked, embedded, has_checks
+from pullback.transforms.checks.trace import batch_checked, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, out_leaf
@@ -53,8 +51,8 @@ from pullback.transforms.programs.jit_primitive import at_bottom, concrete, run_
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Feed, batch_of_programs, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.refs import Ref, contents, write_all
@@ -215,7 +213,7 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     bodies = staged_branches(what, functions, [x.aval for x in leaves], in_tree, with_refs)
     axes = typeof(index).varying
     if axes:
-        bodies, leaves = [diverging(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
+        bodies, leaves = [with_varying_predicate(body, axes) for body in bodies], [vary(x, axes) for x in leaves]
     wanted = common_types(what, branch_names(what, functions), bodies)
     refs = list(dict.fromkeys(ref for body in bodies for ref in body.refs))
     held = contents(refs)
@@ -224,7 +222,7 @@ def _choose(what: str, index: Any, functions: list[Callable[..., Any]], operands
     captured: dict[Any, Any] = {}
     for body in bodies:
         captured.update(zip(_keys(body.captured), body.captured, strict=True))
-    branches = tuple(interned(_branch(body, captured, wanted)) for body in bodies)
+    branches = tuple(deduplicated(_branch(body, captured, wanted)) for body in bodies)
     outs = cond_p.bind(index, *captured.values(), *leaves, *held, branches=branches)
     if refs:
         write_all(refs, outs[len(outs) - len(refs) :])
@@ -285,7 +283,7 @@ cond_p = Primitive("cond", multiple_results=True, keeps_weak_type=False)
 
 
 @cond_p.abstract_eval
-def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
+def _abstract_eval(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[ShapedArray]:
     if index.shape != () or index.dtype != _int32:
         raise JaxprError(f"cond takes a number of a branch of type i32[], but was given {index}")
     outs = branches[0].out_avals
@@ -298,7 +296,8 @@ def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> list[
 
 
 def _feed(branches: Branches) -> Feed:
-    return Feed(branches, lambda f: cond_p.bind(*f.groups[0], *f.groups[1], branches=f.programs), (1,), (1,))
+    again = lambda fed: cond_p.bind(*fed.groups[0], *fed.groups[1], branches=fed.programs)
+    return Feed(branches, again, (1,), (1,), choice=0)
 
 
 holds_programs(cond_p, _feed)
@@ -328,7 +327,7 @@ def _transpose(cts: Sequence[Any], index: Any, *args: Any, branches: Branches) -
     fixed, _ = partition_list(args, linear)
     back = tuple(transposed(b, linear, nonzero) for b in branches)
     results = cond_p.bind(index, *fixed, *select(cts, nonzero), branches=back)
-    return [None, *spread(linear, results, None)]
+    return [None, *scatter_where(linear, results, None)]
 
 
 # Partial evaluation, dead code
@@ -456,15 +455,3 @@ def _handed_through(branches: Branches) -> list[int | None]:
         inputs = {v: i for i, v in enumerate(closed.jaxpr.invars)}
         positions.append([inputs.get(v) if type(v) is Var else None for v in closed.jaxpr.outvars])
     return [column[0] if len(set(column)) == 1 else None for column in zip(*positions, strict=True)]
-
-
-# Checks
-
-
-@checked_program(cond_p)
-def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Each branch returns its failures as one of all branches'; a branch that is not taken has none."""
-    found = [trace.checked(b) for b in params["branches"]]
-    layouts = tuple([program.layout for program in found])
-    branches = [embedded(program.jaxpr, program.layout, layouts, i) for i, program in enumerate(found)]
-    return trace.taken(joined(layouts).layout, cond_p.bind(*args, branches=tuple(branches)))

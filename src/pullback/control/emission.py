@@ -57,7 +57,7 @@ def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[Clos
 
     if not types:
         return []
-    outs = hlo.many("stablehlo.case", [index], types, "", [region(b) for b in branches])
+    outs = hlo.multi_result("stablehlo.case", [index], types, "", [region(b) for b in branches])
     if effect:
         *outs, hlo.order = outs
     return outs  # type: ignore[no-any-return]
@@ -88,7 +88,7 @@ def write_while(hlo: Any, init: Sequence[Value], goes_on: Body, body: Body, effe
     def test(*carried: Value) -> list[Value]:
         return list(goes_on(list(carried[: len(carried) - effect])))
 
-    outs = hlo.many("stablehlo.while", init, types, "", [hlo.region(types, test), hlo.region(types, step)])
+    outs = hlo.multi_result("stablehlo.while", init, types, "", [hlo.region(types, test), hlo.region(types, step)])
     if effect:
         *outs, hlo.order = outs
     return outs  # type: ignore[no-any-return]
@@ -120,11 +120,11 @@ def write_scan(
         k, *values = carried
         for ahead in range(unroll):
             if reverse:
-                place = hlo.same("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
+                place = hlo.elementwise("stablehlo.subtract", hlo.number(length - 1 - ahead, index), k)
             else:
-                place = hlo.same("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
+                place = hlo.elementwise("stablehlo.add", k, hlo.number(ahead, index)) if ahead else k
             values = step(values, place)
-        return [hlo.same("stablehlo.add", k, hlo.number(unroll, index)), *values]
+        return [hlo.elementwise("stablehlo.add", k, hlo.number(unroll, index)), *values]
 
     rounds = length // unroll * unroll
     begin = [hlo.splat(0, (length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]

@@ -36,7 +36,7 @@ def _lowering(effect: bool, hlo: Any, *operands: Any, target: str, types: Any, g
         foreign.aliasing(params["aliases"], len(types)),
     ]
     results = [(a.shape, a.dtype) for a in types]
-    return hlo.many("stablehlo.custom_call", operands, results, ", ".join(part for part in parts if part))
+    return hlo.multi_result("stablehlo.custom_call", operands, results, ", ".join(part for part in parts if part))
 
 
 def _no_derivative(primals: Any, tangents: Any, *, target: str, **params: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from pullback.control.common import Carry, array_of, check_checkpoints, check_parts, known, leaves_of
+from pullback.control.common import Carry, array_of, check_checkpoints, check_preaccumulate, known, leaves_of
 from pullback.control.loops import run_while
 from pullback.control.progress import Bar, check_progress
 from pullback.control.scan import checked_unroll, run_scan
@@ -86,7 +86,7 @@ def fori_loop(
     """
     check_callable(body_fun, "fori_loop")
     check_checkpoints("fori_loop", checkpoints)
-    check_parts("fori_loop", preaccumulate)
+    check_preaccumulate("fori_loop", preaccumulate)
     check_progress("fori_loop", progress)
     first, last = _bounds(lower, upper)
     if progress:

@@ -30,7 +30,7 @@ from pullback.primitives.reductions import argmax, reduce_or
 from pullback.transforms.checks.trace import USER, CheckTrace
 from pullback.transforms.programs.program_primitive import if_needed
 from pullback.transforms.traces.batch import batch_flat
-from pullback.transforms.traces.division import record_split
+from pullback.transforms.traces.known_linear import record_split
 
 Mapped = tuple[bool, ...]
 _int32 = np.dtype(np.int32)

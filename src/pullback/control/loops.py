@@ -10,14 +10,14 @@ from pullback.control.common import (
     Carry,
     auto_preaccumulated,
     check_checkpoints,
-    check_parts,
-    diverging,
-    interned,
+    check_preaccumulate,
+    deduplicated,
     known,
     leaves_of,
     stage,
     stage_step,
     varied_contents,
+    with_varying_predicate,
 )
 from pullback.control.while_primitive import bind
 from pullback.core import dtypes, tree
@@ -93,7 +93,7 @@ def while_loop(
     check_callable(cond_fun, "while_loop")
     check_callable(body_fun, "while_loop")
     check_checkpoints("while_loop", checkpoints)
-    check_parts("while_loop", preaccumulate)
+    check_preaccumulate("while_loop", preaccumulate)
     leaves, treedef = leaves_of(init_val, "while_loop", "init_val")
     if config.disable_jit:
         value = tree.unflatten(treedef, leaves)
@@ -158,7 +158,7 @@ def run_while(
     axes = condition.jaxpr.out_avals[0].varying
     if axes:
         init = [vary(x, axes) for x in init]
-        body, condition = diverging(body, axes), diverging(condition, axes)
+        body, condition = with_varying_predicate(body, axes), with_varying_predicate(condition, axes)
     # What no step changes is no part of the carry, but a constant.
     inputs = body.jaxpr.jaxpr.invars[len(body.captured) :]
     fixed = [a is v for a, v in zip(body.jaxpr.jaxpr.outvars, inputs, strict=False)]
@@ -168,7 +168,7 @@ def run_while(
     def with_constants(part: Body, results: Sequence[int]) -> ClosedJaxpr:
         count = len(part.captured)
         changing, constant = partition_list(range(count, count + len(fixed)), fixed)
-        return interned(reordered(part.jaxpr, [*range(count), *constant, *changing], results))
+        return deduplicated(reordered(part.jaxpr, [*range(count), *constant, *changing], results))
 
     program, predicate = with_constants(body, results), with_constants(condition, [0])
     operands = [*condition.captured, *constants], [*body.captured, *constants], moving

@@ -125,7 +125,7 @@ def _size(shape: Sequence[int]) -> int:
     return int(np.prod(shape, dtype=int))
 
 
-def _placed(x: Any, axes: Sequence[int], count: int) -> Any:
+def _broadcast_axes(x: Any, axes: Sequence[int], count: int) -> Any:
     """An array, whose last axes are to be the given ones of ``count`` last axes, with the others of size one."""
     lead = len(x.shape) - len(axes)
     return shapes.expand_dims(x, [lead + i for i in range(count) if i not in axes])
@@ -180,10 +180,10 @@ def _with_errors(coefficients: Sequence[Any], w: Any, k: int, near: list[Any], k
 
 def _widest(below: Any, error: Any, w: Any, k: int) -> tuple[Any, Any, Any]:
     """Of k + 1 nodes the largest gap, the change of the order below across it, and the error of that."""
-    nodes = [_placed(w, (r,), k + 1) for r in range(k + 1)]
+    nodes = [_broadcast_axes(w, (r,), k + 1) for r in range(k + 1)]
     others = [[i for i in range(k + 1) if i != r] for r in range(k + 1)]
-    values = [_placed(below, axes, k + 1) for axes in others]
-    errors = [_placed(error, axes, k + 1) for axes in others]
+    values = [_broadcast_axes(below, axes, k + 1) for axes in others]
+    errors = [_broadcast_axes(error, axes, k + 1) for axes in others]
     found: Any = None
     for p, q in combinations(range(k + 1), 2):
         new = ops.sub(nodes[q], nodes[p]), ops.sub(values[p], values[q]), ops.add(errors[p], errors[q])
@@ -199,21 +199,21 @@ def _near_series(coefficients: Sequence[Any], w: Any, k: int, chosen: Any) -> tu
 
     Where it is known which of them are chosen, the others are sums of zeros, and there are no errors.
     """
-    first = _placed(w, (0,), k + 1)
-    distances = [ops.sub(_placed(w, (r,), k + 1), first) for r in range(1, k + 1)]
+    first = _broadcast_axes(w, (0,), k + 1)
+    distances = [ops.sub(_broadcast_axes(w, (r,), k + 1), first) for r in range(1, k + 1)]
     if chosen is not None:
         distances = [ops.where(chosen, d, 0) for d in distances]
     powers: list[Any] = [1.0] * k
-    terms = [_placed(coefficients[k], (0,), k + 1)]
+    terms = [_broadcast_axes(coefficients[k], (0,), k + 1)]
     for c in coefficients[k + 1 :]:
         for r, d in enumerate(distances):
             powers[r] = ops.mul(d, powers[r]) if r == 0 else ops.add(ops.mul(d, powers[r]), powers[r - 1])
-        terms.append(scaled(_placed(c, (0,), k + 1), powers[-1]))
+        terms.append(scaled(_broadcast_axes(c, (0,), k + 1), powers[-1]))
     total = reduce(ops.add, terms)
     if chosen is not None:
         return total, None
     sizes = [ops.abs(term) for term in terms]
-    moved = _placed(ops.mul(ops.mul(ops.abs(coefficients[k + 1]), k + 1), ops.abs(w)), (0,), k + 1)
+    moved = _broadcast_axes(ops.mul(ops.mul(ops.abs(coefficients[k + 1]), k + 1), ops.abs(w)), (0,), k + 1)
     rounded = ops.mul(ops.add(reduce(ops.add, sizes), moved), 2 * float(np.finfo(w.dtype).eps))
     return total, ops.add(ops.add(sizes[-1], sizes[-2]), rounded)
 
@@ -245,7 +245,7 @@ def _paths(inner: Sequence[Any]) -> Any:
     k = len(inner)
     terms = []
     for order in permutations(range(k)):
-        factors = [_placed(inner[m], (r, r + 1), k + 1) for r, m in enumerate(order)]
+        factors = [_broadcast_axes(inner[m], (r, r + 1), k + 1) for r, m in enumerate(order)]
         terms.append(reduce(ops.mul, factors))
     return reduce(ops.add, terms)
 
@@ -289,7 +289,7 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
     order, shared = _order(count, w.dtype), (False,) * len(captured)
     inner = product(matrix_transpose(v), product(ct, ops.conj(v)))
     if count:
-        weights = ops.mul(_paths(_inner(v, directions)), _placed(inner, (0, count), count + 1))
+        weights = ops.mul(_paths(_inner(v, directions)), _broadcast_axes(inner, (0, count), count + 1))
     else:
         weights = diagonal(inner)
     near: list[Any] = []
@@ -341,7 +341,7 @@ by_captured_p.abstract_eval(lambda t, a, *rest, **params: ShapedArray(a.shape, a
 
 
 @cotangent_p.abstract_eval
-def _cotangent_shape(
+def _cotangent_abstract_eval(
     ct: ShapedArray, a: ShapedArray, *rest: ShapedArray, count: int, function: Scalar, index: int
 ) -> Any:
     of = rest[count + index]
@@ -349,7 +349,9 @@ def _cotangent_shape(
 
 
 @cotangent_along_p.abstract_eval
-def _cotangent_along_shape(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
+def _cotangent_along_abstract_eval(
+    u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any
+) -> Any:
     of = rest[count + indices[1]]
     return ShapedArray(of.shape, of.dtype)
 

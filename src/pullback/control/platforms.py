@@ -46,7 +46,7 @@ def _index_host(*, platforms: tuple[str, ...], default: bool) -> Any:
 
 
 @platform_index_p.lowering
-def _index_xla(hlo: Any, *, platforms: tuple[str, ...], default: bool) -> Any:
+def _index_lowering(hlo: Any, *, platforms: tuple[str, ...], default: bool) -> Any:
     return hlo.number(_index(hlo.module.platform, platforms, default), np.dtype(np.int32))
 
 

@@ -22,7 +22,7 @@ from pullback.core.array import typeof
 from pullback.core.dtypes import tangent_dtype
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer, is_linear
-from pullback.core.lists import merge_lists, partition_list, select, split_list, spread
+from pullback.core.lists import merge_lists, partition_list, scatter_where, select, split_list
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate, zeros_of
@@ -33,9 +33,9 @@ from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.batch import BatchTrace
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.forward import jvp_flat
 from pullback.transforms.traces.jaxprs import transpose_jaxpr
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.linearize import linearize_flat
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.stage import stage_flat
@@ -131,7 +131,7 @@ def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> Clo
         first = select(init, moving)
 
         def whole(state: Sequence[Any]) -> list[Any]:
-            return spread(moving, state, None)
+            return scatter_where(moving, state, None)
 
         def holds(state: Sequence[Any]) -> Any:
             return jaxpr_as_fun(test)(*select([*cond_consts, *whole(state)], test_inputs))[0]
@@ -176,7 +176,7 @@ def _transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     avals = params["body_jaxpr"].out_avals
     dense = densify(select(cts, rule.carry), select(avals, rule.carry))
     fixed, _ = partition_list(args, linear)
-    return spread(linear, while_transpose_p.bind(*fixed, *dense, linear_map=rule), None)
+    return scatter_where(linear, while_transpose_p.bind(*fixed, *dense, linear_map=rule), None)
 
 
 # The derivative of the transposed loop with respect to its residuals ------------------------------------------------
@@ -202,7 +202,7 @@ class ByResiduals(LinearMap):
         return "while"
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        split, ts = self.rule.count, spread(self.which, tangents, ZERO)
+        split, ts = self.rule.count, scatter_where(self.which, tangents, ZERO)
         outs, found = jvp_flat(
             self.function,
             lambda *xs: self.rule.apply(xs[:split], xs[split:]),

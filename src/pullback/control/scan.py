@@ -12,8 +12,8 @@ from pullback.control.common import (
     Carry,
     auto_preaccumulated,
     check_checkpoints,
-    check_parts,
-    interned,
+    check_preaccumulate,
+    deduplicated,
     leaf_names,
     leaves_of,
     stage_step,
@@ -38,7 +38,7 @@ from pullback.transforms.custom.custom_vmap import custom_vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of, out_leaf
 from pullback.transforms.traces.lift import reordered
-from pullback.transforms.traces.refs import Ref, check_aliases, content_of, contents, lent, write_all
+from pullback.transforms.traces.refs import Ref, argument_ref, check_aliases, content_of, contents, write_all
 
 R = TypeVar("R")
 
@@ -96,7 +96,7 @@ def scan(
     check_callable(f, "scan")
     check_checkpoints("scan", checkpoints)
     check_progress("scan", progress)
-    check_parts("scan", preaccumulate)
+    check_preaccumulate("scan", preaccumulate)
     options: dict[str, Any] = {"checkpoints": checkpoints, "preaccumulate": preaccumulate}
     leaves, treedef = leaves_of(init, "scan", "init")
     if any(isinstance(x, RefCell) for x in tree.leaves(xs)):
@@ -177,7 +177,7 @@ def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., An
     @source.named_as(f)
     def step(carry: Any, x: Any) -> Any:
         row = tree.leaves(x)
-        own = [lent(row[i]) for i in where]
+        own = [argument_ref(row[i]) for i in where]
         for i, ref in zip(where, own, strict=True):
             row[i] = ref
         before = contents(refs)
@@ -215,7 +215,7 @@ def run_scan(
     if body.refs:  # what they hold is carried too, behind the rest
         program, init = _carrying_refs(body, len(init)), [*init, *varied_contents(body)]
     if checkpoints is None or preaccumulate is not None:
-        program = interned(program)
+        program = deduplicated(program)
     if preaccumulate is not None:
         first = len(body.captured)
         program = auto_preaccumulated(program, carry, range(first, first + len(init)))

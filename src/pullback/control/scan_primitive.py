@@ -23,23 +23,20 @@ from pullback.control.common import (
 )
 from pullback.control.invariants import hoisted
 from pullback.control.scan_split import split
-from pullback.core.array import ArrayImpl, host_value, is_on_default_device
-from pullback.core.check_rules import checked_program
+from pullback.core.array import ArrayImpl, is_on_default_device
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.linear import is_linear
-from pullback.core.lists import fixpoint, merge_lists, partition_list, select, split_list, spread
+from pullback.core.lists import fixpoint, merge_lists, partition_list, scatter_where, select, split_list
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.primitives.elementwise import add_any
-from pullback.transforms.checks.report import ErrorLayout
-from pullback.transforms.checks.trace import CheckTrace, Errors, checked_jaxpr, merged, no_failure, width
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types, if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.remat import Policy, RematSplit, remat_steps
 from pullback.transforms.traces.stage import stage_flat
@@ -94,7 +91,7 @@ def hoist_loop_invariants(
 
 
 @scan_p.abstract_eval
-def _shape(
+def _abstract_eval(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int, **loop: Any
 ) -> list[ShapedArray]:
     fixed = num_consts + num_carry
@@ -134,9 +131,9 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outs = run_interpreted(jaxpr, [*consts, *carry, *[ArrayImpl(x[i], False) for x in rows]])
         carry = outs[:num_carry]
         for column, y in zip(columns, outs[num_carry:], strict=True):
-            column[i] = host_value(y)
+            column[i] = y._value
     ys = [ArrayImpl(column, a.weak_type) for column, a in zip(columns, y_avals, strict=True)]
-    return [*typed(carry, jaxpr), *ys]
+    return [*(carry if length else typed(carry, jaxpr)), *ys]
 
 
 # Forward transformations, and vmap -----------------------------------------------------------------------------------
@@ -148,7 +145,10 @@ def _feed(*, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, **loop: Any) -
         counts = {"num_consts": len(consts), "num_carry": len(init)}
         return scan_p.bind(*consts, *init, *xs, jaxpr=fed.programs[0], **counts, **loop)
 
-    return Feed((jaxpr,), again, (num_consts, num_carry), (0, 1, 2), carried=1, rows=2)
+    return Feed(
+        (jaxpr,), again, (num_consts, num_carry), (0, 1, 2), carried=1, rows=2,
+        length=loop["length"], reverse=loop["reverse"],
+    )  # fmt: skip
 
 
 holds_programs(scan_p, _feed)
@@ -294,43 +294,11 @@ def _transpose(
     back = loop._replace(reverse=not loop.reverse)
     totals, ct_xs = hoist_loop_invariants(step, back, fixed_consts, [*sums, *seeds], [*ct_ys, *fixed_xs])
     of_init = [ct if n else None for ct, n in zip(totals[len(sums) :], init_flags, strict=True)]
-    given = [*spread(const_flags, totals[: len(sums)], None), *of_init, *spread(x_flags, ct_xs, None)]
-    return spread(used, given, None)
+    given = [*scatter_where(const_flags, totals[: len(sums)], None), *of_init, *scatter_where(x_flags, ct_xs, None)]
+    return scatter_where(used, given, None)
 
 
 # Compilation ---------------------------------------------------------------------------------------------------------
 
 
 scan_p.lowering(emission.write_scan)
-
-
-# Checks --------------------------------------------------------------------------------------------------------------
-
-
-@cached_by_jaxpr
-def _checked_step(
-    closed: ClosedJaxpr, errors: Errors, enclosed: bool, num_consts: int, num_carry: int
-) -> tuple[ClosedJaxpr, ErrorLayout]:
-    """A step that carries the first failure before the rest."""
-    program = checked_jaxpr(closed, errors, enclosed)
-    layout, count = program.layout, width(program.layout)
-    const_avals, others = split_list(closed.in_avals, num_consts)
-
-    def run(*values: Any) -> list[Any]:
-        consts, carried, rest = split_list(values, num_consts, count)
-        outs = jaxpr_as_fun(program.jaxpr)(*consts, *rest)
-        return [*merged(layout, carried, outs[:count]), *outs[count:]]
-
-    if not count:
-        return program.jaxpr, layout
-    return stage_flat(closed, run, [*const_avals, *program.jaxpr.out_avals[:count], *others]), layout
-
-
-@checked_program(scan_p)
-def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    counts = params["num_consts"], params["num_carry"]
-    step, layout = _checked_step(params["jaxpr"], trace.errors, trace.enclosed, *counts)
-    consts, rest = split_list(args, counts[0])
-    failure = no_failure(layout, step.in_avals[counts[0] :])
-    changed = {**params, "jaxpr": step, "num_carry": counts[1] + len(failure)}
-    return trace.taken(layout, scan_p.bind(*consts, *failure, *rest, **changed))

@@ -21,8 +21,7 @@ from pullback.control.common import (
 )
 from pullback.control.guard import guard
 from pullback.control.scan_primitive import Dims, Flags, smaller_body
-from pullback.core.array import host_value, is_on_default_device
-from pullback.core.check_rules import checked_program
+from pullback.core.array import is_on_default_device
 from pullback.core.config import config
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, jaxpr_as_fun
 from pullback.core.lists import fixpoint, select, split_list
@@ -30,21 +29,9 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.shapes import front_aligned
 from pullback.primitives.axis_maps import front
-from pullback.primitives.collectives import vary
 from pullback.primitives.elementwise import where
 from pullback.primitives.reductions import reduce_or
-from pullback.transforms.checks.report import ErrorLayout, joined
-from pullback.transforms.checks.trace import (
-    CheckTrace,
-    Errors,
-    batch_checked,
-    checked_jaxpr,
-    embedded,
-    has_checks,
-    merged,
-    no_failure,
-    width,
-)
+from pullback.transforms.checks.trace import batch_checked, has_checks
 from pullback.transforms.debugging.debug_nans import checking
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
@@ -90,7 +77,9 @@ def bind(
 
 
 @while_p.abstract_eval
-def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any) -> list[ShapedArray]:
+def _abstract_eval(
+    *avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any
+) -> list[ShapedArray]:
     cond_consts, body_consts, init = split_list(avals, params["cond_nconsts"], params["body_nconsts"])
     check_types("the condition of this while", [*cond_consts, *init], cond_jaxpr.in_avals)
     check_types("the body of this while", [*body_consts, *init], body_jaxpr.in_avals)
@@ -114,7 +103,7 @@ def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     step = op_count(cond_jaxpr) + op_count(body_jaxpr)
     done = 0 if all(map(is_on_default_device, [*cond_consts, *body_consts, *carry])) else INTERPRETED + 1
     while to_the_end or done <= INTERPRETED:
-        if not host_value(run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]):
+        if not run_interpreted(cond_jaxpr, [*cond_consts, *carry])[0]._value:
             return typed(carry, body_jaxpr)
         carry = run_interpreted(body_jaxpr, [*body_consts, *carry])
         done += step
@@ -269,64 +258,3 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
 
     begin = [*test(list(init)), *init]
     return emission.write_while(hlo, begin, lambda carry: carry[:1], step_and_test, effect)[1:]
-
-
-# Checks
-
-
-@cached_by_jaxpr
-def _checked_loop(
-    body: ClosedJaxpr, condition: ClosedJaxpr, errors: Errors, enclosed: bool, cond_nconsts: int, body_nconsts: int
-) -> tuple[ClosedJaxpr, ClosedJaxpr, ClosedJaxpr, ErrorLayout]:
-    """A loop that carries its first failure before the rest; if its condition can fail, also what it returned.
-
-    Returns:
-      The condition of the first step, which also returns its failure, the condition of the loop, and the step, which
-      takes the constants of the condition too; and the layout of the failures.
-    """
-    parts = checked_jaxpr(condition, errors, enclosed), checked_jaxpr(body, errors, enclosed)
-    layouts = tuple([part.layout for part in parts])
-    layout = joined(layouts).layout
-    count, tested = width(layout), bool(layouts[0].checks)
-    test, step = (embedded(part.jaxpr, part.layout, layouts, i) for i, part in enumerate(parts))
-    cond_consts, carry = split_list(condition.in_avals, cond_nconsts)
-    body_consts = body.in_avals[:body_nconsts]
-    carried = [*test.out_avals[count:], *step.out_avals[:count]] if tested else step.out_avals[:count]
-
-    def goes_on(*values: Any) -> list[Any]:
-        consts, before, rest = split_list(values, cond_nconsts, len(carried))
-        return [before[0]] if tested else jaxpr_as_fun(test)(*consts, *rest)[count:]
-
-    def run(*values: Any) -> list[Any]:
-        for_test, for_step, before, old = split_list(values, cond_nconsts, body_nconsts, len(carried))
-        outs = jaxpr_as_fun(step)(*for_step, *old)
-        failure, new = merged(layout, before[tested:], outs[:count]), outs[count:]
-        if not tested:
-            return [*failure, *new]
-        after = jaxpr_as_fun(test)(*for_test, *new)
-        return [*after[count:], *merged(layout, failure, after[:count]), *new]
-
-    conditions = stage_flat(condition, goes_on, [*cond_consts, *carried, *carry])
-    return test, conditions, stage_flat(body, run, [*cond_consts, *body_consts, *carried, *carry]), layout
-
-
-@checked_program(while_p)
-def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    loop = While(**params)
-    cond_consts, body_consts, init = loop.split(args)
-    programs = trace.checked(loop.cond_jaxpr), trace.checked(loop.body_jaxpr)
-    if not any(program.layout.checks for program in programs):
-        test, step = programs[0].jaxpr, programs[1].jaxpr
-        return bind(test, step, cond_consts, body_consts, init, loop.checkpoints)
-    test, condition, step, layout = _checked_loop(
-        loop.body_jaxpr, loop.cond_jaxpr, trace.errors, trace.enclosed, loop.cond_nconsts, loop.body_nconsts
-    )
-    tested, count = bool(programs[0].layout.checks), width(layout)
-    carried = step.in_avals[len(cond_consts) + len(body_consts) :]
-    if tested:
-        first = jaxpr_as_fun(test)(*cond_consts, *init)
-        before = [vary(x, a.varying) for x, a in zip([*first[count:], *first[:count]], carried, strict=False)]
-    else:
-        before = no_failure(layout, carried)
-    outs = bind(condition, step, cond_consts, [*cond_consts, *body_consts], [*before, *init], loop.checkpoints)
-    return trace.taken(layout, outs[tested:])

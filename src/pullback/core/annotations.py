@@ -21,7 +21,7 @@ else:
     DTypeLike = Any
 
 Axes = int | Sequence[int] | None
-"""One axis, several, or None for all."""
+"""An axis, several axes, or None for all axes."""
 ShapeLike = SupportsIndex | Sequence[SupportsIndex]
 """A shape, or the size of the one axis."""
 
@@ -32,14 +32,14 @@ PrecisionLike = str | Enum | Sequence[str | Enum] | None
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 """``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``."""
 PyTree = Any
-"""A tree of arrays, of whatever Python types: what the user's function takes or returns."""
+"""A tree of arrays of any Python types: an argument or a result of the user's function."""
 
 Placement = Any
 """A device or a sharding, whose classes are on a floor above; above it, annotations name them."""
 
 
 class HasShapeAndDtype(Protocol):
-    """What stands for an array of which only the type is asked for, such as ``ShapeDtypeStruct``."""
+    """An object with the type of an array and no elements, such as ``ShapeDtypeStruct``."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -48,7 +48,7 @@ class HasShapeAndDtype(Protocol):
 
 
 class SupportsArray(Protocol):
-    """What NumPy makes an array of."""
+    """An object that NumPy can convert to an array."""
 
     def __array__(self) -> np.ndarray[Any, Any]: ...
 

@@ -1,8 +1,8 @@
 # long: because an array has many operators and attributes, and type checkers read each here
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
-An ``ArrayImpl`` holds them on the host, on a device, or on both. In place of elements that are only on a device stands
-an ``Absent``, which has their shape and dtype, and which NumPy refuses to compute with. So the eager paths compute with
+An ``ArrayImpl`` holds them on the host, on a device, or on both. If they are only on a device, an ``OnDevice`` stands
+for them. It has their shape and dtype, and NumPy refuses to compute with it. So the eager paths compute with
 what they find, pay nothing for arrays on devices, and go the general way where NumPy refuses. The general way asks for
 ``_value``, which fetches the elements once. An array that was put on another device than the host's, or is spread over
 several, is a ``CommittedArray``, and stays one: operations on it run there.
@@ -221,7 +221,7 @@ class Array:
         def transpose(self, *axes: int | Sequence[int] | None) -> Array: ...
         def view(self, dtype: DTypeLike = None) -> Array: ...
 
-        # What looks at the elements
+        # Methods that need the values of the elements
         def item(self, *index: Any) -> Any: ...
         def tolist(self) -> Any: ...
         def tobytes(self, order: str | None = "C") -> bytes: ...
@@ -268,13 +268,13 @@ class Array:
 
 
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-"""What stands for an array: an array, one of NumPy's, or a number."""
+"""A value that functions accept as an array: an array, a NumPy array, or a number."""
 ArraySource = ArrayLike | Sequence[Any] | SupportsArray
-"""What an array is made of: also nested sequences, and objects that NumPy makes an array of."""
+"""A value that can be converted to an array: also nested sequences, and objects that NumPy converts."""
 Index = SupportsIndex | slice | EllipsisType | None | ArrayLike | Sequence[Any]
-"""What an array is indexed with: one such, or a tuple with one for each axis."""
+"""An index of an array: one entry, or a tuple with an entry for each axis."""
 KeyArray = Array | np.ndarray
-"""What stands for random keys: an array of keys, or of their words."""
+"""Random keys: an array of keys, or an array of their words."""
 
 if TYPE_CHECKING:  # what Array.at is, which pullback.numpy.index_updates defines
 
@@ -327,29 +327,29 @@ MOST_HOST_AXES = 64
 
 
 class Signature:
-    """What a compiled program must know of an argument. There is one object for each type and place in use.
+    """The type and the placement of an argument of a compiled program; equal signatures are one object.
 
     Attributes:
       aval: the type.
-      place: the device that the array was put on by request, or the sharding over several; None if nobody asked.
+      placement: the device that the array was put on by request, or the sharding over several; None if nobody asked.
       array_class: the class of arrays on a device of this signature.
-      absent: what stands for the elements of arrays of this signature while they are only on a device.
+      absent: the stand-in for the elements of an array of this signature while they are only on a device.
     """
 
-    __slots__ = ("__weakref__", "absent", "array_class", "aval", "place")
+    __slots__ = ("__weakref__", "absent", "array_class", "aval", "placement")
 
-    def __init__(self, aval: ShapedArray, place: Any) -> None:
+    def __init__(self, aval: ShapedArray, placement: Any) -> None:
         self.aval = aval
-        self.place = place
-        at_home = (place is None or place.is_host) and len(aval.shape) <= MOST_HOST_AXES
+        self.placement = placement
+        at_home = (placement is None or placement.is_host) and len(aval.shape) <= MOST_HOST_AXES
         self.array_class = ArrayImpl if at_home else CommittedArray
-        self.absent = Absent(aval)
+        self.absent = OnDevice(aval)
 
     def __repr__(self) -> str:
-        return f"{self.aval!r}{f' on {self.place}' if self.place else ''}"
+        return f"{self.aval!r}{f' on {self.placement}' if self.placement else ''}"
 
 
-class Absent:
+class OnDevice:
     """Stands for elements that are only on a device. Whatever computes with it gets a TypeError."""
 
     __slots__ = ("aval", "dtype", "ndim", "shape", "size")
@@ -377,79 +377,79 @@ _known_signatures = _signatures.data  # type: ignore[attr-defined]
 _signatures_lock = lock(globals(), "_signatures_lock")
 
 
-def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, place: Any = None) -> Signature:
-    """The one signature for a type and a place: equal ones are the same object."""
-    key = (shape, dtype, weak_type, place)
+def signature(shape: tuple[int, ...], dtype: np.dtype[Any], weak_type: bool, placement: Any = None) -> Signature:
+    """Return the signature of a type and a placement; equal signatures are the same object."""
+    key = (shape, dtype, weak_type, placement)
     reference = _known_signatures.get(key)
     found = None if reference is None else reference()
     if found is None:
         with _signatures_lock:
             found = _signatures.get(key)
             if found is None:
-                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), place)
+                found = _signatures[key] = Signature(ShapedArray(shape, dtype, weak_type), placement)
     return found
 
 
 class ArrayImpl(Array):
-    """An array with its elements: an ``np.ndarray`` that nobody writes to, or a NumPy scalar.
+    """A concrete array; its elements are an ``np.ndarray`` that is never written to, or a NumPy scalar.
 
     Attributes:
-      _held: the elements on the host, or an ``Absent``.
+      _host_value: the elements on the host, or an ``OnDevice``.
       _value: the elements on the host, which are fetched if they must be.
       _buffer: the elements on a device, once a compiled program was given or has made the array.
       _signature: its signature, once a compiled program asked for it.
-      _literal: is there if programs have its number as a literal; see :func:`scalar_array`.
+      _literal: set if programs write its number as a literal; see :func:`scalar_array`.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_held", "_literal", "_signature", "weak_type")
+    __slots__ = ("__weakref__", "_buffer", "_host_value", "_literal", "_signature", "weak_type")
 
-    _held: Any
+    _host_value: Any
     _buffer: Any
     _literal: bool
     _signature: Signature
     weak_type: bool
 
     def __init__(self, value: Any, weak_type: bool = False) -> None:
-        self._held = value
+        self._host_value = value
         self.weak_type = weak_type
 
     @property
     def _value(self) -> Any:
-        held = self._held
-        if type(held) is not Absent:
+        held = self._host_value
+        if type(held) is not OnDevice:
             return held
         value = runtime.fetch(self._buffer, held.dtype)
         if value.ndim == 0:
             value = value[()]  # on which NumPy is quicker
-        self._held = value
+        self._host_value = value
         return value
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return self._held.shape  # type: ignore[no-any-return]
+        return self._host_value.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of an element."""
-        dtype: np.dtype[Any] = self._held.dtype
+        dtype: np.dtype[Any] = self._host_value.dtype
         return dtypes.shown(dtype) if dtype.num == _VOID else dtype
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self._held.ndim  # type: ignore[no-any-return]
+        return self._host_value.ndim  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._held.size  # type: ignore[no-any-return]
+        return self._host_value.size  # type: ignore[no-any-return]
 
     @property
     def aval(self) -> ShapedArray:
         """The abstract value."""
-        held = self._held
-        return held.aval if type(held) is Absent else ShapedArray(held.shape, held.dtype, self.weak_type)
+        held = self._host_value
+        return held.aval if type(held) is OnDevice else ShapedArray(held.shape, held.dtype, self.weak_type)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         value = self._value
@@ -494,36 +494,36 @@ class CommittedArray(ArrayImpl):
     """An array that was put on another device than the host's, is spread over several, or has more axes than NumPy
     allows.
 
-    Operations on it run there. Its elements come to the host when Python looks at them, and are kept then, but the
-    array stays what it is.
+    Operations on it run there. Its elements are copied to the host when Python reads them, and kept there; the array
+    stays committed.
     """
 
     __slots__ = ()
 
     @property
     def _value(self) -> Any:
-        held = self._held
-        if type(held) is not Absent:
+        held = self._host_value
+        if type(held) is not OnDevice:
             return held
         value = runtime.gather(self._buffer, self._signature)
         if value.ndim == 0:
             value = value[()]
-        self._held = value
+        self._host_value = value
         return value
 
     def forget_value(self) -> None:
         """Let go of the elements on the host."""
-        self._held = self._signature.absent
+        self._host_value = self._signature.absent
 
 
 def is_on_device(x: Any) -> bool:
     """Whether an array's elements are on a device, and may not be on the host."""
-    return isinstance(x, ArrayImpl) and (type(x) is not ArrayImpl or type(x._held) is Absent)
+    return isinstance(x, ArrayImpl) and (type(x) is not ArrayImpl or type(x._host_value) is OnDevice)
 
 
 def is_on_host(x: Any) -> bool:
     """Whether an object is a concrete array whose elements are on the host."""
-    return type(x) is ArrayImpl and type(x._held) is not Absent
+    return type(x) is ArrayImpl and type(x._host_value) is not OnDevice
 
 
 def is_on_default_device(x: Any) -> bool:
@@ -561,7 +561,7 @@ class DeletedArray(ArrayImpl):
         return self._signature.aval.weak_type
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("_buffer", "_held"):
+        if name not in ("_buffer", "_host_value"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise DeletedArrayError(
             f"this array of type {self.aval} was deleted: it was donated to a compiled function (donate_argnums, "
@@ -575,7 +575,7 @@ def signature_of(x: ArrayImpl) -> Signature:
     try:
         return x._signature
     except AttributeError:
-        value = x._held
+        value = x._host_value
         found = x._signature = signature(value.shape, value.dtype, bool(x.weak_type))
         return found
 
@@ -585,7 +585,7 @@ def delete(*arrays: ArrayImpl) -> None:
     for x in arrays:
         signature_of(x)
         try:
-            del x._held
+            del x._host_value
             del x._buffer
         except AttributeError:  # it was deleted before, or was never on a device
             pass
@@ -605,14 +605,14 @@ _new = object.__new__
 
 
 def fresh(x: ArrayImpl) -> ArrayImpl:
-    """Another array of the same elements, which are shared: donating or deleting one array leaves the other alone.
+    """Return another array that shares the elements: donating or deleting one array does not affect the other.
 
     Elements on the host stay as long as an array refers to them. A buffer on a device that two arrays share is
     marked as such: a donated array takes a copy of it first (see ``transforms/jit/stages``).
     """
     if type(x) is ArrayImpl:
         out = _new(ArrayImpl)
-        out._held = x._held
+        out._host_value = x._host_value
         out.weak_type = x.weak_type
         known = getattr(x, "_signature", None)
         if known is not None:
@@ -624,7 +624,7 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
     placed = _new(type(x))
     placed._buffer = shared(x._buffer)
     placed._signature = x._signature
-    placed._held = x._signature.absent
+    placed._host_value = x._signature.absent
     placed.weak_type = x.weak_type
     return placed
 
@@ -636,15 +636,15 @@ def shared(buffer: Any) -> Any:
 
 
 def host_value(x: Any) -> np.ndarray[Any, Any]:
-    """The elements of a concrete array as an ``np.ndarray`` that nobody may write to, without a copy.
+    """Return the elements of a concrete array as an ``np.ndarray`` that must not be written to, without a copy.
 
-    It is for Pullback's own use: what users are given comes from :func:`read_only`.
+    It is for Pullback's own use; users get arrays from :func:`read_only`.
     """
     return np.asarray(x._value) if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
 def read_only(value: Any) -> np.ndarray[Any, Any]:
-    """The elements of an array as an ``np.ndarray`` for users, without a copy.
+    """Return the elements of an array as a read-only ``np.ndarray`` for users, without a copy.
 
     It cannot be made writable, and neither can its ``base``. That is a read-only ``memoryview``, since an array that
     owns its memory lets anybody make it writable again.
@@ -664,7 +664,7 @@ def read_only(value: Any) -> np.ndarray[Any, Any]:
 _WRITABLE, _STRIDES, _CONTIGUOUS = 0x1, 0x10, 0xE0
 """Of inspect.BufferFlags, which Python has from 3.12 on: the last says any of three orders without gaps."""
 recorders: list[Any] = []
-"""The traces of all threads that are not ``quick`` by themselves: without any, the quickest paths need not ask."""
+"""The active traces of all threads that are not ``quick``; if there are none, the fast paths need not ask."""
 
 
 def scalar_array(value: Any, weak_type: bool = False) -> ArrayImpl:
@@ -698,7 +698,7 @@ def from_scalar(x: Any) -> ArrayImpl:
 
 
 def from_numpy(x: Any) -> ArrayImpl:
-    """A snapshot of a NumPy array or scalar, narrowed to the widths in use.
+    """Copy a NumPy array or scalar to an array, in 32 bits unless 64 are enabled.
 
     Always a copy: read-only memory can be made writable again, and may be that of a writable base, a file or a library.
 
@@ -759,7 +759,7 @@ def as_array(x: Any) -> Array:
 
 
 def is_masked(x: Any) -> bool:
-    """Whether an object is one of NumPy's masked arrays, whose module is imported only where they are used."""
+    """Whether an object is a masked array of NumPy's; ``numpy.ma`` is not imported to find out."""
     module = sys.modules.get("numpy.ma.core")
     return module is not None and isinstance(x, module.MaskedArray)
 
@@ -778,7 +778,7 @@ def refuse_masked(x: Any) -> None:
 
 
 def is_of_jax(x: Any) -> bool:
-    """Whether an object is an array, or a traced value, of the package jax, which may be there beside this one."""
+    """Whether an object is an array, or a traced value, of the ``jax`` package, if that is imported too."""
     return type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
@@ -805,9 +805,9 @@ def typeof(x: ArrayLike) -> ShapedArray:
 
 
 def number_dtype(args: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype of the Python numbers among some operands: that of the last array, or the common one of the numbers.
+    """Return the dtype of the Python numbers among operands: that of the last array, or the numbers' common dtype.
 
-    The last array, since the first may be the condition of a choice.
+    It is the last array since the first may be the condition of ``select``.
     """
     for x in reversed(args):
         if type(x) not in SCALARS:

@@ -1,4 +1,4 @@
-"""Named axes in scope: which there are, of what size, and what maps them.
+"""The named axes in scope: their sizes, and which transformations map them.
 
 They are dynamic state, as the current trace is. A type says along which of them a value varies.
 """
@@ -15,17 +15,17 @@ from pullback.core.trace import state
 from pullback.core.types import MappedAxis
 
 CHUNKS = "vmap with chunk_size"
-"""What maps an axis of which only a part is there at a time."""
+"""The transformation that maps an axis in chunks, so that never all of it is there."""
 
 
 def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spmd_name: Any = None) -> MappedAxis:
-    """An axis that is about to be mapped; one of the same name in scope is hidden by it."""
+    """Make a named axis to map; it hides an axis of the same name in scope."""
     outer = None if name is None else state.axes.get(name)
     return MappedAxis(name, size, mapped_by, checked, checked, 0 if outer is None else outer.level + 1, spmd_name)
 
 
 def axis_in_scope(name: Any) -> MappedAxis:
-    """The axis that a name stands for.
+    """Return the axis of a name.
 
     Raises:
       UnboundAxisNameError: nothing maps an axis of this name here (a NameError).
@@ -47,7 +47,7 @@ def axis_in_scope(name: Any) -> MappedAxis:
 
 
 def axis_names(axis_name: Any, what: str) -> tuple[Any, ...]:
-    """One name, or several in a tuple or list, as a tuple of names that are in scope.
+    """Return axis names, given as a name or a tuple or list of names, as a tuple, and check that they are in scope.
 
     Raises:
       ArgumentError: a name is there twice (a TypeError and ValueError).
@@ -67,14 +67,14 @@ def axis_size(names: Sequence[Any]) -> int:
 
 
 def is_reduced(name: Any) -> bool:
-    """Whether reverse mode, which is at work, sums cotangents over an axis."""
+    """Whether the active reverse-mode pass sums cotangents over a named axis."""
     axis = state.axes.get(name)
     return axis is not None and axis.reduced
 
 
 @contextmanager
 def reducing(names: Sequence[Any]) -> Iterator[None]:
-    """Have reverse mode sum over these axes, of those whose types are not checked, cotangents of what does not vary."""
+    """Have reverse mode sum over these unchecked axes the cotangents of values that do not vary along them."""
     for name in names:
         axis_in_scope(name)
     outer = state.axes

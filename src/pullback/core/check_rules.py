@@ -1,4 +1,4 @@
-"""What operations tell ``checkify``: how an operation can fail, and how a program within it is checked."""
+"""Rules for ``checkify``: the ways in which an operation can fail, and how a program within it is checked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pullback.core.trace import RuleKind
 
 
 class Failure(NamedTuple):
-    """One way in which an operation can fail.
+    """A way in which an operation can fail.
 
     Attributes:
       category: the kind of the failure.
       failed: booleans of any shape: where it failed.
       message: a template for ``str.format``, which takes ``payload``.
       payload: values that say more, each of the shape of ``failed`` or of no axes.
-      meant: whether the user said what is to become of it, by the mode of an index.
+      meant: whether the user chose the behaviour in this case, by the mode of an index.
     """
 
     category: type[CheckError]
@@ -30,6 +30,7 @@ class Failure(NamedTuple):
 checks = RuleKind("checks", "it fails by NaN alone")
 """``rule(result, *operands, **params) -> failures``: the ways in which an operation can fail, as :class:`Failure`."""
 
-checked_program = RuleKind("checked_program", "an error, if there is a check within")
-"""``rule(trace, operands, params) -> results``, for an operation that holds programs: it checks these, and hands their
-failures to the trace. It runs with the parent of the trace current."""
+checked_program = RuleKind("checked_program", "by the programs that it holds, or an error, if there is a check within")
+"""``rule(trace, operands, params) -> results``, for an operation that holds functions, or a program that fails on
+each device by itself: it checks these, and hands their failures to the trace. It runs with the parent of the trace
+current."""

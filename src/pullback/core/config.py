@@ -24,13 +24,13 @@ _MEANING = (
     "check_indices", "check_static_indices", "error_checking_behavior_oob", "enable_custom_prng", "context_mesh",
     "default_prng_impl", "debug_key_reuse", "random_seed_offset", "masked_zeros",
 )  # fmt: skip
-"""The switches on which it depends what a compiled program does."""
+"""The switches that a compiled program depends on."""
 _GUARDS = ("transfer_guard_host_to_device", "transfer_guard_device_to_host", "transfer_guard_device_to_device")
 _LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 TIERS = ("off", "on", "auto")
 """Whether calls of compiled functions are answered eagerly until they are compiled."""
 AT_EXIT = ("leave", "wait")
-"""What the end of the process does with programs that other threads are compiling for later calls."""
+"""How the end of the process treats programs that other threads compile for later calls."""
 PRECISIONS = {
     "default": "DEFAULT", "bfloat16": "DEFAULT", "high": "HIGH", "bfloat16_3x": "HIGH", "tensorfloat32": "HIGH",
     "highest": "HIGHEST", "float32": "HIGHEST",
@@ -57,7 +57,7 @@ def _from_environment(name: str, default: Any, prefix: str = "PULLBACK_") -> Any
         return default
     if isinstance(default, bool):
         return text.strip().lower() in ("1", "true", "on", "yes", "t", "y")
-    if name in _CHOICES and not text:  # a variable that is set to nothing
+    if name in _CHOICES and not text:  # a variable that is set to the empty string
         return default
     if name in _CHOICES and text not in _CHOICES[name]:
         raise ArgumentError(f"{prefix}{name.upper()} must be one of {_CHOICES[name]}, got {text!r}")
@@ -158,7 +158,7 @@ class Config(threading.local):
         key = _checked(name, value)
         setattr(Config, key, value)
         Config.trace_context = _trace_context(vars(Config))
-        _settle(vars(self))
+        _update_trace_context(vars(self))
         _tell([key], True)
 
     def read(self, name: str) -> Any:
@@ -228,23 +228,23 @@ _checks: dict[str, Callable[[Any], None]] = {}
 
 
 def check_value(name: str, check: Callable[[Any], None]) -> None:
-    """Have a function called with each value that a switch is to have, which may refuse it."""
+    """Register a function that is called with each new value of a switch, and may refuse it by an error."""
     _checks[name] = check
 
 
 def exchange(name: str, value: Any) -> Any:
-    """Set a switch on which programs depend for this thread; returns what it was."""
+    """Set a switch that programs depend on for this thread, and return its former value."""
     local = vars(config)
     before = getattr(config, name)
     local[name] = value
     if value is getattr(Config, name):
         del local[name]
-    _settle(local)
+    _update_trace_context(local)
     return before
 
 
-def _settle(local: dict[str, Any]) -> None:
-    """Find out ``trace_context`` again for this thread: that of the process if no switch has another value here."""
+def _update_trace_context(local: dict[str, Any]) -> None:
+    """Recompute ``trace_context`` for this thread: that of the process unless the thread overrides a switch."""
     local.pop("trace_context", None)
     if local:
         local["trace_context"] = _trace_context({**vars(Config), **local})
@@ -295,7 +295,7 @@ def obey_jax_environment() -> dict[str, Any]:
 
 
 def observe(name: str, observer: Callable[[bool], None]) -> None:
-    """Have a function called when a switch was set: with True for the whole process, with False for this thread."""
+    """Call a function whenever a switch is set: with True for the whole process, with False for this thread."""
     _observers[name] = observer
     observer(True)
 
@@ -336,7 +336,7 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
                 local[changed] = before[changed]
             elif changed in local:
                 del local[changed]
-        _settle(local)
+        _update_trace_context(local)
         _tell(switches, False)
 
 
@@ -409,7 +409,7 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which random bits are laid out so that each can be computed by itself."""
+    """A block in which random bits are laid out so that each can be computed independently."""
     return override("threefry_partitionable", bool(new_val))
 
 
@@ -520,7 +520,7 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a traced value that outlives its transformation raises ``UnexpectedTracerError`` at once.
+    """A block in which a traced value that outlives its transformation raises ``UnexpectedTracerError``.
 
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
     of transformations that have ended; so it is slow, and for one thread.
@@ -591,7 +591,7 @@ def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
-    """A block in which new random keys are of a kind, and words of keys are understood as such.
+    """A block that chooses the generator of new random keys, and of keys given by their words.
 
     Args:
       new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
@@ -633,17 +633,17 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
 
 
 def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
-    """The block of :func:`transfer_guard` for what goes from the host to a device."""
+    """A block of :func:`transfer_guard` for transfers from the host to a device."""
     return override("transfer_guard_host_to_device", new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
-    """The block of :func:`transfer_guard` for what goes from a device to the host."""
+    """A block of :func:`transfer_guard` for transfers from a device to the host."""
     return override("transfer_guard_device_to_host", new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
-    """The block of :func:`transfer_guard` for what goes from one device to another."""
+    """A block of :func:`transfer_guard` for transfers from one device to another."""
     return override("transfer_guard_device_to_device", new_val)
 
 
@@ -691,7 +691,7 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
 
 
 def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a compilation of more than two seconds is told of in a terminal or notebook, or, False, is not.
+    """A block in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
 
     >>> with compile_progress(False):
     ...     config.compile_progress

@@ -24,7 +24,7 @@ Size = Any
 
 
 class SymbolicScope:
-    """Where names of sizes are known, with what is known of them.
+    """A scope of symbolic sizes: their names, and the constraints on them.
 
     Sizes that occur together belong to one scope.
 
@@ -71,7 +71,7 @@ class SymbolicScope:
             self.at_least_zero.append(gap)
 
     def _rewrite(self, a: Size, b: Size) -> None:
-        """Take a single factor for what it is equal to from now on."""
+        """From now on, replace a single factor by the size that it is equal to."""
         factor = a.single_factor() if isinstance(a, Dim) else None
         if factor is None:
             return
@@ -194,7 +194,7 @@ class Dim:
         return Dim.of(scope, {((factor, 1),): 1}) if found is None else found
 
     def single_factor(self) -> Factor | None:
-        """The one factor that it consists of, if it does."""
+        """The factor, if the size consists of a single one; else None."""
         if len(self.terms) == 1:
             monomial, coefficient = self.terms[0]
             if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
@@ -342,7 +342,7 @@ def is_symbolic(size: Any) -> bool:
 
 
 def as_size(n: Any) -> Size:
-    """A size that a user passed: an int, or a symbolic size as it is.
+    """Return a size that a user passed as an int or a symbolic size.
 
     Raises:
       TypeError: something else.
@@ -402,7 +402,7 @@ def smallest(x: Size, y: Size) -> Size:
 
 
 def divided(x: Size, y: Size) -> tuple[Size, Size]:
-    """The quotient, rounded down, and the remainder; the part of ``x`` that ``y`` divides is taken out of both."""
+    """Return the quotient, rounded down, and the remainder; terms of ``x`` that ``y`` divides are divided exactly."""
     if not isinstance(x, Dim) and not isinstance(y, Dim):
         return x // y, x % y
     if not isinstance(y, Dim) and y == 0:
@@ -423,7 +423,7 @@ def divided(x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
-    """A quotient and what is left, such that x = quotient y + rest, by the leading term of ``y``."""
+    """Divide by the leading term of ``y``: return a quotient and a rest with x = quotient y + rest."""
     leading, c = y.terms[0] if isinstance(y, Dim) else ((), y)
     quotient: Size = 0
     rest = x
@@ -440,7 +440,7 @@ def _long_division(scope: SymbolicScope, x: Size, y: Size) -> tuple[Size, Size]:
 
 
 def _without(m: Monomial, n: Monomial) -> Monomial | None:
-    """A product divided by another, if it is one."""
+    """Divide one product by another; None if it does not divide it."""
     powers = dict(m)
     for f, p in n:
         if powers.get(f, 0) < p:
@@ -469,7 +469,7 @@ def bounds(size: Size, depth: int = _DEPTH) -> Bounds:
 
 
 def _by_constraints(size: Size, depth: int) -> float:
-    """A lower bound: what is left of a size when constraints, which are at least zero, are taken away."""
+    """A lower bound of a size: subtract constraints, which are at least zero, and bound the rest."""
     from fractions import Fraction  # for symbolic sizes only
 
     best = -math.inf
@@ -496,7 +496,7 @@ def _low(size: Size, depth: int) -> float:
 
 
 def _implied(size: Dim) -> list[Any]:
-    """What the definitions of the functions in a size say: sizes that are at least zero."""
+    """Sizes that are at least zero by the definitions of the functions (``mod``, ``max``, ...) in a size."""
     found: list[Any] = []
     for monomial, _ in size.terms:
         for f, _ in monomial:
@@ -595,10 +595,10 @@ def _inconclusive(what: str, scope: SymbolicScope, add: str | None) -> Inconclus
 
 
 def parse_size(text: str, scope: SymbolicScope) -> Size:
-    """The size that a text says, such as ``2*b + max(a, 1)``.
+    """Parse a size, such as ``2*b + max(a, 1)``.
 
     Raises:
-      ArgumentError: the text says no size (a TypeError and ValueError).
+      ArgumentError: the text is not a size (a TypeError and ValueError).
     """
     parser = _Parser(text, scope)
     out = parser.total()
@@ -624,7 +624,7 @@ class _Parser:
         return ArgumentError(f"symbolic size {self.text!r}: expected {what}, got {self.token or 'the end'!r}")
 
     def take(self, *wanted: str) -> str | None:
-        """The next token, if it is one of some."""
+        """Consume the next token if it is one of ``wanted``, and return it; else None."""
         if self.token not in wanted:
             return None
         self.at += 1
@@ -690,12 +690,12 @@ def _tokens(text: str) -> list[str]:
 
 
 def solve(expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str) -> dict[Variable, Size]:
-    """The sizes of the names, from sizes that they have to make.
+    """Solve for the sizes of the names, given the values of sizes that are written with them.
 
     Args:
       expected: for each size where it is, and what it has to be.
       given: the sizes, which may be symbolic, of another scope.
-      who: what asks for it, for errors.
+      who: the caller's name, for errors.
 
     Raises:
       ArgumentError: the sizes are not of that form, or break a constraint (a TypeError and ValueError).
@@ -732,12 +732,12 @@ def _check(text: str, scope: SymbolicScope, found: Mapping[Variable, Size], who:
 def partial_solution(
     expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str, divide: Any = None
 ) -> tuple[dict[Variable, Any], set[Variable]]:
-    """The names whose sizes follow, by equations that are linear in one unknown; and the names that are left.
+    """Solve for those names that occur in equations linear in one unknown; return them, and the names that are left.
 
     Args:
       expected: for each size where it is, and what it has to be.
       given: the sizes.
-      who: what asks for it, for errors.
+      who: the caller's name, for errors.
       divide: ``divide(value, constant, coefficient)`` solves an equation; by default by numbers.
     """
     found: dict[Variable, Any] = {}

@@ -1,7 +1,7 @@
 # long: because there are many small questions about dtypes, each with its docstring
-"""Element types: which there are, their kinds, and the type of an operation on several of them.
+"""Element types: their names, their kinds, and the promotion of several to the type of an operation.
 
-A Python number is *weak*: it takes part in an operation without widening the arrays that it meets. Types of
+A Python number is *weakly typed*: it does not widen the arrays that it is combined with. Types of
 64 bits are narrowed to 32 unless ``config.enable_x64``. Two types that are not in NumPy's own vocabulary mark
 values that are not numbers: :data:`float0`, the tangents of integers and booleans, and :data:`key_dtype`,
 random keys. The types of ``ml_dtypes`` (``bfloat16``, ``float8_e4m3fn``, ``int4``, ...) are imported at once, which
@@ -30,6 +30,7 @@ from pullback.core.errors import (
 )
 from pullback.core.faces import face
 from pullback.core.naming import quoted
+from pullback.core.runtime import runtime
 
 DType = np.dtype[Any]
 _T = TypeVar("_T")
@@ -151,7 +152,7 @@ def _kind(dtype: DType) -> str:
 
 
 def interned(dtype: DType) -> DType:
-    """The one object for a dtype in native byte order, where NumPy may have made another: pickles do."""
+    """Return the canonical object of a dtype in native byte order; NumPy makes others when it reads pickles."""
     for known in (float0, *KEY_DTYPES.values()):
         if dtype == known:
             return known
@@ -311,14 +312,6 @@ def _parse(dtype: Any) -> DType:
     return parsed
 
 
-_before_small_integers: list[Callable[[], None]] = []
-
-
-def before_small_integers(prepare: Callable[[], None]) -> None:
-    """Have a function called when a dtype of 2 or 4 bits is first asked for: most processes never ask."""
-    _before_small_integers.append(prepare)
-
-
 def _canonicalize(dtype: Any, x64: bool) -> DType:
     parsed = _parse(dtype)
     kind = _kind(parsed)
@@ -326,8 +319,8 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
         name = parsed.name if dtype is parsed else repr(dtype)
         raise DtypeError(f"dtype {name} is not supported; {_VOCABULARY}")
     if parsed.name in _SMALL_INTEGERS:
-        while _before_small_integers:
-            _before_small_integers.pop()()
+        runtime.small_integers_requested()
+        runtime.small_integers_requested.clear()  # they prepare once, and most processes never ask
     if kind in "0k" or parsed.name in _EXTENDED:
         return parsed
     # By name, since int64 has two codes, "l" and "q", and the other byte order is the same type to us.
@@ -336,7 +329,7 @@ def _canonicalize(dtype: Any, x64: bool) -> DType:
 
 
 def canonicalize_dtype(dtype: Any) -> DType:
-    """The dtype that values asked for as ``dtype`` have: 64 bits become 32 unless ``config.enable_x64``.
+    """Return the dtype of values that are requested as ``dtype``: 64 bits become 32 unless ``config.enable_x64``.
 
     Args:
       dtype: whatever :class:`numpy.dtype` takes, the name of an extended type, or an object with a ``dtype``.
@@ -361,7 +354,7 @@ def canonicalize_dtype(dtype: Any) -> DType:
 
 
 def exact_dtype(dtype: Any) -> DType:
-    """The dtype that is meant, of 64 bits too: that of elements in a file or a buffer, say.
+    """Return a dtype in native byte order without narrowing it, for elements in a file or a buffer.
 
     Raises:
       DtypeError: there is no such dtype, or it is not one of numbers.
@@ -370,14 +363,14 @@ def exact_dtype(dtype: Any) -> DType:
 
 
 def requested_dtype(dtype: Any, function: str) -> DType:
-    """The dtype that values have for which a user asked for ``dtype``, as :func:`canonicalize_dtype` says.
+    """Return the dtype of values for which a user requested ``dtype``, as :func:`canonicalize_dtype` does, and warn.
 
-    Of 64 bits that become 32 the user hears at the line that asks, as the switch ``explicit_x64_dtypes`` says. Python's
+    If 64 bits become 32, it warns at the user's line or raises, as the switch ``explicit_x64_dtypes`` says. Python's
     types ask for no width: ``float`` is the default float.
 
     Args:
       dtype: as of :func:`canonicalize_dtype`.
-      function: the public function that was asked, for the message.
+      function: the public function that was called, for the message.
 
     Raises:
       DtypeError: there is no such dtype, or one of 64 bits is an error.
@@ -418,7 +411,7 @@ _TRUNCATED = (
 
 
 def kept_dtype(value: Any) -> DType:
-    """The dtype of something that is to be like a value: narrowed, but where 64 bits are allowed that of an array."""
+    """Return the dtype of a new value like another: narrowed, unless 64 bits are allowed and ``value`` is an array."""
     if config.explicit_x64_dtypes == "allow" and getattr(value, "weak_type", None) is not None:
         dtype: DType = value.dtype
         return dtype
@@ -571,7 +564,7 @@ observe("explicit_x64_dtypes", _note_allowed)
 
 
 def _has_wide() -> bool | None:
-    """Whether there are types of 64 bits in promotion; None: if an operand has one. Asked where a thread allowed it."""
+    """Whether promotion may give types of 64 bits; None if only where an operand has one, as a thread may allow."""
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 
 
@@ -653,9 +646,9 @@ def result_type(*args: DTypeLike, return_weak_type_flag: bool = False) -> DType 
 
 
 def common_dtype(*args: Any) -> DType:
-    """The dtype of an operation on values of some dtypes, also where strict promotion refuses the operation.
+    """Return the promoted dtype of values, also where strict promotion would refuse to combine them.
 
-    It is for the dtype in which a function computes, where its operands, or what was asked of it, have several.
+    It is the dtype in which a function computes, where its operands and the requested dtype differ.
 
     Args:
       args: values and dtypes, as of :func:`result_type`.
@@ -678,9 +671,9 @@ def _of_a_byte_or_more(dtype: DType) -> DType:
 
 
 def accumulator(preferred: DType, *operands: DType) -> DType:
-    """The dtype to sum products of operands in, where the result is to have a preferred dtype: one that holds all.
+    """Return a dtype for sums of products that holds all operands and the preferred dtype of the result.
 
-    It also holds floats of 8 bits and integers of 4, which have no common dtype with others: as bfloat16 and int8 do.
+    Floats of 8 bits count as bfloat16, and integers of 4 bits as int8: they have no common dtype with others.
 
     >>> accumulator(np.dtype("float32"), np.dtype("float16")), accumulator(np.dtype("int32"), np.dtype("int8"))
     (dtype('float32'), dtype('int32'))
@@ -694,7 +687,7 @@ def accumulator(preferred: DType, *operands: DType) -> DType:
 
 
 def to_inexact(dtype: DType) -> DType:
-    """The dtype of a function such as the sine on values of ``dtype``: itself, or the float that fits.
+    """Return the dtype of a function such as the sine on values of ``dtype``: itself, or a float for integers.
 
     Raises:
       DtypeError: the dtype is not one of numbers.

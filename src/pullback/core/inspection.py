@@ -220,7 +220,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
         if force in _WITHOUT_DERIVATIVE:
             val = val._known(ConcretizationTypeError, what, instead)
         else:
-            val = val.taken(what, instead)
+            val = val.concrete_value(what, instead)
     return val if force is None else force(val)
 
 

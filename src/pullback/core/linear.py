@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import marks, masking, source
+from pullback.core import masking, provenance, source
 from pullback.core.array import resolve_weak_scalars, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotLinearError, PullbackError
@@ -31,7 +31,7 @@ class LinearVar:
         was recorded without.
     """
 
-    __slots__ = ("_aval", "_shape", "args", "index", "mark", "params", "primitive", "results")
+    __slots__ = ("_aval", "_shape", "args", "index", "params", "primitive", "provenance", "results")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LinearVar:
         self._aval = aval
         self._shape: Shape | None = None
         self.results = results
-        self.mark: marks.Mark | None = None
+        self.provenance: provenance.Provenance | None = None
 
     @property
     def aval(self) -> ShapedArray:
@@ -183,7 +183,7 @@ class LinearTrace(Trace):
         self.count += 1
         self.nodes.append(var)
         out = LinearTracer(self, var)
-        if self.notes and (state.scope is not None or self.watch is not None or state.bottom.looks):
+        if self.notes and (state.scope is not None or self.watch is not None or state.bottom.watches):
             self._note(var, [out])
         return out
 
@@ -214,7 +214,7 @@ class LinearTrace(Trace):
     def _note(self, node: LinearVar, tracers: list[LinearTracer]) -> None:
         """Note what is to be known of an operation that was recorded."""
         if not self.parent.quick:
-            node.mark = marks.mark()
+            node.provenance = provenance.current()
         if self.watch is not None:
             self.watch(self, node, tracers)
 
@@ -281,10 +281,10 @@ class LinearProgram:
         for node in self.nodes:
             assert node.primitive is not None
             args = [env[x.index] if type(x) is LinearVar else x for x in node.args]
-            if node.mark is None:
+            if node.provenance is None:
                 out = node.primitive.bind(*args, **node.params)
             else:
-                with marks.of(node.mark, source.TANGENT):
+                with provenance.of(node.provenance, source.TANGENT):
                     out = node.primitive.bind(*args, **node.params)
             if node.results is None:
                 env[node.index] = out
@@ -325,8 +325,8 @@ class LinearProgram:
                 if all(c is ZERO for c in ct):
                     continue
             args = node.args
-            if node.mark is not None:
-                with marks.of(node.mark, source.BACKWARD):
+            if node.provenance is not None:
+                with provenance.of(node.provenance, source.BACKWARD):
                     cts = _transposed(node, ct, reduced)
             elif reduced:
                 cts = _transposed(node, ct, reduced)
@@ -341,7 +341,7 @@ class LinearProgram:
                 node.args = ()
         return [env[var.index] for var in self.inputs]
 
-    def towards(self, wanted: Sequence[int]) -> LinearProgram:
+    def dce_inputs(self, wanted: Sequence[int]) -> LinearProgram:
         """The operations that depend on some of the inputs: transposed, it leaves out what only others would take."""
         reached = {self.inputs[i].index for i in wanted}
         nodes = []

@@ -30,7 +30,7 @@ def split(program: LinearProgram) -> tuple[list[Any], ProgramStructure]:
         results = (node,) if node.results is None else tuple(node.results)
         nodes.append((
             node.primitive, tuple(operands), tuple(sorted(node.params.items())),
-            tuple((v.index, v.aval) for v in results), node.results is not None, node.mark,
+            tuple((v.index, v.aval) for v in results), node.results is not None, node.provenance,
         ))  # fmt: skip
     inputs = tuple((v.index, v.aval) for v in program.inputs)
     outputs = tuple(ZERO if v is ZERO else v.index for v in program.outputs)
@@ -43,7 +43,7 @@ def join(structure: ProgramStructure, residuals: Sequence[Any]) -> LinearProgram
     values = iter(residuals)
     variables: dict[int, LinearVar] = {i: LinearVar(i, None, (), {}, aval) for i, aval in inputs}
     built = []
-    for primitive, operands, params, results, many, mark in nodes:
+    for primitive, operands, params, results, many, provenance in nodes:
         args = tuple(variables[x[0]] if type(x) is tuple else next(values) if x is None else x for x in operands)
         if many:
             outs = [LinearVar(i, None, (), {}, aval) for i, aval in results]
@@ -51,7 +51,7 @@ def join(structure: ProgramStructure, residuals: Sequence[Any]) -> LinearProgram
         else:
             outs = [LinearVar(results[0][0], primitive, args, dict(params), results[0][1])]
             built.append(outs[0])
-        built[-1].mark = mark
+        built[-1].provenance = provenance
         variables.update((v.index, v) for v in outs)
     ends = [ZERO if i is ZERO else variables[i] for i in outputs]
     return LinearProgram(built, [variables[i] for i, _ in inputs], ends, count)

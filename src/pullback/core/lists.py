@@ -36,7 +36,7 @@ def merge_lists(flags: Iterable[bool], unset: Iterable[Any], flagged: Iterable[A
     return [next(parts[flag]) for flag in flags]
 
 
-def spread(flags: Iterable[bool], values: Iterable[Any], default: Any) -> list[Any]:
+def scatter_where(flags: Iterable[bool], values: Iterable[Any], default: Any) -> list[Any]:
     """The values where a flag is set, and a default elsewhere: ``[False, True], [a], None`` -> ``[None, a]``."""
     given = iter(values)
     return [next(given) if flag else default for flag in flags]

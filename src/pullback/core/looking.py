@@ -73,7 +73,7 @@ class LookedAt(Array):
             raise self._unknown(error, f"{what} needs a concrete value", instead)
         return value
 
-    def taken(self, what: str, instead: str = _CONVERT) -> Any:
+    def concrete_value(self, what: str, instead: str = _CONVERT) -> Any:
         """The value, for Python to compute with.
 
         Raises:
@@ -116,13 +116,13 @@ class LookedAt(Array):
         # "%.3f" % x shows the value, as f"{x:.3f}" does
         if self.differentiated() is not None and source.is_formatting():
             return float(self._known(ConcretizationTypeError, "a format", _FORMAT))
-        return float(self.taken("float()"))
+        return float(self.concrete_value("float()"))
 
     def __int__(self) -> int:
         return int(self._known(ConcretizationTypeError, "int()", _CONVERT))
 
     def __complex__(self) -> complex:
-        return complex(self.taken("complex()"))
+        return complex(self.concrete_value("complex()"))
 
     def __index__(self) -> int:
         known = self._known(TracerIntegerConversionError, "a Python index, range() or shape", _INDEX)

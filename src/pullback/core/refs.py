@@ -20,18 +20,18 @@ class RefCell:
       inner: the type of the content, which never changes.
       home: the trace under which the reference was made; None for the one that evaluates.
       ended: why it cannot be used any more, for error messages; empty as long as it can.
-      lent: whether it stands for a reference of the caller's, an argument.
+      is_argument: whether it stands for a reference of the caller's, an argument.
       made_at: the line that made it.
     """
 
-    __slots__ = ("__weakref__", "content", "ended", "home", "inner", "lent", "made_at")
+    __slots__ = ("__weakref__", "content", "ended", "home", "inner", "is_argument", "made_at")
 
     def __init__(self, content: Any, home: Any, made_at: source.Location | None = None) -> None:
         self.content = content
         self.inner: ShapedArray = content.aval
         self.home = home
         self.ended = ""
-        self.lent = False
+        self.is_argument = False
         self.made_at = made_at
 
     def described(self) -> str:

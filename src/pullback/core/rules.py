@@ -115,7 +115,7 @@ def _show(x: Any) -> str:
     return "None" if x is None else f"{quoted(x)} of type {type(x).__name__}"
 
 
-def settled(operands: Sequence[Any]) -> Sequence[Any]:
+def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
     """The operands of a rule as arrays of ours; numbers among them have the dtype that they take beside the others."""
     if all(isinstance(x, (Array, LinearVar)) for x in operands):
         return operands
@@ -168,7 +168,7 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
             arrays = [ArrayImpl(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
             outer, state.silently = state.silently, _directly
             try:
-                out = rule(*settled(arrays), **params)
+                out = rule(*as_operands(arrays), **params)
             finally:
                 state.silently = outer
         else:
@@ -186,7 +186,7 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
 
 def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> None:
     """Refuse results of other types than the abstract evaluation rule says."""
-    found = infer(checks.primitive, [typeof(x) for x in settled(values)], params)
+    found = infer(checks.primitive, [typeof(x) for x in as_operands(values)], params)
     expected = found if checks.primitive.multiple_results else [found]
     if [(x.shape, x.dtype) for x in results] != [(a.shape, a.dtype) for a in expected]:
         given = ", ".join(str(ShapedArray(x.shape, x.dtype)) for x in results)
@@ -219,7 +219,7 @@ def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
     checks = _Checks(primitive, "jvp", rule)
 
     def checked(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        primals = settled(primals)
+        primals = as_operands(primals)
         _tell_types(primals, tangents)
         return checks.pair(rule(primals, tangents, **params), "(out, tangent)", "tangent", checks.with_tangent)
 
@@ -231,7 +231,7 @@ def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
     checks = _Checks(primitive, "tangent", rule)
 
     def checked(ans: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        primals = settled(primals)
+        primals = as_operands(primals)
         _tell_types(primals, tangents)
         return checks.with_tangent(ans, rule(ans, primals, tangents))[1]
 
@@ -252,7 +252,7 @@ def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
     def checked(ct: Any, *operands: Any, **params: Any) -> list[Any]:
         count = len(operands)
         expected = f"a tuple of {count} cotangents, one for each operand (None for those that are not linear)"
-        cts = checks.several(rule(ct, *settled(operands), **params), expected, count)
+        cts = checks.several(rule(ct, *as_operands(operands), **params), expected, count)
         return [cotangent(i, x, c) for i, (x, c) in enumerate(zip(operands, cts, strict=True))]
 
     return checked
@@ -278,7 +278,7 @@ def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
 
     def checked(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         return checks.pair(
-            rule(axis, settled(args), dims, **params), "(out, dim)", "position", partial(mapped, axis.size)
+            rule(axis, as_operands(args), dims, **params), "(out, dim)", "position", partial(mapped, axis.size)
         )
 
     return checked

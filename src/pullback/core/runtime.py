@@ -1,4 +1,7 @@
-"""One object whose functions the core calls, and the floors above it provide, which it cannot import."""
+"""One object whose functions the core calls, and the floors above it provide, which it cannot import.
+
+Each function has one provider. An event may have any number of listeners, on floors above the one that reports it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,31 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Event(list[Callable[..., None]]):
+    """The listeners of an event, in the order in which they were added; calling it calls them."""
+
+    def __call__(self, *args: Any) -> None:
+        for listener in tuple(self):
+            listener(*args)
+
+
 class Runtime:
-    """Functions that the core calls, each provided once by a module above it, by :func:`provides`."""
+    """Functions that the core calls, each provided once by a module above it, by :func:`provides`; and events.
+
+    Attributes:
+      small_integers_requested: a dtype of 2 or 4 bits is requested, perhaps not for the first time.
+      node_registered: ``(class, node)``: a class was registered as a node of trees.
+      forked: this process is the child of a fork, and its parent had used the library.
+      several_devices_used: a second device comes into use.
+      compiling: ``(platform)``: a program is about to be compiled; a listener may refuse by an error.
+    """
+
+    def __init__(self) -> None:
+        self.small_integers_requested = Event()
+        self.node_registered = Event()
+        self.forked = Event()
+        self.several_devices_used = Event()
+        self.compiling = Event()
 
     def begin_thread(self, state: Any) -> None:
         """Have a thread, of which this is the dynamic state, evaluate as its switches ask for."""
@@ -18,7 +44,7 @@ class Runtime:
         """Evaluate an operation that has no host rule."""
         raise NotImplementedError
 
-    def evaluate_elsewhere(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def evaluate_on_device(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation with operands on other devices than the host's."""
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.core import source, tree
-from pullback.core.array import SCALARS, Absent, Array, ArrayImpl
+from pullback.core.array import SCALARS, Array, ArrayImpl, OnDevice
 from pullback.core.array import recorders as recorders
 from pullback.core.errors import MissingRuleError, UnexpectedTracerError
 from pullback.core.host_operands import host_operands
@@ -290,7 +290,7 @@ class Trace:
         """Whether another trace's tracers are this one's too."""
         return self is other
 
-    def seen(self, x: Any) -> Any:
+    def resolve(self, x: Any) -> Any:
         """What stands for a tracer of this trace: another one where a function runs again that closes over it."""
         return x
 
@@ -450,13 +450,13 @@ class EvalTrace(Trace):
     """Computes at once, with NumPy.
 
     Attributes:
-      looks: whether it looks at what comes out.
+      watches: whether it looks at what comes out.
     """
 
     __slots__ = ()
     transformation = "evaluation"
     is_bottom = True
-    looks = False
+    watches = False
 
     def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
         """What ``run`` returns: the results of a compiled program for some arguments."""
@@ -472,43 +472,43 @@ class EvalTrace(Trace):
             x, y = args
             if type(x) is ArrayImpl:
                 if type(y) is ArrayImpl:
-                    a, b = x._held, y._held
-                    values: Any = (x._value if type(a) is Absent else a, y._value if type(b) is Absent else b)
+                    a, b = x._host_value, y._host_value
+                    values: Any = (x._value if type(a) is OnDevice else a, y._value if type(b) is OnDevice else b)
                     weak = x.weak_type and y.weak_type and primitive.keeps_weak_type
-                elif type(y) in SCALARS and x._held.dtype.isbuiltin == 1:
+                elif type(y) in SCALARS and x._host_value.dtype.isbuiltin == 1:
                     values = (x._value, y)
                     weak = x.weak_type and primitive.keeps_weak_type
                 else:
                     values, weak = host_operands(primitive, args)
                     if values is None:
-                        return runtime.evaluate_elsewhere(primitive, args, params)
-            elif type(x) in SCALARS and type(y) is ArrayImpl and y._held.dtype.isbuiltin == 1:
+                        return runtime.evaluate_on_device(primitive, args, params)
+            elif type(x) in SCALARS and type(y) is ArrayImpl and y._host_value.dtype.isbuiltin == 1:
                 values = (x, y._value)
                 weak = y.weak_type and primitive.keeps_weak_type
             else:
                 values, weak = host_operands(primitive, args)
                 if values is None:
-                    return runtime.evaluate_elsewhere(primitive, args, params)
+                    return runtime.evaluate_on_device(primitive, args, params)
         elif len(args) == 1 and type(args[0]) is ArrayImpl:
-            a = (x := args[0])._held
-            values = (x._value if type(a) is Absent else a,)
+            a = (x := args[0])._host_value
+            values = (x._value if type(a) is OnDevice else a,)
             weak = primitive.keeps_weak_type and x.weak_type
         else:
             values, weak = host_operands(primitive, args)
             if values is None:
-                return runtime.evaluate_elsewhere(primitive, args, params)
+                return runtime.evaluate_on_device(primitive, args, params)
         try:
             out = state.silently(rule, *values, **params)
         except Exception as error:
             if "maximum supported dimension" in str(error):  # NumPy's: a result of more than 64 axes
-                return runtime.evaluate_elsewhere(primitive, args, params)
+                return runtime.evaluate_on_device(primitive, args, params)
             out = _recover(error, primitive, args, values, params)
         if weak is None:
             weak = params["weak_type"]
         if primitive.multiple_results:
             return [ArrayImpl(value, weak and value.dtype.kind != "b") for value in out]
         result = _new(ArrayImpl)
-        result._held = out
+        result._host_value = out
         result.weak_type = weak and out.dtype.kind != "b"
         return result
 
@@ -556,7 +556,7 @@ def check_result(x: Any) -> None:
         raise leaked(x)
 
 
-def at_work(trace: Trace) -> Trace | None:
+def live_trace(trace: Trace) -> Trace | None:
     """The trace that takes the tracers of a trace: itself, while it runs, or one under which a function runs again."""
     if trace.live:
         return trace
@@ -570,7 +570,7 @@ def at_work(trace: Trace) -> Trace | None:
 
 def is_at_work(trace: Trace) -> bool:
     """Whether the transformation that made a trace is still running, or a function under it runs again."""
-    return at_work(trace) is not None
+    return live_trace(trace) is not None
 
 
 EVAL = EvalTrace(None)

@@ -18,6 +18,7 @@ import numpy as np
 from pullback.core.annotations import PyTree
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
+from pullback.core.runtime import runtime
 
 _T = TypeVar("_T")
 _Class = TypeVar("_Class", bound=type)
@@ -146,8 +147,6 @@ _BUILTIN_NODES = frozenset((tuple, list, dict, OrderedDict, defaultdict, deque, 
 _nodes: dict[type, _Node] = {}
 _registry_lock = lock(globals(), "_registry_lock", reentrant=True)
 _loading = lock(globals(), "_loading")
-when_registered: list[Callable[[type, _Node], None]] = []
-"""Functions that are told of each class that is registered."""
 _modules: list[Any] = []
 """The module ``optree``, once it is loaded."""
 
@@ -271,8 +270,7 @@ def register_pytree_node(
             except BaseException:
                 del _nodes[nodetype]
                 raise
-        for notify in when_registered:
-            notify(nodetype, _nodes[nodetype])
+        runtime.node_registered(nodetype, _nodes[nodetype])
 
 
 def register_pytree_node_class(cls: _Class) -> _Class:

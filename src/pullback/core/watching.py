@@ -24,13 +24,13 @@ class Watcher(NamedTuple):
       process: takes the trace that evaluates, and an operation; returns its results.
       run_program: takes that trace, and what :meth:`EvalTrace.run_program` does; None if it looks at no programs.
       quick: whether operations on arrays need not be handed to it.
-      looks: whether it looks at what comes out.
+      watches: whether it looks at what comes out.
     """
 
     process: Callable[[EvalTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
     run_program: Callable[[EvalTrace, Any, Sequence[Any], Callable[[], Any]], Any] | None = None
     quick: bool = False
-    looks: bool = False
+    watches: bool = False
 
 
 class WatchedTrace(EvalTrace):
@@ -41,13 +41,13 @@ class WatchedTrace(EvalTrace):
       watcher: what looks.
     """
 
-    __slots__ = ("inner", "looks", "watcher")
+    __slots__ = ("inner", "watcher", "watches")
 
     def __init__(self, inner: EvalTrace, watcher: Watcher) -> None:
         super().__init__(None)
         self.inner, self.watcher = inner, watcher
         self.quick = inner.quick and watcher.quick
-        self.looks = inner.looks or watcher.looks
+        self.watches = inner.watches or watcher.watches
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         return self.watcher.process(self.inner, primitive, args, params)
@@ -93,7 +93,7 @@ class SwitchedThread:
     def __init__(self, dynamic: dict[str, Any], switches: dict[str, Any]) -> None:
         self.dynamic, self.switches = dynamic, switches
 
-    def obey(self) -> None:
+    def apply_config(self) -> None:
         """Put the trace that the switches ask for at the bottom of those that are at work."""
         found = _evaluator(self.switches)
         self.dynamic["bottom"] = found
@@ -112,13 +112,13 @@ class SwitchedThread:
             trace.quick = found.quick and trace.eager
 
 
-def _obey_all(everywhere: bool) -> None:
+def _apply_config_to_all(everywhere: bool) -> None:
     """Have this thread, or all, evaluate as their switches ask for."""
     with _lock:
         own = state.switched  # which is not among those that live before it is asked for
         living = _switched_threads.living()
         for thread in living if everywhere else [own]:
-            thread.obey()
+            thread.apply_config()
         quick = all(_evaluator(own).quick for own in ({}, *[thread.switches for thread in living]))
         if quick is (WATCHED in recorders):
             (recorders.remove if quick else recorders.append)(WATCHED)
@@ -127,7 +127,7 @@ def _obey_all(everywhere: bool) -> None:
 def watch_by(what: str, make: Callable[[], Watcher]) -> None:
     """Set what looks for one of the keys of ``_WATCHED_FOR``, made when a switch first asks for it."""
     _watchers[what] = make
-    _obey_all(True)
+    _apply_config_to_all(True)
 
 
 _WATCHED_FOR = {
@@ -152,4 +152,4 @@ def begin_thread(state: Any) -> None:
 
 begin_thread(state)
 for _name in ("numpy_rank_promotion", *(name for names in _WATCHED_FOR.values() for name in names)):
-    observe(_name, _obey_all)
+    observe(_name, _apply_config_to_all)

@@ -16,7 +16,7 @@ from pullback.transforms.functions.arguments import argument_name, check_callabl
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.preaccumulation.elimination import ORDERS
 from pullback.transforms.preaccumulation.primitive import Region, bind
-from pullback.transforms.traces.equal_programs import interned
+from pullback.transforms.traces.equal_programs import deduplicated
 from pullback.transforms.traces.stage import stage_flat
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,7 +84,7 @@ def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     closed = stage_flat(fun, call, [typeof(x) for x in arrays], "preaccumulate", name_input)
     jaxpr = closed.jaxpr
     _check(jaxpr, name_of(fun))
-    program = interned(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
+    program = deduplicated(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
     return call.result(bind(Region(program, name_of(fun), order), [*closed.consts, *arrays]))
 
 

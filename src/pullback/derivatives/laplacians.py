@@ -22,7 +22,7 @@ from pullback.transforms.functions.flat_function import (
     differentiable,
     unflatten_arguments,
 )
-from pullback.transforms.traces.laplacian import Blocks, Carried, Directions, laplacian_flat
+from pullback.transforms.traces.laplacian import Blocks, Directions, LaplacianTriple, laplacian_flat
 from pullback.transforms.traces.laplacian import dense as whole
 
 
@@ -66,7 +66,7 @@ def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
     >>> print(laplacian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0])))
     18.0
     """
-    options = "laplacian", check_argnums(argnums, "laplacian"), False, False, False
+    options = DerivativeOptions("laplacian", check_argnums(argnums, "laplacian"))
     return _laplacian(fun, options, weights, laplacian)
 
 
@@ -96,12 +96,12 @@ def forward_laplacian(
     >>> print(-(second + gradient @ gradient) / 2 + x @ x / 2)  # its energy
     1.0
     """
-    options = "forward_laplacian", check_argnums(argnums, "forward_laplacian"), False, False, False
+    options = DerivativeOptions("forward_laplacian", check_argnums(argnums, "forward_laplacian"))
     return _laplacian(fun, options, weights, forward_laplacian)
 
 
 def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any, maker: Any) -> Callable[..., Any]:
-    name = options[0]
+    name = options.transformation
     check_callable(fun, name)
 
     def of_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -113,12 +113,12 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
                     "real and imaginary parts as two arrays"
                 )
         count = sum(x.size for x in primals)
-        point = unflatten_arguments(options, flat.in_tree, primals)
+        point = unflatten_arguments(options.argnums, flat.in_tree, primals)
         directions = Directions(count, None if weights is None else _weights(name, weights, point, primals))
         if len(primals) == 1 and primals[0].shape and count:
-            operands = [Carried(primals[0], _identity(primals[0]))]
+            operands = [LaplacianTriple(primals[0], _identity(primals[0]))]
         else:
-            operands = list(map(Carried, primals, standard_basis(primals, 0, count)))
+            operands = list(map(LaplacianTriple, primals, standard_basis(primals, 0, count)))
         outs = laplacian_flat(fun, flat, operands, directions)
         laplacians = flat.result([dense(x.laplacian, x.value) for x in outs])
         if maker is laplacian:
@@ -129,10 +129,10 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
             aval = typeof(x.value).update(shape=(count, *x.value.shape))
             columns = moveaxis(dense(x.jacobian, aval), 0, len(x.value.shape))
             parts = split_axis(columns, avals, x.value.shape, last=True)
-            rows.append(unflatten_arguments(options, flat.in_tree, parts))
+            rows.append(unflatten_arguments(options.argnums, flat.in_tree, parts))
         return ForwardLaplacian(flat.result([x.value for x in outs]), flat.result(rows), laplacians)
 
-    return Transformed(fun, of_arguments, maker, options[1], weights)
+    return Transformed(fun, of_arguments, maker, options.argnums, weights)
 
 
 def _identity(x: Any) -> Blocks:

@@ -2,8 +2,8 @@
 
 An :class:`Optimizer` is a triple ``(init_fn, update_fn, params_fn)``:
 
-* ``init_fn(params)`` returns a state to begin with;
-* ``update_fn(step, gradients, state)`` returns the next state, for the number of the step;
+* ``init_fn(params)`` returns the initial state;
+* ``update_fn(step, gradients, state)`` returns the next state, given the number of the step;
 * ``params_fn(state)`` returns the parameters.
 
 >>> import pullback
@@ -29,9 +29,9 @@ from pullback.core.errors import ArgumentError
 from pullback.core.faces import face
 
 Schedule = Callable[[ArrayLike], ArrayLike]
-"""The size of a step from its number."""
+"""A function from the number of a step to its size."""
 Rules = tuple[Callable[[Any], PyTree], Callable[[Any, Any, Any], PyTree], Callable[[Any], PyTree]]
-"""What an optimiser does with one array: how its state begins, the step, and the parameter of a state."""
+"""The functions of an optimizer for one array: the initial state, the update, and the parameter in a state."""
 P = ParamSpec("P")
 
 __all__ = [
@@ -79,14 +79,14 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[P, Rules]) -> Callable[P, Optimizer]:
-    """A maker of optimizers of trees, from one of optimizers of single arrays.
+    """Turn a maker of optimizers for single arrays into one of optimizers for trees.
 
     Args:
       opt_maker: returns ``(init, update, get_params)`` for a single array.
 
     Returns:
-      A function of the same arguments that returns an :class:`Optimizer`. Its ``update_fn`` raises a ArgumentError
-      (a TypeError) if the tree of the gradients, or of their states, is not that of the parameters.
+      A function of the same arguments that returns an :class:`Optimizer`. Its ``update_fn`` raises an ArgumentError
+      (a TypeError) if the gradients, or their states, have another tree than the parameters.
 
     >>> @optimizer
     ... def plain(step_size):
@@ -119,7 +119,7 @@ def optimizer(opt_maker: Callable[P, Rules]) -> Callable[P, Optimizer]:
             for was, now in zip(state.subtree_defs, new.subtree_defs, strict=True):
                 if was != now:
                     raise ArgumentError(
-                        f"{opt_maker.__name__}: an update must return a state of the tree that it was given, {was}, "
+                        f"{opt_maker.__name__}: an update must return a state of the tree of the old one, {was}, "
                         f"but returned {now}"
                     )
             return new
@@ -138,7 +138,7 @@ def _packed(states: Sequence[Any], treedef: Any) -> OptimizerState:
 
 
 class JoinPoint:
-    """The state of one parameter, where it stands as a leaf in the tree of the parameters.
+    """The state of one parameter, as a leaf in the tree of the parameters.
 
     Args:
       subtree: the state, a tree.
@@ -149,7 +149,7 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
-    """The state of an optimizer as a tree like the parameters, with a :class:`JoinPoint` for each; to be kept in files.
+    """The state of an optimizer as a tree like the parameters, with a :class:`JoinPoint` for each, to store in files.
 
     Args:
       opt_state: the state.
@@ -159,13 +159,13 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
 
 
 def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
-    """The state of an optimizer, from what :func:`unpack_optimizer_state` returned.
+    """The state of an optimizer, from the result of :func:`unpack_optimizer_state`.
 
     Args:
       marked_pytree: a tree whose leaves are of the class :class:`JoinPoint`.
 
     Raises:
-      ArgumentError: a leaf is not (a TypeError).
+      ArgumentError: a leaf is of another class (a TypeError).
 
     >>> state = adam(0.1).init_fn([1.0, 2.0])
     >>> pack_optimizer_state(unpack_optimizer_state(state)).tree_def == state.tree_def
@@ -346,7 +346,7 @@ def adamax(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps:
 
 @optimizer
 def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Rules:
-    """SM3: Adagrad whose sums of squares are kept for each axis, not for each element.
+    """SM3: Adagrad with sums of squares for each axis instead of each element.
 
     Args:
       step_size: a number, or a function of the number of the step.
@@ -381,7 +381,7 @@ def _first(state: Any) -> Any:
 
 
 def constant(step_size: ArrayLike) -> Schedule:
-    """The same size for each step.
+    """A constant step size.
 
     Args:
       step_size: the size.
@@ -423,12 +423,12 @@ def inverse_time_decay(step_size: float, decay_steps: float, decay_rate: float, 
 
 
 def polynomial_decay(step_size: float, decay_steps: float, final_step_size: float, power: float = 1.0) -> Schedule:
-    """Sizes that go to a last one along a polynomial.
+    """Step sizes that decay polynomially to a final one.
 
     Args:
       step_size: the first size.
-      decay_steps: after how many steps the last is reached.
-      final_step_size: the last.
+      decay_steps: the number of steps to the final size.
+      final_step_size: the final size.
       power: the degree.
 
     >>> print(polynomial_decay(1.0, 4, 0.0)(3))
@@ -443,14 +443,14 @@ def polynomial_decay(step_size: float, decay_steps: float, final_step_size: floa
 
 
 def piecewise_constant(boundaries: ArrayLike | Sequence[float], values: ArrayLike | Sequence[float]) -> Schedule:
-    """Sizes that change after some steps.
+    """Step sizes that are constant between boundaries.
 
     Args:
       boundaries: the numbers of steps after which they change, in order.
-      values: the sizes, one more.
+      values: the sizes, one more than boundaries.
 
     Raises:
-      ArgumentError: there are not as many (a ValueError).
+      ArgumentError: there are not n boundaries and n + 1 values (a ValueError).
 
     >>> print(piecewise_constant([2], [0.1, 0.5])(3))
     0.5
@@ -467,10 +467,10 @@ def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
     """A function from the number of a step to its size.
 
     Args:
-      scalar_or_schedule: such a function, or a number.
+      scalar_or_schedule: a function of this kind, or a number.
 
     Raises:
-      ArgumentError: it is neither (a TypeError).
+      ArgumentError: the argument is something else (a TypeError).
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule  # type: ignore[no-any-return]
@@ -500,7 +500,7 @@ _leaves = tree.leaves
 
 
 def clip_grads(grad_tree: PyTree, max_norm: ArrayLike) -> PyTree:
-    """Gradients, scaled down where their norm is larger than it may be.
+    """Gradients, scaled down if their norm exceeds ``max_norm``.
 
     Args:
       grad_tree: a tree of arrays.

@@ -2,7 +2,7 @@
 
 A layer is a pair ``(init_fun, apply_fun)``:
 
-* ``init_fun(rng, input_shape)`` returns the shape of the result, and parameters to begin with;
+* ``init_fun(rng, input_shape)`` returns the shape of the result and the initial parameters;
 * ``apply_fun(params, inputs, rng=None)`` returns the result.
 
 Axes of batches may have the size -1 in ``input_shape``. Functions such as :func:`serial` make layers of layers.
@@ -65,7 +65,7 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
 
 
 def _shape_of(apply_fun: Callable[..., Any], params: Any, input_shape: Sequence[int], batch: int) -> tuple[int, ...]:
-    """The shape of the result of a layer; the size of the axis of the batch, which need not be known, goes through."""
+    """Return the output shape of a layer, which keeps the size of the batch axis of ``input_shape``, known or -1."""
     known = [1 if i == batch else n for i, n in enumerate(input_shape)]
     out = list(eval_shape(apply_fun, params, ShapedArray(tuple(known), pnp.dtype("float32"))).shape)
     out[batch] = input_shape[batch]
@@ -114,7 +114,7 @@ def GeneralConv(
     """A layer that convolves and adds a vector.
 
     Args:
-      dimension_numbers: what the axes of inputs, kernel and results are, such as ``("NHWC", "HWIO", "NHWC")``.
+      dimension_numbers: the axes of the inputs, the kernel and the results, such as ``("NHWC", "HWIO", "NHWC")``.
       out_chan: the number of features of the result.
       filter_shape: the size of the kernel along each axis of space.
       strides: the steps; 1 by default.
@@ -150,7 +150,7 @@ def Conv(
     """A convolution of images with the features last; see :func:`GeneralConv`.
 
     Args:
-      out_chan, filter_shape, strides, padding, W_init, b_init: as there.
+      out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
 
     >>> from pullback import random
     >>> shape, params = Conv(4, (3, 3))[0](random.key(0), (-1, 8, 8, 1))
@@ -167,7 +167,7 @@ def ConvTranspose(
     """The transpose of a convolution of images with the features last; see :func:`GeneralConvTranspose`.
 
     Args:
-      out_chan, filter_shape, strides, padding, W_init, b_init: as there.
+      out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
     """
     return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -179,7 +179,7 @@ def Conv1DTranspose(
     """The transpose of a convolution of sequences with the features last; see :func:`GeneralConvTranspose`.
 
     Args:
-      out_chan, filter_shape, strides, padding, W_init, b_init: as there.
+      out_chan, filter_shape, strides, padding, W_init, b_init: as for that layer.
     """
     return GeneralConvTranspose(("NHC", "HIO", "NHC"), out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -193,8 +193,8 @@ def BatchNorm(
     Args:
       axis: the axes.
       epsilon: is added to the variance.
-      center, scale: whether there are a shift and a factor among the parameters.
-      beta_init, gamma_init: their initializers.
+      center, scale: whether the parameters include a shift and a factor.
+      beta_init, gamma_init: the initializers of the shift and the factor.
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -222,7 +222,7 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: PyTree) -> Layer:
 
     Args:
       fun: takes and returns an array of one shape.
-      fun_kwargs: more arguments of it.
+      fun_kwargs: further arguments of ``fun``.
 
     >>> import pullback.numpy as pnp
     >>> print(elementwise(pnp.clip, max=1.0)[1]((), pnp.arange(3.0)))
@@ -288,7 +288,7 @@ def MaxPool(
       window_shape: the sizes of windows along the axes of space.
       strides: the steps between windows; 1 by default.
       padding: ``"VALID"`` or ``"SAME"``.
-      spec: what the axes are, such as ``"NHWC"``; by default the first is the batch, and the last the features.
+      spec: the names of the axes, such as ``"NHWC"``; by default the first is the batch, and the last the features.
 
     >>> from pullback import random
     >>> MaxPool((2, 2), (2, 2))[0](random.key(0), (-1, 8, 8, 3))
@@ -317,7 +317,7 @@ def AvgPool(
     padding: Padding = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """A layer that takes the mean of each window; what is padded does not count.
+    """A layer that takes the mean of each window; padding does not count.
 
     Args:
       window_shape, strides, padding, spec: as for :func:`MaxPool`.
@@ -339,7 +339,7 @@ def FanOut(num: int) -> Layer:
     """A layer that returns its input several times.
 
     Args:
-      num: how often.
+      num: the number of copies.
     """
     return (lambda rng, input_shape: ([input_shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num)
 
@@ -363,11 +363,11 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """A layer that keeps each element with a probability, divided by it, and puts 0 for the others.
+    """A layer that keeps each element with probability ``rate``, divided by ``rate``, and zeroes the others.
 
     Args:
       rate: the probability that an element is kept.
-      mode: ``"train"``, or anything else for a layer that does nothing.
+      mode: ``"train"``, or another word for a layer that returns its input.
 
     Returns:
       A layer, which has to be called with a random key: ``apply_fun(params, inputs, rng=key)``; without one it raises
@@ -434,8 +434,8 @@ def parallel(*layers: Layer) -> Layer:
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         keys = _keys(kwargs.pop("rng", None), len(layers))
-        parts = zip(layers, params, inputs, keys, strict=True)
-        return [apply(own, x, rng=key, **kwargs) for (_, apply), own, x, key in parts]
+        branches = zip(layers, params, inputs, keys, strict=True)
+        return [apply(own, x, rng=key, **kwargs) for (_, apply), own, x, key in branches]
 
     return init_fun, apply_fun
 

@@ -72,7 +72,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     join = _concatenated if tiled else np.stack
     joined = iter([join(each) for each in zip(*parts, strict=True)])
     return tree.unflatten(
-        treedef, [_whole(x) if over else next(joined) for x, over in zip(values, spread, strict=True)]
+        treedef, [_gathered(x) if over else next(joined) for x, over in zip(values, spread, strict=True)]
     )
 
 
@@ -80,7 +80,7 @@ def _concatenated(values: Any) -> Any:
     return np.concatenate(list(map(np.atleast_1d, values)))
 
 
-def _whole(x: Any) -> np.ndarray[Any, Any]:
+def _gathered(x: Any) -> np.ndarray[Any, Any]:
     """All of an array over the devices of several processes."""
     everywhere = NamedSharding(x.sharding.mesh, PartitionSpec())
     return np.asarray(jit(lambda y: y, out_shardings=everywhere)(x))
@@ -189,8 +189,8 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     P('data',)
     """
     leaves, treedef = tree.flatten(local_inputs)
-    places = _places(pspecs, local_inputs, global_mesh)
-    made = [make_array_from_process_local_data(place, x) for place, x in zip(places, leaves, strict=True)]
+    placements = _placements(pspecs, local_inputs, global_mesh)
+    made = [make_array_from_process_local_data(placement, x) for placement, x in zip(placements, leaves, strict=True)]
     return tree.unflatten(treedef, made)
 
 
@@ -216,20 +216,22 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     [0 1]
     """
     leaves, treedef = tree.flatten(global_inputs)
-    places = _places(pspecs, global_inputs, global_mesh)
-    return tree.unflatten(treedef, [_block(x, place, global_mesh) for x, place in zip(leaves, places, strict=True)])
+    placements = _placements(pspecs, global_inputs, global_mesh)
+    return tree.unflatten(
+        treedef, [_block(x, placement, global_mesh) for x, placement in zip(leaves, placements, strict=True)]
+    )
 
 
-def _block(x: Any, place: NamedSharding, mesh: Mesh) -> Any:
-    spread = device_put(x, place)
-    local = NamedSharding(mesh.local_mesh, place.spec)
+def _block(x: Any, placement: NamedSharding, mesh: Mesh) -> Any:
+    spread = device_put(x, placement)
+    local = NamedSharding(mesh.local_mesh, placement.spec)
     factors = local.factors(spread.ndim)
-    shape = [n * k for n, k in zip(place.shard_shape(spread.shape), factors, strict=True)]
+    shape = [n * k for n, k in zip(placement.shard_shape(spread.shape), factors, strict=True)]
     parts = [shard.data for shard in spread.addressable_shards]
     return make_array_from_single_device_arrays(shape, local, parts)
 
 
-def _places(pspecs: Any, inputs: Any, mesh: Mesh) -> list[NamedSharding]:
+def _placements(pspecs: Any, inputs: Any, mesh: Mesh) -> list[NamedSharding]:
     specs = tree.broadcast_prefix(pspecs, inputs, is_leaf=lambda x: isinstance(x, PartitionSpec))
     return [NamedSharding(mesh, spec) for spec in specs]
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 import pullback.numpy as pnp
-from pullback.control.common import aval_difference, interned, known, leaf_names, leaves_of, tree_difference
+from pullback.control.common import aval_difference, deduplicated, known, leaf_names, leaves_of, tree_difference
 from pullback.core import dtypes, tree
 from pullback.core.annotations import PyTree
 from pullback.core.array import Array, ArrayLike, typeof
@@ -202,7 +202,7 @@ def _staged(
     closed = stage_flat(func, run, avals, "odeint", name_input, literals=False)
     jaxpr = closed.jaxpr
     invars = [*jaxpr.invars[:2], *jaxpr.constvars, *jaxpr.invars[2:]]
-    whole = interned(ClosedJaxpr(Jaxpr([], invars, jaxpr.eqns, jaxpr.outvars)))
+    whole = deduplicated(ClosedJaxpr(Jaxpr([], invars, jaxpr.eqns, jaxpr.outvars)))
     given = [*closed.consts, *arguments]
     if jaxpr.effect:  # which is to happen as often as the function is called
         return whole, given

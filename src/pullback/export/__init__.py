@@ -1,4 +1,4 @@
-"""Functions exported: compiled programs as bytes, for other processes and later releases.
+"""Export of compiled functions as bytes, for other processes and later releases.
 
 >>> import numpy as np
 >>> import pullback.numpy as jnp

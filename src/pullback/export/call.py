@@ -1,4 +1,4 @@
-"""The operation that calls an exported function: its program becomes part of the one that calls it."""
+"""The primitive that calls an exported function, whose program becomes part of the caller's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pullback.primitives.arrays.shapes import moveaxis
 from pullback.transforms.custom.custom_rules import custom_vjp
 
 Exported = Any
-"""A :class:`pullback.export.exported.Exported`, whose method ``call`` is made of what is here."""
+"""A :class:`pullback.export.exported.Exported`; its module imports this one."""
 
 _INDEX = np.dtype(np.int32)
 call_exported_p = Primitive("call_exported", multiple_results=True, keeps_weak_type=False)
@@ -30,16 +30,16 @@ call_exported_p = Primitive("call_exported", multiple_results=True, keeps_weak_t
 def _abstract_eval(*avals: ShapedArray, exported: Exported) -> list[ShapedArray]:
     who = f"the exported {exported.fun_name}"
     sizes: list[tuple[str, Any]] = []
-    given: list[Any] = []
+    actual: list[Any] = []
     for i, (expected, aval) in enumerate(zip(exported.in_avals, avals, strict=True)):
         symbolic = any_symbolic(expected.shape)
         fits = expected.ndim == aval.ndim if symbolic else expected.shape == aval.shape
         if not fits or expected.dtype != aval.dtype:
-            raise ExportError(f"{who}: {exported._place(i)} must be {expected}, but is {aval}")
+            raise ExportError(f"{who}: {exported._path(i)} must be {expected}, but is {aval}")
         if symbolic:
-            sizes += [(f"{exported._place(i)}.shape[{k}]", n) for k, n in enumerate(expected.shape)]
-            given += aval.shape
-    found = solve(sizes, given, who)
+            sizes += [(f"{exported._path(i)}.shape[{k}]", n) for k, n in enumerate(expected.shape)]
+            actual += aval.shape
+    found = solve(sizes, actual, who)
     return [a.update(shape=evaluated_shape(a.shape, found)) for a in exported.out_avals]
 
 
@@ -55,16 +55,16 @@ def _lowering(hlo: Any, *operands: Any, exported: Exported) -> list[Any]:
             f"the exported {exported.fun_name} was exported for {', '.join(exported.platforms)}, but it is called on "
             f"{platform}: export it with platforms=[..., {platform!r}]"
         )
-    kept = [operands[i] for i in exported.module_kept_var_idx]
-    if entry == "main" and len(exported.platforms) > 1:  # of a file of JAX's, whose main chooses
-        kept.insert(0, hlo.number(exported.platforms.index(platform) if platform in exported.platforms else 0, _INDEX))
+    used = [operands[i] for i in exported.module_kept_var_idx]
+    if entry == "main" and len(exported.platforms) > 1:  # in JAX's format, main selects the platform
+        used.insert(0, hlo.number(exported.platforms.index(platform) if platform in exported.platforms else 0, _INDEX))
     devices = (exported.fun_name, exported.nr_devices)
-    return call_portable(hlo, exported.mlir_module_serialized, entry, kept, hlo.results, exported.out_avals, devices)
+    return call_portable(hlo, exported.mlir_module_serialized, entry, used, hlo.results, exported.out_avals, devices)
 
 
 @call_exported_p.batch
 def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, exported: Exported) -> Any:
-    """One example after the other: the program is what it is."""
+    """Call the program for one example after the other, since it cannot be batched."""
     mapped = [d is not None for d in dims]
     rows = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
     fixed = partition_list(args, mapped)[0]
@@ -73,7 +73,7 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *,
 
 
 def differentiable(exported: Exported) -> Any:
-    """The function of arrays that calls an exported function, whose derivatives are the exported ones."""
+    """A function of flat arrays that calls an exported function, with the exported derivatives."""
     found = exported.__dict__.get("_differentiable")
     if found is None:
         found = exported.__dict__["_differentiable"] = _with_rule(exported)
@@ -85,7 +85,7 @@ def _with_rule(exported: Exported) -> Any:
         return call_exported_p.bind(*arrays, exported=exported)  # type: ignore[no-any-return]
 
     def forward(*arrays: Any) -> tuple[Any, Any]:
-        return function(*arrays), arrays  # by its rule again, for higher derivatives
+        return function(*arrays), arrays  # the function with its rule, for higher derivatives
 
     def backward(arrays: Any, cts: list[Any]) -> tuple[Any, ...]:
         full = [

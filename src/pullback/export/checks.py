@@ -1,4 +1,4 @@
-"""What is checked when a function is exported and called, and can be left out."""
+"""Safety checks of export, which users can disable."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from pullback.core.errors import ArgumentError, UnsupportedExportError
 
-_KEPT = re.compile(r"lapack_\w+_ffi|cu(blas|solver)_\w+_ffi|hip(blas|solver)_\w+_ffi|shape_assertion|LayoutConstraint")
-"""Functions of the runtime whose names and meanings stay."""
+_STABLE = re.compile(
+    r"lapack_\w+_ffi|cu(blas|solver)_\w+_ffi|hip(blas|solver)_\w+_ffi|shape_assertion|LayoutConstraint"
+)
+"""Custom-call targets that stay stable between releases."""
 
 
 class DisabledSafetyCheck:
-    """A check that is left out.
+    """A safety check of export that the user disables.
 
     >>> DisabledSafetyCheck.custom_call("my_kernel")
     custom_call:my_kernel
@@ -30,7 +32,7 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """The check that a function is called on a platform for which it was exported.
+        """The check that a function is called on a platform that it was exported for.
 
         >>> DisabledSafetyCheck.platform()
         platform
@@ -39,10 +41,10 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The check that the runtime has a function of a name in later releases too.
+        """The check that later releases have a custom-call target too.
 
         Args:
-          target_name: the name of the function.
+          target_name: the name of the target.
 
         >>> DisabledSafetyCheck.custom_call("my_kernel").is_custom_call()
         'my_kernel'
@@ -50,7 +52,7 @@ class DisabledSafetyCheck:
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The name of the function of the runtime; None for another check.
+        """The custom-call target of this check; None for another check.
 
         >>> DisabledSafetyCheck.platform().is_custom_call() is None
         True
@@ -71,10 +73,10 @@ class DisabledSafetyCheck:
 
 
 def disabled(checks: object) -> tuple[DisabledSafetyCheck, ...]:
-    """The checks that a user disabled, as a tuple.
+    """Validate the checks that a user disables, and return them as a tuple.
 
     Raises:
-      ArgumentError: something else than a sequence of them (a TypeError and ValueError).
+      ArgumentError: the argument is no sequence of checks (a TypeError and ValueError).
     """
     found = tuple(checks) if isinstance(checks, Iterable) else (checks,)
     for check in found:
@@ -84,13 +86,13 @@ def disabled(checks: object) -> tuple[DisabledSafetyCheck, ...]:
 
 
 def check_calls(names: Sequence[str], checks: Sequence[DisabledSafetyCheck], fun_name: str) -> None:
-    """Refuse functions of the runtime that another release may not have.
+    """Raise an error for custom-call targets that another release may lack.
 
     Raises:
-      UnsupportedExportError: the program calls one (a ValueError and NotImplementedError).
+      UnsupportedExportError: the program calls such a target (a ValueError and NotImplementedError).
     """
     allowed = {check.is_custom_call() for check in checks}
-    unknown = [name for name in names if name not in allowed and not _KEPT.fullmatch(name)]
+    unknown = [name for name in names if name not in allowed and not _STABLE.fullmatch(name)]
     if unknown:
         listed = ", ".join(f"DisabledSafetyCheck.custom_call({name!r})" for name in unknown)
         raise UnsupportedExportError(

@@ -1,9 +1,9 @@
-"""The bytes of an exported function: a mark, the version, a checksum, what describes it in JSON, and its program.
+"""The file format of exported functions: magic bytes, version, checksum, a description in JSON, and programs.
 
 ::
 
     b"PULLBACK.EXPORT" | version: 1 byte | length of the rest: 8 bytes | SHA-256 of the rest
-    rest: length of the description: 8 bytes | description in JSON | programs, one after the other
+    rest: length of the description: 8 bytes | description in JSON | programs, concatenated
 
 The description has one entry for the function and each of its derivatives, with the length of its program. Numbers are
 little-endian. The programs are StableHLO's portable artifacts, which have a version of their own.
@@ -27,16 +27,16 @@ from pullback.export.checks import DisabledSafetyCheck
 from pullback.export.structures import structure_from_data, structure_to_data
 
 Exported = Any
-"""A :class:`pullback.export.exported.Exported`, which is made of what is here."""
+"""A :class:`pullback.export.exported.Exported`; its module imports this one."""
 MARK = b"PULLBACK.EXPORT"
 VERSION = 2
-"""The newest version that this release reads. Functions for one device are written as version 1, which has no
-shardings, so that older releases read them."""
+"""The newest version that this release reads. Functions for one device are written as version 1, without shardings, so
+that older releases can read them."""
 _HEAD = len(MARK) + 1 + 8 + 32
 
 
 def pack(chain: list[Exported]) -> bytearray:
-    """The bytes of a function and its derivatives, each of the one before."""
+    """Serialise a function and its derivatives, each the derivative of the one before."""
     description = json.dumps([_describe(exported) for exported in chain]).encode()
     programs = b"".join(exported.mlir_module_serialized for exported in chain)
     rest = len(description).to_bytes(8, "little") + description + programs
@@ -74,7 +74,7 @@ def _aval_to_data(aval: ShapedArray) -> list[Any]:
 
 
 def _sharding_to_data(sharding: NamedSharding | None) -> Any:
-    """A sharding as lists: the names and sizes of the axes of its mesh, and an entry for each axis of the array."""
+    """Convert a sharding to lists: the names and sizes of its mesh's axes, and an entry for each axis of the array."""
     if sharding is None:
         return None
     for name in sharding.mesh.axis_names:
@@ -114,10 +114,10 @@ def _dtype(name: str) -> Any:
 
 
 def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
-    """The attributes of a function and of its derivatives, each of the one before, from bytes.
+    """Read the attributes of a function and of its derivatives from bytes.
 
     Raises:
-      ExportError: the bytes are none that :func:`pack` returned, or of a newer release (a ValueError).
+      ExportError: the bytes are not from :func:`pack`, or from a newer release (a ValueError).
     """
     rest = _checked(blob)
     length = int.from_bytes(rest[:8], "little")
@@ -149,7 +149,7 @@ def unpack(blob: bytes | bytearray) -> list[dict[str, Any]]:
 
 
 def _checked(blob: Any) -> bytes:
-    """What follows the head, if the head is right and the checksum fits."""
+    """Check the header and the checksum, and return the remaining bytes."""
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise ExportError(f"deserialize: expected bytes, got {type(blob).__name__}")
     data = bytes(blob)

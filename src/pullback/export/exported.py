@@ -1,4 +1,4 @@
-"""``export``: a compiled function as an object that can be written as bytes, and called wherever they are read."""
+"""``export``: a compiled function as an object that can be serialised, and called in another process."""
 
 from __future__ import annotations
 
@@ -26,45 +26,44 @@ from pullback.transforms.autodiff.grad import vjp
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.jit import JitFunction, jit
-from pullback.transforms.jit.stages import Traced, out_places
+from pullback.transforms.jit.stages import Traced, out_placements
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 
 if TYPE_CHECKING:
     from pullback.core.tree import PyTreeDef
 
 minimum_supported_calling_convention_version = 9
-"""The oldest way of calling ``main`` of an exported program that this release reads."""
+"""The oldest calling convention of exported programs that this release reads."""
 maximum_supported_calling_convention_version = 10
-"""The newest, which is the one that it writes."""
+"""The newest calling convention that this release reads, which it also writes."""
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 LIBRARY = ("pullback.numpy", "pullback.lax", "pullback.nn", "pullback.scipy", "pullback.random")
-"""Where functions are that can be exported as they are: in JAX these are compiled ones."""
+"""The modules whose functions can be exported without ``jit``: in JAX they are compiled functions."""
 
 
 class Exported:
-    """A function that was exported: its program, the types of its arguments and results, and its derivatives.
+    """An exported function: its program, the types of its arguments and results, and its derivatives.
 
     :func:`export` and :func:`deserialize` make it. The function ``main`` of the program takes the leaves of the
-    arguments that it needs; before them, if there are several platforms, the position of the one on which it runs.
+    arguments that it uses; if there are several platforms, the index of the current platform comes first.
 
     Attributes:
       fun_name: the name of the function.
-      in_tree: the structure of the arguments, ``(args, kwargs)``, without static ones.
+      in_tree: the structure of the arguments, ``(args, kwargs)``, without static arguments.
       in_avals: the types of their leaves.
       out_tree: the structure of the results.
       out_avals: the types of their leaves.
-      platforms: the platforms for which it was written.
-      entries: for each platform the function of the program that runs there.
-      module_kept_var_idx: which leaves of the arguments the program takes.
+      platforms: the platforms that it was exported for.
+      entries: the name of the program's function for each platform.
+      module_kept_var_idx: the indices of the leaves of the arguments that the program takes.
       mlir_module_serialized: the program, StableHLO's portable artifact.
-      calling_convention_version: how ``main`` is called.
-      disabled_safety_checks: the checks that were left out.
-      nr_devices: for how many devices it was exported. One for a single device may be called on several.
-      in_shardings: how the leaves of the arguments are spread over them: a ``NamedSharding`` over an ``AbstractMesh``,
-        or None where nobody asked.
+      calling_convention_version: the version of the calling convention of ``main``.
+      disabled_safety_checks: the checks that were disabled.
+      nr_devices: the number of devices that it was exported for. A function for one device can run on several.
+      in_shardings: for each leaf of the arguments a ``NamedSharding`` over an ``AbstractMesh``, or None if unspecified.
       out_shardings: the same for the leaves of the results.
-      ordered_effects, unordered_effects: empty: functions with effects cannot be exported.
+      ordered_effects, unordered_effects: empty, since functions with effects cannot be exported.
     """
 
     ordered_effects: tuple[Any, ...] = ()
@@ -103,17 +102,17 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
-        """How the leaves of the arguments are spread, as the compiler writes it; None where nobody asked."""
+        """The compiler's shardings of the leaves of the arguments; None where unspecified."""
         return tuple(map(_as_hlo, self.in_shardings, self.in_avals))
 
     @property
     def out_shardings_hlo(self) -> tuple[Any, ...]:
-        """How the leaves of the results are spread, as the compiler writes it; None where nobody asked."""
+        """The compiler's shardings of the leaves of the results; None where unspecified."""
         return tuple(map(_as_hlo, self.out_shardings, self.out_avals))
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether the program depends on the platform, since there are several, or on symbolic sizes."""
+        """Whether the program depends on the platform, of several, or on symbolic sizes."""
         return len(self.platforms) > 1 or any(any_symbolic(a.shape) for a in self.in_avals)
 
     def mlir_module(self) -> str:
@@ -121,17 +120,16 @@ class Exported:
         return str(backend().from_portable(self.mlir_module_serialized))
 
     def in_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """How the leaves of the arguments are to be spread over a mesh.
+        """The shardings of the leaves of the arguments over a mesh.
 
         Args:
-          mesh: one of as many devices as the function was exported for. Its axes may have other names and sizes.
+          mesh: a mesh of as many devices as the function was exported for. Its axes may have other names and sizes.
 
         Returns:
-          A sharding over the mesh for each leaf; None where nobody asked.
+          A sharding over the mesh for each leaf; None where unspecified.
 
         Raises:
-          ExportError: the mesh has another number of devices, or none of its axes divide an array as the function
-            takes it (a ValueError).
+          ExportError: the mesh has another number of devices, or its axes cannot express a sharding (a ValueError).
 
         >>> import numpy as np
         >>> import pullback
@@ -143,7 +141,7 @@ class Exported:
         return tuple(self._over(mesh, s, a) for s, a in zip(self.in_shardings, self.in_avals, strict=True))
 
     def out_shardings_jax(self, mesh: Mesh) -> tuple[NamedSharding | None, ...]:
-        """How the leaves of the results are spread over a mesh; see :meth:`in_shardings_jax`."""
+        """The shardings of the leaves of the results over a mesh; see :meth:`in_shardings_jax`."""
         return tuple(self._over(mesh, s, a) for s, a in zip(self.out_shardings, self.out_avals, strict=True))
 
     def _over(self, mesh: Any, sharding: NamedSharding | None, aval: ShapedArray) -> NamedSharding | None:
@@ -155,7 +153,7 @@ class Exported:
             return NamedSharding(mesh, sharding.spec)
         found = None
         if mesh.size == sharding.mesh.size:
-            found = sharding_of_tiles(mesh, sharding.factors(aval.ndim), sharding.parts(aval.ndim))
+            found = sharding_of_tiles(mesh, sharding.factors(aval.ndim), sharding.shard_indices(aval.ndim))
         if found is None:
             raise ExportError(
                 f"the exported {self.fun_name} takes or returns arrays of {sharding}, but no specification divides "
@@ -165,16 +163,16 @@ class Exported:
         return found
 
     def serialize(self, vjp_order: int = 0, format: str = "pullback") -> bytearray:
-        """The function as bytes, which :func:`deserialize` reads.
+        """Serialise the function to bytes for :func:`deserialize`.
 
         Args:
-          vjp_order: how many derivatives in reverse mode to write along, each of the one before.
-          format: ``"pullback"``, or ``"jax"`` for bytes that ``jax.export.deserialize`` reads, and this module's too.
+          vjp_order: how many reverse-mode derivatives to include, each of the one before.
+          format: ``"pullback"``, or ``"jax"`` for bytes that ``jax.export.deserialize`` reads too.
 
         Raises:
-          ArgumentError: there is no such format, or ``vjp_order`` is no number of derivatives (a ValueError).
-          ExportError: it has no derivatives of that order, or takes or returns nodes of trees that are not registered
-            for that (a ValueError).
+          ArgumentError: the format is unknown, or ``vjp_order`` is no number of derivatives (a ValueError).
+          ExportError: it has no derivatives of that order, or its pytrees have classes of nodes that are not registered
+            for serialisation (a ValueError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import jit
@@ -191,18 +189,18 @@ class Exported:
         return _FORMATS[format](chain)
 
     def has_vjp(self) -> bool:
-        """Whether it can be differentiated in reverse mode: always, unless it was read from bytes without."""
+        """Whether it has a reverse-mode derivative: False only if it was read from bytes without one."""
         return self._make_vjp is not None
 
     def vjp(self) -> Exported:
         """Its derivative in reverse mode.
 
         Returns:
-          A function of the leaves of the arguments, and after them a cotangent for each leaf of the results. It returns
-          a tuple of cotangents of the arguments' leaves. Those of integers have dtype ``float0``.
+          A function of the leaves of the arguments, followed by a cotangent for each leaf of the results. It returns a
+          tuple of cotangents of the arguments' leaves. Cotangents of integers have dtype ``float0``.
 
         Raises:
-          ExportError: it was read from bytes without that (a ValueError).
+          ExportError: it was read from bytes without a derivative (a ValueError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import jit
@@ -221,17 +219,17 @@ class Exported:
         return self._make_vjp()
 
     def call(self, *args: PyTree, **kwargs: PyTree) -> PyTree:
-        """The results for some arguments, eagerly or within other transformations.
+        """Call the function, eagerly or within transformations.
 
         Args:
-          args, kwargs: trees of arrays, of the types for which the function was exported.
+          args, kwargs: trees of arrays of the types that the function was exported for.
 
         Returns:
-          What the function returned when it was exported, of these arguments.
+          The results of the exported function.
 
         Raises:
-          ExportError: arguments of other types, another platform or another number of devices than those for which it
-            was exported; or it is differentiated, but has no derivative (a ValueError and TypeError).
+          ExportError: the types of arguments, the platform or the number of devices are others than the function was
+            exported for; or it is differentiated without a derivative (a ValueError and TypeError).
 
         >>> import pullback.numpy as jnp
         >>> from pullback import grad, jit
@@ -251,16 +249,16 @@ class Exported:
                 try:
                     arrays.append(as_array(x))
                 except OperandError as error:
-                    raise type(error)(f"the exported {self.fun_name}, {self._place(i)}: {error}") from None
+                    raise type(error)(f"the exported {self.fun_name}, {self._path(i)}: {error}") from None
             return tree.unflatten(self.out_tree, call.differentiable(self)(*arrays))
         except Exception as error:
             source.hide_internal_frames(error)
             raise
 
-    def _place(self, i: int) -> str:
-        """Where leaf ``i`` of the arguments is."""
-        given = tree.unflatten(self.in_tree, range(len(self.in_avals)))
-        path = next(path for path, leaf in tree.leaves_with_path(given) if leaf == i)
+    def _path(self, i: int) -> str:
+        """The path of leaf ``i`` of the arguments, such as ``args[0]['x']``, for errors."""
+        indices = tree.unflatten(self.in_tree, range(len(self.in_avals)))
+        path = next(path for path, leaf in tree.leaves_with_path(indices) if leaf == i)
         return f"{'kwargs' if path[0].idx else 'args'}{tree.keystr(path[1:])}"
 
     def __repr__(self) -> str:
@@ -274,7 +272,7 @@ _FORMATS = {"pullback": pack, "jax": jax_format.pack}
 
 
 def default_export_platform() -> str:
-    """The platform for which functions are exported unless others are named: that of the default device.
+    """The platform that functions are exported for by default: the platform of the default device.
 
     >>> default_export_platform()
     'cpu'
@@ -288,23 +286,23 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
-    """Export a compiled function: its program can be written as bytes, and called in other processes.
+    """Export a compiled function, whose program can be serialised, and called in other processes.
 
     Args:
-      fun_jit: what ``jit`` returned. Static arguments are bound. If it has ``in_shardings``, or arguments, which may
-        be ``ShapeDtypeStruct``, are spread over a mesh, it is exported for that number of devices; an ``AbstractMesh``
-        serves as well.
-      platforms: those on which it is to run, of ``"cpu"``, ``"cuda"``, ``"rocm"`` and ``"tpu"``; they need not be here.
-        By default the one of the default device.
-      disabled_checks: checks to leave out.
+      fun_jit: a function that ``jit`` returned. Static arguments are bound. If it has ``in_shardings``, or arguments,
+        which may be ``ShapeDtypeStruct``, are sharded over a mesh, it is exported for that number of devices; the mesh
+        may be an ``AbstractMesh``.
+      platforms: the platforms on which it will run, of ``"cpu"``, ``"cuda"``, ``"rocm"`` and ``"tpu"``, available here
+        or not. By default the platform of the default device.
+      disabled_checks: safety checks to disable.
 
     Returns:
-      A function of arguments, or of what has their shapes and dtypes, that returns an :class:`Exported`.
+      A function of the arguments, or of objects with their shapes and dtypes, that returns an :class:`Exported`.
 
     Raises:
-      ExportError: ``fun_jit`` does not come from ``jit``, or a platform is unknown (a ValueError).
-      IncompatibleDevicesError: arguments, results and what is within are spread over different devices (a RuntimeError
-        and ValueError).
+      ExportError: ``fun_jit`` is no function that ``jit`` returned, or a platform is unknown (a ValueError).
+      IncompatibleDevicesError: arguments, results and operations are on different devices (a RuntimeError and
+        ValueError).
       UnsupportedExportError: it calls Python functions, or uses references (a ValueError and NotImplementedError).
 
     >>> import numpy as np
@@ -316,12 +314,12 @@ def export(
     [2. 2. 2.]
     """
     trace = _tracer(fun_jit)
-    chosen = _platforms(platforms)
+    selected = _platforms(platforms)
     checks = disabled(disabled_checks)
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         try:
-            return _exported(trace(*args, **kwargs), chosen or (default_export_platform(),), checks)
+            return _exported(trace(*args, **kwargs), selected or (default_export_platform(),), checks)
         except Exception as error:
             source.hide_internal_frames(error)
             raise
@@ -330,7 +328,7 @@ def export(
 
 
 def _tracer(fun: Any) -> Callable[..., Traced]:
-    """What traces a compiled function, or a method that is one."""
+    """The ``trace`` method of a compiled function, or of a method that is compiled."""
     if isinstance(fun, MethodType) and isinstance(fun.__func__, JitFunction):
         return functools.partial(fun.__func__.trace, fun.__self__)
     if not isinstance(fun, JitFunction) and str(getattr(fun, "__module__", "")).startswith(LIBRARY):
@@ -340,14 +338,14 @@ def _tracer(fun: Any) -> Callable[..., Traced]:
     return fun.trace
 
 
-def _platforms(given: Any) -> tuple[str, ...]:
-    if given is None:
+def _platforms(platforms: Any) -> tuple[str, ...]:
+    if platforms is None:
         return ()
-    found = tuple(given) if not isinstance(given, str) else (given,)
+    found = tuple(platforms) if not isinstance(platforms, str) else (platforms,)
     unknown = [p for p in found if p not in PLATFORMS]
     if unknown or len(set(found)) < len(found):
         raise ExportError(
-            f"export: platforms must be different names among {', '.join(map(repr, PLATFORMS))}, got {given!r}"
+            f"export: platforms must be different names among {', '.join(map(repr, PLATFORMS))}, got {platforms!r}"
         )
     return found
 
@@ -361,12 +359,12 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
     options = traced.call.options
     in_shardings, out_shardings = _shardings(traced)
     closed = traced.jaxpr
-    symbolic = any(any_symbolic(a.shape) for a in closed.in_avals)  # whose sizes are asked of the arguments
+    symbolic = any(any_symbolic(a.shape) for a in closed.in_avals)  # all arguments are used for their sizes
     keep = options.keep_unused or symbolic
     smaller, used = dce_closed_jaxpr(closed, (True,) * len(closed.out_avals), instantiate=keep)
-    kept = tuple(i for i, u in enumerate(used) if u)
+    used_leaves = tuple(i for i, u in enumerate(used) if u)
     program = portable.portable(
-        smaller, f"jit_{traced.fun_name}", platforms, [in_shardings[i] for i in kept], out_shardings
+        smaller, f"jit_{traced.fun_name}", platforms, [in_shardings[i] for i in used_leaves], out_shardings
     )
     check_calls(portable.foreign_calls(program.text), checks, traced.fun_name)
     return Exported(
@@ -377,7 +375,7 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
         out_avals=tuple(closed.out_avals),
         platforms=platforms,
         entries=tuple(program.entries),
-        module_kept_var_idx=kept,
+        module_kept_var_idx=used_leaves,
         mlir_module_serialized=backend().to_portable(program.text),
         calling_convention_version=maximum_supported_calling_convention_version,
         disabled_safety_checks=checks,
@@ -394,19 +392,19 @@ _Shardings = tuple[NamedSharding | None, ...]
 
 
 def _shardings(traced: Traced) -> tuple[_Shardings, _Shardings]:
-    """How the arguments and the results of a function are spread, over meshes without devices."""
-    inputs = traced.argument_places()
-    results = out_places(traced.call, traced) or [None] * len(traced.jaxpr.out_avals)
+    """The shardings of the arguments and the results of a function, over abstract meshes."""
+    inputs = traced.argument_placements()
+    results = out_placements(traced.call, traced) or [None] * len(traced.jaxpr.out_avals)
     found: Any = None
-    for place in (*inputs, *results):
-        if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh):
+    for placement in (*inputs, *results):
+        if isinstance(placement, NamedSharding) and isinstance(placement.mesh, Mesh):
             what = f"the arguments and results of {traced.fun_name}"
-            found = place.assignment if found is None else joined(found, place.assignment, what)
+            found = placement.assignment if found is None else joined(found, placement.assignment, what)
     return tuple(map(_without_devices, inputs)), tuple(map(_without_devices, results))
 
 
-def _without_devices(place: Any) -> NamedSharding | None:
-    return NamedSharding(place.mesh.abstract_mesh, place.spec) if isinstance(place, NamedSharding) else None
+def _without_devices(placement: Any) -> NamedSharding | None:
+    return NamedSharding(placement.mesh.abstract_mesh, placement.spec) if isinstance(placement, NamedSharding) else None
 
 
 def _as_hlo(sharding: NamedSharding | None, aval: ShapedArray) -> Any:
@@ -421,7 +419,7 @@ def _export_vjp(
     in_shardings: _Shardings,
     out_shardings: _Shardings,
 ) -> Exported:
-    """The derivative of a program in reverse mode, exported."""
+    """Export the reverse-mode derivative of a program."""
     count = len(closed.in_avals)
 
     def fun_vjp(*args: Any) -> tuple[Any, ...]:
@@ -434,25 +432,25 @@ def _export_vjp(
     fun_vjp.__name__ = f"{name}_vjp"
     cotangents = [a.update(dtype=dtypes.tangent_dtype(a.dtype)) for a in closed.out_avals]
     structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in (*closed.in_avals, *cotangents)]
-    given: tuple[_Shardings | None, _Shardings | None] = None, None
-    if any((*in_shardings, *out_shardings)):  # cotangents are spread as what they belong to
-        given = (*in_shardings, *out_shardings), in_shardings
-    spread = jit(fun_vjp, in_shardings=given[0], out_shardings=given[1])
-    return _exported(spread.trace(*structs), platforms, checks)
+    shardings: tuple[_Shardings | None, _Shardings | None] = None, None
+    if any((*in_shardings, *out_shardings)):  # cotangents are sharded like their primals
+        shardings = (*in_shardings, *out_shardings), in_shardings
+    sharded = jit(fun_vjp, in_shardings=shardings[0], out_shardings=shardings[1])
+    return _exported(sharded.trace(*structs), platforms, checks)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
-    """The exported function that ``Exported.serialize`` wrote, here or in JAX (0.10 to 0.12).
+    """Read the exported function that ``Exported.serialize`` wrote, in Pullback or in JAX (0.10 to 0.12).
 
     Args:
-      blob: the bytes. Nothing of them is run or unpickled before the function is called. Bytes of JAX's have no
-        checksum: what is damaged in their program is found when it is compiled.
+      blob: the bytes. No code in them runs, and no object is unpickled, before the function is called. JAX's format has
+        no checksum: the compiler detects damage to the program.
 
     Returns:
-      The function; its derivatives are those that were written too.
+      The function, with the derivatives that the bytes include.
 
     Raises:
-      ExportError: the bytes are no exported function, are damaged or cut off, are of a newer release, or name
+      ExportError: the bytes are no exported function, are damaged or cut off, come from a newer release, or name
         classes of nodes that are not registered (a ValueError).
 
     >>> import pullback.numpy as jnp

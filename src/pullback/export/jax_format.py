@@ -1,4 +1,4 @@
-"""Exported functions in the files that ``jax.export`` writes and reads."""
+"""Reading and writing of exported functions in the format of ``jax.export``."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from pullback.export.checks import DisabledSafetyCheck
 from pullback.export.structures import fields_in_json, namedtuple_called, structure_from_data, structure_to_data
 
 Exported = Any
-"""A :class:`pullback.export.exported.Exported`, which is made of what is here."""
+"""A :class:`pullback.export.exported.Exported`; its module imports this one."""
 CALLING_CONVENTIONS = (9, 10)
-"""The oldest and the newest way of calling ``main`` that is known: with the position of the platform first, if there
-are several, and then the leaves that are kept."""
+"""The oldest and the newest calling convention of ``main`` that is known: the index of the platform first, if there are
+several, then the leaves that the program uses."""
 _WRITTEN = 3
-"""The version that is written, as JAX did before 0.12, whose older releases refuse others."""
+"""The version that is written, JAX's before 0.12: its older releases refuse others."""
 
 _DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128", "bfloat16", "int4", "uint4", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
     "float8_e5m2", "float8_e5m2fnuz", "float0", "float8_e4m3", "float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn",
 )  # fmt: skip
-"""The dtypes by the numbers that stand for them; those from 27 on are random keys."""
+"""The dtypes by their numbers in files; numbers from 27 on are random keys."""
 _NODES = ("leaf", "none", "tuple", "list", "dict", "node")
-"""The kinds of nodes of trees by their numbers."""
+"""The kinds of pytree nodes by their numbers in files."""
 _PLATFORM, _CUSTOM_CALL = 0, 1
 _DEVICE_MEMORY, _AUTO = 1, 1
 
 
 def is_jax(data: bytes) -> bool:
-    """Whether bytes may be a file of JAX's: the position of its root is at the beginning, and within."""
+    """Whether bytes may be in JAX's format: they begin with the position of the root, within bounds."""
     return len(data) >= 16 and 4 <= int.from_bytes(data[:4], "little") <= len(data) - 4
 
 
@@ -46,10 +46,10 @@ def is_jax(data: bytes) -> bool:
 
 
 def unpack(data: bytes) -> list[dict[str, Any]]:
-    """The attributes of a function and of its derivatives, each of the one before, from a file of JAX's.
+    """Read the attributes of a function and of its derivatives, each of the one before, from a file of JAX's.
 
     Raises:
-      ExportError: the bytes are no such file, are damaged, or need what is not here; it says what (a ValueError).
+      ExportError: the bytes are no such file, are damaged, or use an unsupported feature (a ValueError).
     """
     fields: dict[str, Any] | None = jax_tables.read(data)
     chain = []
@@ -74,14 +74,15 @@ def _attributes(fields: dict[str, Any]) -> dict[str, Any]:
     meshes = [_mesh(entry) for entry in fields["unique_meshes"]]
     spread = [_sharding(entry, meshes) for entry in fields["unique_shardings"]]
     in_avals, out_avals = (
-        _chosen(unique, fields[f"{side}_aval_numbers"]) or tuple(_aval(e, scope, name) for e in fields[f"{side}_avals"])
+        _looked_up(unique, fields[f"{side}_aval_numbers"])
+        or tuple(_aval(e, scope, name) for e in fields[f"{side}_avals"])
         for side in ("in", "out")
     )
     in_tree, out_tree = (structure_from_data(_tree(fields[f"{side}_tree"])) for side in ("in", "out"))
     if in_tree.num_leaves != len(in_avals) or out_tree.num_leaves != len(out_avals):
         raise ExportError(f"deserialize: the trees of {name} and their types do not fit: the bytes are damaged")
-    platforms, kept = tuple(fields["platforms"]), tuple(fields["kept"])
-    if not platforms or any(i >= len(in_avals) for i in kept) or list(kept) != sorted(set(kept)):
+    platforms, used = tuple(fields["platforms"]), tuple(fields["kept"])
+    if not platforms or any(i >= len(in_avals) for i in used) or list(used) != sorted(set(used)):
         raise ExportError(f"deserialize: the platforms or arguments of {name} are none: the bytes are damaged")
     return {
         "fun_name": name,
@@ -94,14 +95,14 @@ def _attributes(fields: dict[str, Any]) -> dict[str, Any]:
         "out_shardings": _shardings(fields, "out", meshes, spread, len(out_avals)),
         "platforms": platforms,
         "entries": ("main",) * len(platforms),
-        "module_kept_var_idx": kept,
+        "module_kept_var_idx": used,
         "calling_convention_version": version,
         "disabled_safety_checks": tuple(_check(entry) for entry in fields["checks"]),
         "mlir_module_serialized": fields["program"],
     }
 
 
-def _chosen(table: list[Any], numbers: list[int]) -> tuple[Any, ...]:
+def _looked_up(table: list[Any], numbers: list[int]) -> tuple[Any, ...]:
     if any(i >= len(table) for i in numbers):
         raise ExportError("deserialize: a type has a number that is not there: the bytes are damaged")
     return tuple(table[i] for i in numbers)
@@ -128,7 +129,7 @@ def _aval(fields: dict[str, Any], scope: SymbolicScope, name: str) -> ShapedArra
 
 
 def _tree(fields: dict[str, Any] | None) -> Any:
-    """A tree as the data from which its structure is made."""
+    """Convert the fields of a tree to the data for :func:`structure_from_data`."""
     if fields is None or not 0 <= fields["kind"] < len(_NODES):
         raise ExportError("deserialize: a tree is missing, or of an unknown kind: the bytes are damaged")
     kind, children = _NODES[fields["kind"]], [_tree(child) for child in fields["children"]]
@@ -150,11 +151,11 @@ def _mesh(fields: dict[str, Any]) -> AbstractMesh:
 
 
 def _sharding(fields: dict[str, Any], meshes: list[AbstractMesh]) -> NamedSharding:
-    mesh = _chosen(meshes, [fields["mesh_number"]])[0] if meshes else _mesh(fields["mesh"])
+    mesh = _looked_up(meshes, [fields["mesh_number"]])[0] if meshes else _mesh(fields["mesh"])
     spec = fields["spec"]
     if spec["reduced"] or spec["unreduced"]:
         raise ExportError("deserialize: a sharding is of arrays that are still to be summed, which is not supported")
-    entries = [tuple(part["axes"]) or None for part in spec["partitions"]]
+    entries = [tuple(partition["axes"]) or None for partition in spec["partitions"]]
     return NamedSharding(mesh, PartitionSpec(*[e[0] if e and len(e) == 1 else e for e in entries]))
 
 
@@ -163,7 +164,7 @@ def _shardings(
 ) -> tuple[NamedSharding | None, ...]:
     numbers, entries = fields[f"{side}_sharding_numbers"], fields[f"{side}_shardings"]
     if numbers:
-        found = list(_chosen([None, *spread], numbers))
+        found = list(_looked_up([None, *spread], numbers))
     else:
         found = [None if e["named"] is None else _sharding(e["named"], meshes) for e in entries]
         if any(e["proto"] for e in entries) and (fields["devices"] or fields["devices_short"]) > 1:
@@ -185,10 +186,10 @@ def _check(fields: dict[str, Any]) -> DisabledSafetyCheck:
 
 
 def pack(chain: list[Exported]) -> bytearray:
-    """The bytes of a file of JAX's, of a function and its derivatives, each of the one before.
+    """Serialise a function and its derivatives, each of the one before, in JAX's format.
 
     Raises:
-      ExportError: JAX has no place for what the function takes or returns; it says what (a ValueError).
+      ExportError: the format cannot express a type or tree of the function (a ValueError).
     """
     fields: dict[str, Any] | None = None
     for exported in reversed(chain):
@@ -232,7 +233,7 @@ def _aval_fields(aval: ShapedArray, exported: Exported) -> dict[str, Any]:
     name = "float0" if aval.dtype == dtypes.float0 else dtypes.dtype_name(aval.dtype)
     if name not in _DTYPES:
         raise ExportError(
-            f"serialize: {exported.fun_name} takes or returns {aval}, for which files of JAX's have no place here. "
+            f"serialize: {exported.fun_name} takes or returns {aval}, which files of JAX's cannot hold here. "
             "Of random keys take and return the words, as random.key_data(keys)."
         )
     shape = [str(n) for n in aval.shape]
@@ -269,7 +270,7 @@ def _sharding_fields(sharding: NamedSharding | None, meshes: list[Any]) -> dict[
         return {"kind": 0}
     entries = sharding.spec.partitions
     if any(entry is UNCONSTRAINED for entry in entries):
-        raise ExportError("serialize: files of JAX's have no place for shardings that leave an axis to the compiler")
+        raise ExportError("serialize: files of JAX's cannot hold shardings that leave an axis to the compiler")
     named = {
         "mesh": _mesh_fields(sharding.mesh),
         "spec": {"partitions": [{"axes": list(names_in(e))} for e in entries], "reduced": [], "unreduced": []},

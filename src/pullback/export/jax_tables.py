@@ -1,9 +1,9 @@
-"""The tables of the files that ``jax.export`` writes, which are FlatBuffers.
+"""The FlatBuffers tables of the files of ``jax.export``.
 
-A file is a tree of tables. Each field has a number, its place in the table, and a type. Fields that are not there have
-the value zero, or none; a reader passes over those that it does not know. So releases of JAX add fields, and read each
-other's files. :data:`TABLES` has the fields that matter here, by their numbers; :func:`read` and :func:`write` go
-through it. Reading is done here, since the library for these files does not look where a damaged one points to.
+A file is a tree of tables. Each field has a number, its index in the table, and a type. Missing fields are zero or
+empty, and a reader skips fields that it does not know. So releases of JAX can add fields, and read each other's files.
+:data:`TABLES` has the fields that this library uses; :func:`read` and :func:`write` follow it. The reader is
+Pullback's own, since the library for FlatBuffers does not check the offsets of a damaged file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from pullback.core.errors import ExportError
 
 NUMBERS = {"bool": ("?", 1), "u8": ("B", 1), "i8": ("b", 1), "u16": ("H", 2), "i16": ("h", 2), "u32": ("I", 4)}
-"""Types of numbers, by the letters of ``struct`` and their widths."""
+"""The types of numbers: the format character of ``struct``, and the width."""
 
 TABLES: dict[str, dict[str, tuple[int, str]]] = {
     "Exported": {
@@ -41,14 +41,14 @@ TABLES: dict[str, dict[str, tuple[int, str]]] = {
     "Check": {"kind": (0, "i8"), "target": (1, "text")},
 }  # fmt: skip
 _MOST = 1_000_000
-"""So many tables and numbers a file may have, apart from programs: a damaged one could refer to a table many times."""
+"""The most tables and numbers of a file, without programs: a damaged file could refer to a table many times."""
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """The table at the root of a file, as a dictionary of its fields; other tables are dictionaries in it.
+    """Read the root table of a file as a dictionary of its fields, with nested tables as dictionaries.
 
     Raises:
-      ExportError: the bytes are no such file, or damaged (a ValueError).
+      ExportError: the bytes are no file of this kind, or damaged (a ValueError).
     """
     try:
         return _Reader(data).table(struct.unpack_from("<I", data)[0], "Exported")
@@ -59,7 +59,7 @@ def read(data: bytes) -> dict[str, Any]:
 
 
 class _Reader:
-    """Reads tables at positions of the bytes, each within their bounds."""
+    """A reader of tables, which checks every offset against the bounds of the file."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -72,23 +72,23 @@ class _Reader:
         return struct.unpack_from(f"<{letter}", self.data, at)[0]
 
     def table(self, at: int, name: str) -> dict[str, Any]:
-        """The fields of a table: at its beginning is the distance back to the places of the fields in it."""
+        """Read a table, which begins with the distance back to its vtable, the offsets of its fields."""
         self._counted(1)
         if at < 4 or at + 4 > len(self.data):
             raise IndexError(f"position {at} is outside")
-        places = at - struct.unpack_from("<i", self.data, at)[0]
-        size = self._number(places, "u16")
+        vtable = at - struct.unpack_from("<i", self.data, at)[0]
+        size = self._number(vtable, "u16")
         found: dict[str, Any] = {}
         for field, (number, kind) in TABLES[name].items():
             entry = 4 + 2 * number
-            offset = self._number(places + entry, "u16") if entry + 2 <= size else 0
-            found[field] = self._value(at + offset, kind) if offset else _nothing(kind)
+            offset = self._number(vtable + entry, "u16") if entry + 2 <= size else 0
+            found[field] = self._value(at + offset, kind) if offset else _missing(kind)
         return found
 
     def _value(self, at: int, kind: str) -> Any:
         if kind in NUMBERS:
             return self._number(at, kind)
-        at += self._number(at, "u32")  # where what it refers to is
+        at += self._number(at, "u32")  # follow the offset
         if kind == "text":
             return self._bytes(at).decode()
         if kind == "[u8]":
@@ -114,15 +114,15 @@ class _Reader:
             raise ValueError("there are more tables than bytes can hold")
 
 
-def _nothing(kind: str) -> Any:
-    """What a field is that is not there."""
+def _missing(kind: str) -> Any:
+    """The value of a missing field."""
     if kind in NUMBERS:
         return 0
     return "" if kind == "text" else b"" if kind == "[u8]" else [] if kind.startswith("[") else None
 
 
 def write(fields: dict[str, Any]) -> bytearray:
-    """The bytes of a file, from the fields of the table at its root."""
+    """Serialise a file, from the fields of its root table."""
     import flatbuffers
 
     builder = flatbuffers.Builder(65536)
@@ -131,9 +131,9 @@ def write(fields: dict[str, Any]) -> bytearray:
 
 
 def _write_table(builder: Any, fields: dict[str, Any], name: str) -> int:
-    """Write a table after all that it refers to; where it is."""
+    """Write a table after the objects that it refers to, and return its offset."""
     known = TABLES[name]
-    places = {
+    offsets = {
         field: _written(builder, value, known[field][1])
         for field, value in fields.items()
         if known[field][1] not in NUMBERS and value is not None
@@ -144,7 +144,7 @@ def _write_table(builder: Any, fields: dict[str, Any], name: str) -> int:
         if kind in NUMBERS:
             _slot(builder, kind)(number, value, 0)
         elif value is not None:
-            builder.PrependUOffsetTRelativeSlot(number, places[field], 0)
+            builder.PrependUOffsetTRelativeSlot(number, offsets[field], 0)
     return int(builder.EndObject())
 
 
@@ -168,8 +168,8 @@ def _written(builder: Any, value: Any, kind: str) -> int:
         for x in reversed(value):
             put(x)
         return int(builder.EndVector())
-    places = [_written(builder, x, element) for x in value]
-    builder.StartVector(4, len(places), 4)
-    for place in reversed(places):
-        builder.PrependUOffsetTRelative(place)
+    offsets = [_written(builder, x, element) for x in value]
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
     return int(builder.EndVector())

@@ -1,4 +1,4 @@
-"""Structures of trees as data that JSON has, and back: what classes of nodes are called in other processes."""
+"""Serialisation of tree structures as JSON data, and the registry of names for classes of nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 class _Registered(NamedTuple):
-    """How the nodes of a class are written and read."""
+    """The name of a class of nodes in serialised form, and the functions that write and read its nodes."""
 
     kind: type
     name: str
@@ -38,15 +38,15 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> _Class:
-    """Say how nodes of a class are written, so that exported functions may take and return them.
+    """Register the serialisation of a class of nodes, so that exported functions can take and return them.
 
     Args:
-      nodetype: a class that ``tree_util.register_pytree_node`` or one of its relatives knows.
-      serialized_name: what the class is called in the bytes; processes that read them register a class of that name.
+      nodetype: a class that was registered by ``tree_util.register_pytree_node`` or a similar function.
+      serialized_name: the name of the class in the bytes; processes that read them register a class by this name.
       serialize_auxdata: takes the auxiliary data of a node, and returns bytes.
-      deserialize_auxdata: takes such bytes, and returns the auxiliary data.
-      from_children: takes the auxiliary data and the children, and returns a node; by default the function by which the
-        class was registered. It is called to know the structure only.
+      deserialize_auxdata: takes these bytes, and returns the auxiliary data.
+      from_children: takes the auxiliary data and the children, and returns a node; by default the unflatten function of
+        the class. It is called only to build the structure.
 
     Returns:
       ``nodetype``, so that this may be a decorator.
@@ -76,12 +76,12 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str) -> _Class:
-    """Say what a class of named tuples is called, so that exported functions may take and return them.
+    """Register the name of a class of named tuples, so that exported functions can take and return them.
 
     Args:
       nodetype: the class.
-      serialized_name: what it is called in the bytes; processes that read them register a class of that name, with
-        the same fields.
+      serialized_name: its name in the bytes; processes that read them register a class by this name, with the same
+        fields.
 
     Returns:
       ``nodetype``, so that this may be a decorator.
@@ -105,18 +105,20 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
             )
 
     _register(
-        _Registered(nodetype, serialized_name, lambda _: fields.encode(), check, lambda _, given: nodetype(*given))
+        _Registered(
+            nodetype, serialized_name, lambda _: fields.encode(), check, lambda _, children: nodetype(*children)
+        )
     )
     return nodetype
 
 
 def fields_in_json(nodetype: Any) -> bytes:
-    """The fields of a class of named tuples as JAX writes them."""
+    """The field names of a named tuple class, in JAX's format."""
     return json.dumps(list(nodetype._fields)).encode()
 
 
 def namedtuple_called(name: str) -> Any:
-    """The class of named tuples that is registered by a name; None if it is another class."""
+    """The named tuple class that is registered by a name; None if the class is of another kind."""
     kind = _by_name[name].kind
     return kind if _is_namedtuple(kind) else None
 
@@ -137,11 +139,11 @@ def _register(new: _Registered) -> None:
 
 
 def structure_to_data(treedef: Any) -> Any:
-    """A structure as lists and strings.
+    """Convert a tree structure to lists and strings.
 
     Raises:
-      ExportError: it has nodes of a class that is not registered for that, or keys that are no strings (a ValueError
-        and TypeError).
+      ExportError: it has nodes of a class that is not registered for serialisation, or keys that are no strings (a
+        ValueError and TypeError).
     """
     return _write(tree.unflatten(treedef, range(treedef.num_leaves)))
 
@@ -177,10 +179,10 @@ def _write(node: Any) -> Any:
 
 
 def structure_from_data(data: Any) -> Any:
-    """The structure that :func:`structure_to_data` wrote.
+    """Rebuild a tree structure from the data of :func:`structure_to_data`.
 
     Raises:
-      ExportError: it has nodes of a name that is not registered in this process (a ValueError).
+      ExportError: the name of a node is not registered in this process (a ValueError).
     """
     return tree.structure(_read(data))
 

@@ -1,4 +1,4 @@
-"""Shapes with symbolic sizes, from text."""
+"""Parsing of shapes with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pullback.core import tree
 from pullback.core.annotations import PyTree
 from pullback.core.dims import Size, SymbolicScope, is_symbolic, parse_size
 from pullback.core.errors import ArgumentError
-from pullback.primitives import sizes as sizes  # which makes arrays of sizes
+from pullback.primitives import sizes as sizes  # registers the conversion of sizes to arrays
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
 from pullback.transforms.functions.arguments import abstractify
 
@@ -32,21 +32,21 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> tuple[Size, ...]:
-    """A shape with symbolic sizes.
+    """Parse a shape with symbolic sizes.
 
     Args:
-      shape_spec: sizes between commas. A size is a number, a name, or made of these by ``+``, ``-``, ``*``, ``^``,
-        ``floordiv``, ``mod``, ``max`` and ``min``; ``_`` stands for the size that ``like`` has there, and ``...`` at
-        the end for all that follow. None is the same as ``"..."``.
-      constraints: what holds of the names, such as ``"b >= 4"`` or ``"mod(b, 8) == 0"``. A name is at least 1.
-      scope: where the names are known, instead of ``constraints``; by default a new one.
+      shape_spec: sizes between commas. A size is a number, a name, or an expression of these with ``+``, ``-``, ``*``,
+        ``^``, ``floordiv``, ``mod``, ``max`` and ``min``; ``_`` stands for the size at that position in ``like``, and
+        ``...`` at the end for all remaining sizes. None is the same as ``"..."``.
+      constraints: conditions on the names, such as ``"b >= 4"`` or ``"mod(b, 8) == 0"``. A name is at least 1.
+      scope: the scope of the names, instead of ``constraints``; by default a new one.
       like: a shape.
 
     Returns:
-      A tuple of sizes, to be used in ``ShapeDtypeStruct`` and :func:`export`.
+      A tuple of sizes, for use in ``ShapeDtypeStruct`` and :func:`export`.
 
     Raises:
-      ArgumentError: the text says no shape, or does not fit ``like`` (a TypeError and ValueError).
+      ArgumentError: the text is no shape, or does not fit ``like`` (a TypeError and ValueError).
 
     >>> symbolic_shape("a, 2*b + 1, _", like=(None, None, 5))
     (a, 2*b + 1, 5)
@@ -59,16 +59,16 @@ def symbolic_shape(
     if not isinstance(text, str):
         raise ArgumentError(f"symbolic_shape: a shape must be a string such as 'b, 3' or None, got {shape_spec!r}")
     out: list[Size] = []
-    parts = _parts(text)
-    for i, part in enumerate(parts):
-        if part == "...":
-            if i != len(parts) - 1:
+    entries = _entries(text)
+    for i, entry in enumerate(entries):
+        if entry == "...":
+            if i != len(entries) - 1:
                 raise ArgumentError(f"symbolic_shape: ... must come last in {text!r}")
             out += [_placeholder(text, like, k) for k in range(i, len(like) if like is not None else i + 1)]
-        elif part == "_":
+        elif entry == "_":
             out.append(_placeholder(text, like, i))
         else:
-            size = parse_size(part, scope)
+            size = parse_size(entry, scope)
             known = None if like is None or i >= len(like) else like[i]
             if known is not None and not is_symbolic(size) and size != known:
                 raise ArgumentError(f"symbolic_shape: size {i} of {text!r} is {size}, but {known} in like={like!r}")
@@ -78,24 +78,24 @@ def symbolic_shape(
     return tuple(out)
 
 
-def _parts(text: str) -> list[str]:
-    """The sizes of a shape as text: what is between the commas that are in no parentheses."""
+def _entries(text: str) -> list[str]:
+    """Split the text of a shape at the commas outside of parentheses."""
     inner = text.strip()
     if inner.startswith("(") and inner.endswith(")") and _closes(inner) == len(inner) - 1:
         inner = inner[1:-1].strip()
-    parts, depth = [""], 0
+    entries, depth = [""], 0
     for c in inner:
         depth += (c == "(") - (c == ")")
         if c == "," and not depth:
-            parts.append("")
+            entries.append("")
         else:
-            parts[-1] += c
-    parts = [part.strip() for part in parts]
-    return parts[:-1] if not parts[-1] else parts
+            entries[-1] += c
+    entries = [entry.strip() for entry in entries]
+    return entries[:-1] if not entries[-1] else entries
 
 
 def _closes(text: str) -> int:
-    """Where the first parenthesis is closed."""
+    """The index at which the first parenthesis of the text closes."""
     depth = 0
     for i, c in enumerate(text):
         depth += (c == "(") - (c == ")")
@@ -115,14 +115,14 @@ def _placeholder(text: str, like: Sequence[int | None] | None, i: int) -> Size:
 def symbolic_args_specs(
     args: PyTree, shapes_specs: PyTree, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
 ) -> PyTree:
-    """What stands for arguments with symbolic sizes, for :func:`export`.
+    """Make specifications of arguments with symbolic sizes, for :func:`export`.
 
     Args:
-      args: a tree of arrays, or of what has their shapes and dtypes.
-      shapes_specs: a shape as :func:`symbolic_shape` takes it for each, a prefix of the tree; a string or None stands
-        for all below it.
-      constraints: what holds of the names, as for :func:`symbolic_shape`.
-      scope: where the names are known, instead of ``constraints``.
+      args: a tree of arrays, or of objects with their shapes and dtypes.
+      shapes_specs: a shape in the form of :func:`symbolic_shape` for each leaf, as a prefix of the tree; a string or
+        None applies to all leaves below it.
+      constraints: conditions on the names, as of :func:`symbolic_shape`.
+      scope: the scope of the names, instead of ``constraints``.
 
     Returns:
       A tree of ``ShapeDtypeStruct`` of the structure of ``args``.

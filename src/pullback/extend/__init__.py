@@ -31,7 +31,7 @@ which. Here is multiplication and addition in one; :class:`Primitive` says what 
 ...     return multiply_add(*(to_front(a, d, axis) for a, d in zip(args, dims))), 0
 >>> @multiply_add_p.lowering
 ... def xla(hlo, x, y, z):
-...     return hlo.same("stablehlo.add", hlo.same("stablehlo.multiply", x, y), z)
+...     return hlo.elementwise("stablehlo.add", hlo.elementwise("stablehlo.multiply", x, y), z)
 >>> print(*pullback.jit(pullback.grad(multiply_add, argnums=(0, 1, 2)))(2.0, 3.0, 4.0))
 3.0 2.0 1.0
 """

@@ -169,7 +169,7 @@ def _spelled_jvp(primitive: Primitive, rule: Rule) -> Rule:
         if all(type(t) is Zero for t in tangents):
             out = primitive.bind(*primals, **params)
             return out, _zero_tangents(primitive, out)
-        out, tangent = rule(tuple(rules.settled(primals)), tuple(map(_inwards, tangents)), **params)
+        out, tangent = rule(tuple(rules.as_operands(primals)), tuple(map(_inwards, tangents)), **params)
         if primitive.multiple_results:
             return out, [_tangent(t, o) for t, o in zip(tangent, out, strict=True)]
         return out, _tangent(tangent, out)

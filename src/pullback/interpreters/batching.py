@@ -119,7 +119,7 @@ def broadcast(x: Any, size: int, axis: int, mesh_axis: Any = None) -> Any:
     >>> broadcast(pnp.ones(3), 2, 0).shape
     (2, 3)
     """
-    (array,) = rules.settled([x])
+    (array,) = rules.as_operands([x])
     shape = (*array.shape[:axis], size, *array.shape[axis:])
     return shapes.broadcast_in_dim(array, shape, [i for i in range(len(shape)) if i != axis])
 

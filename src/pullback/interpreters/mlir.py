@@ -174,7 +174,7 @@ def ir_constant(value: Any) -> Any:
     >>> print(jit(five_p.bind)())
     5
     """
-    (x,) = rules.settled([value])
+    (x,) = rules.as_operands([value])
     text = _nested(np.asarray(x)) if x.size else ""
     attribute = client.mlir("ir").Attribute.parse(f"dense<{text}> : {tensor_type(x.shape, x.dtype)}")
     return client.mlir("dialects.stablehlo").ConstantOp(attribute).result

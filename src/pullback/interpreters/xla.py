@@ -48,7 +48,7 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
 
     if prim.lowering_rule is None:
         raise missing_rule(prim, "lowering", "compilation (apply_primitive)")
-    return evaluate(prim, rules.settled(args), params)
+    return evaluate(prim, rules.as_operands(args), params)
 
 
 def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform: str | None = None) -> None:

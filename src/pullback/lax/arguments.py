@@ -1,4 +1,4 @@
-"""Arguments of the functions of ``pullback.lax`` that are no arrays: shapes and axes."""
+"""Checks of arguments of ``pullback.lax`` that are shapes or axes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pullback.core.types import Shape
 
 
 def ints(values: Any) -> Shape:
-    """A sequence of ints as a tuple."""
+    """Convert a sequence of ints to a tuple."""
     return tuple(map(as_size, values))
 
 
 def axis_position(name: str, axis: int, rank: int) -> int:
-    """An axis that may count from the end, as a position."""
+    """Convert an axis that may count from the end to a position from the start."""
     if not -rank <= axis < rank:
         raise AxisError(f"lax.{name}: axis {axis} is out of bounds for an array of {rank} axes")
     return axis % rank

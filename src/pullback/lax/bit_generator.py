@@ -1,4 +1,4 @@
-"""XLA's generator of random bits under JAX's name: ``pullback.lax`` in front of the primitive."""
+"""XLA's generator of random bits, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -34,16 +34,15 @@ def rng_bit_generator(
       key: uint32 of shape (4,), or uint64 of shape (2,).
       shape: the shape of the bits.
       dtype: their dtype, uint8, uint16, uint32 or uint64.
-      algorithm: Philox by default; the bits of an algorithm are the same on all platforms, those of the default may not
-        be.
+      algorithm: by default Philox. A named algorithm has the same bits on all platforms, the default may not.
       out_sharding: how the bits are spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Returns:
       The next key, and the bits.
 
     Raises:
-      DtypeError, ShapeError: another key, or another dtype.
-      ArgumentError: no such algorithm (a TypeError and a ValueError).
+      DtypeError, ShapeError: the key or the dtype is not one of these.
+      ArgumentError: an unknown algorithm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -52,7 +51,7 @@ def rng_bit_generator(
     [1 2 4 4] [ 512747620 1298009047]
     """
     try:
-        chosen = RandomAlgorithm(operator.index(algorithm))
+        selected = RandomAlgorithm(operator.index(algorithm))
     except (TypeError, ValueError):
         shown = ", ".join(a.name for a in RandomAlgorithm)
         raise ArgumentError(f"lax.rng_bit_generator: algorithm must be one of {shown}, got {algorithm!r}") from None
@@ -61,6 +60,6 @@ def rng_bit_generator(
         array_operand("rng_bit_generator", key),
         shape=ints(shape),
         dtype=dtypes.requested_dtype(dtype, "rng_bit_generator"),
-        algorithm=chosen,
+        algorithm=selected,
     )
     return new, constrained(bits, out_sharding, "lax.rng_bit_generator")

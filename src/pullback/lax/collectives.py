@@ -1,7 +1,7 @@
 """Collectives: operations over all indices of named axes, of ``vmap``, ``pmap`` and ``shard_map``.
 
-Each takes a tree of arrays and the name of an axis, or several names in a tuple, which are then as one axis of which
-the last varies fastest.
+Each takes a tree of arrays and the name of an axis, or a tuple of names, which act as one axis whose last name varies
+fastest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Groups = Sequence[Sequence[int]] | None
 
 
 def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -> ops.Groups:
-    """Groups of the indices of an axis, as tuples."""
+    """Convert ``axis_index_groups`` to tuples; raise unless each index of the axis is in one group."""
     if groups is None:
         return None
     if len(names) > 1:
@@ -55,14 +55,14 @@ def _size(names: tuple[Any, ...], groups: ops.Groups) -> int:
 
 
 def _axis(name: str, axis: Any, rank: int, what: str) -> int:
-    """An axis of an array of some rank as one that is not negative."""
+    """Convert an axis of an array of rank ``rank`` to a position from the start."""
     try:
-        place = operator.index(axis)
+        position = operator.index(axis)
     except TypeError:
         raise ArgumentError(f"lax.{name}: {what} must be an int, got {axis!r}") from None
-    if not -rank <= place < rank:
+    if not -rank <= position < rank:
         raise ShapeError(f"lax.{name}: {what}={axis} for an array of {rank} axes")
-    return place % rank
+    return position % rank
 
 
 # Reductions ----------------------------------------------------------------------------------------------------------
@@ -72,10 +72,10 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The sum of each array over all indices of named axes.
 
     Args:
-      x: a tree of arrays, of any shapes; booleans are counted. Of Python numbers the sum is a Python number:
-        ``psum(1, name)`` is the size of the axis.
+      x: a tree of arrays, of any shapes; booleans are counted. The sum of a Python number is a Python number: ``psum(1,
+        name)`` is the size of the axis.
       axis_name: the name of an axis in scope, or a tuple of names.
-      axis_index_groups: a list of lists of indices: each group is summed by itself.
+      axis_index_groups: a list of lists of indices: each group is summed separately.
 
     Returns:
       A tree like ``x``, with the same shapes; the same at all indices (of a group).
@@ -111,7 +111,7 @@ def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     Args:
       x: a tree of arrays of any shapes.
       axis_name: the name of an axis in scope, or a tuple of names.
-      axis_index_groups: a list of lists of indices, of one size: the mean is over each group by itself.
+      axis_index_groups: a list of lists of indices, of one size: the mean is over each group.
 
     Returns:
       A tree like ``x``, with the same shapes; integers become floats.
@@ -137,14 +137,14 @@ def _extreme(name: str, primitive: Any, x: Any, axis_name: AxisName, groups: Gro
 
 
 def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
-    """The greatest element over all indices of named axes, for each place in each array.
+    """The elementwise maximum of each array over all indices of named axes.
 
-    Its derivative is that of the greatest element; where several are, the mean of theirs.
+    Its derivative is the derivative of the greatest element, or the mean of several if they tie.
 
     Args:
       x: a tree of arrays of real numbers or booleans.
       axis_name: the name of an axis in scope, or a tuple of names.
-      axis_index_groups: a list of lists of indices: each group has a greatest element of its own.
+      axis_index_groups: a list of lists of indices: the maximum is over each group.
 
     Returns:
       A tree like ``x``, with the same shapes and dtypes.
@@ -162,12 +162,12 @@ def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
 
 
 def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
-    """The least element over all indices of named axes, for each place in each array; see :func:`pmax`.
+    """The elementwise minimum of each array over all indices of named axes; see :func:`pmax`.
 
     Args:
       x: a tree of arrays of real numbers or booleans.
       axis_name: the name of an axis in scope, or a tuple of names.
-      axis_index_groups: a list of lists of indices: each group has a least element of its own.
+      axis_index_groups: a list of lists of indices: the minimum is over each group.
 
     Returns:
       A tree like ``x``, with the same shapes and dtypes.
@@ -201,9 +201,9 @@ def all_gather(
     Args:
       x: a tree of arrays of any shapes.
       axis_name: the name of an axis in scope, or a tuple of names.
-      axis_index_groups: a list of lists of indices, of one size: each group is gathered by itself.
-      axis: the axis of the result along which the arrays are.
-      tiled: whether they are laid end to end along an axis that they have, instead of along a new one.
+      axis_index_groups: a list of lists of indices, of one size: each group is gathered separately.
+      axis: the axis of the result along which the arrays are joined.
+      tiled: whether they are concatenated along an existing axis, instead of stacked along a new one.
       to: the kind of the result, ``"varying"``: it counts as different at each index.
 
     Returns:
@@ -211,7 +211,7 @@ def all_gather(
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ShapeError: ``axis`` is not one of the result (a TypeError and ValueError).
+      ShapeError: ``axis`` is not an axis of the result (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -226,17 +226,17 @@ def all_gather(
 
     def gathered(leaf: Any) -> Any:
         leaf = array_operand("all_gather", leaf)
-        place = _axis("all_gather", axis, len(leaf.shape) + (not tiled), "axis")
+        position = _axis("all_gather", axis, len(leaf.shape) + (not tiled), "axis")
         for name in reversed(names):
             params = {"axes": (name,), "axis_size": _size((name,), groups), "groups": groups}
-            leaf = ops.all_gather_p.bind(leaf, dimension=place, tiled=tiled or name is not names[-1], **params)
+            leaf = ops.all_gather_p.bind(leaf, dimension=position, tiled=tiled or name is not names[-1], **params)
         return leaf
 
     return tree.tree_map(gathered, x)
 
 
 def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> None:
-    """Refuse an axis whose size does not fit that of the named axes."""
+    """Raise unless the size of an array's axis fits the size of the named axes."""
     if tiled and size % count:
         raise ShapeError(
             f"lax.{name}: tiled, the size of {what}, {size}, must be a multiple of that of the axis, {count}"
@@ -250,15 +250,15 @@ def _scatterable(name: str, what: str, size: int, count: int, tiled: bool) -> No
 def psum_scatter(
     x: T, axis_name: AxisName, *, scatter_dimension: int = 0, axis_index_groups: Groups = None, tiled: bool = False
 ) -> T:
-    """The sum over all indices of named axes, of which each index gets a part: ``psum``, divided.
+    """The sum over all indices of named axes, divided into blocks: each index gets one block of ``psum``.
 
     Args:
       x: a tree of arrays.
       axis_name: the name of an axis in scope, or a tuple of names.
-      scatter_dimension: the axis of the arrays that is divided; its size is that of the named axes, or with
-        ``tiled`` a multiple.
-      axis_index_groups: a list of lists of indices, of one size: each group is summed by itself.
-      tiled: whether the axis stays, with a part of its size; without, it is gone.
+      scatter_dimension: the axis of the arrays to divide; its size is the size of the named axes, or with ``tiled`` a
+        multiple.
+      axis_index_groups: a list of lists of indices, of one size: each group is summed separately.
+      tiled: whether to keep the axis, with a fraction of its size; otherwise it is removed.
 
     Returns:
       A tree like ``x``.
@@ -277,12 +277,12 @@ def psum_scatter(
 
     def scattered(leaf: Any) -> Any:
         leaf = array_operand("psum_scatter", leaf)
-        place = _axis("psum_scatter", scatter_dimension, len(leaf.shape), "scatter_dimension")
+        position = _axis("psum_scatter", scatter_dimension, len(leaf.shape), "scatter_dimension")
         count = _size(names, groups)
-        _scatterable("psum_scatter", f"scatter_dimension={scatter_dimension}", leaf.shape[place], count, tiled)
+        _scatterable("psum_scatter", f"scatter_dimension={scatter_dimension}", leaf.shape[position], count, tiled)
         for name in names:
             params = {"axes": (name,), "axis_size": _size((name,), groups), "groups": groups}
-            leaf = ops.reduce_scatter_p.bind(leaf, dimension=place, tiled=tiled or name is not names[-1], **params)
+            leaf = ops.reduce_scatter_p.bind(leaf, dimension=position, tiled=tiled or name is not names[-1], **params)
         return leaf
 
     return tree.tree_map(scattered, x)
@@ -297,23 +297,23 @@ def all_to_all(
     axis_index_groups: Groups = None,
     tiled: bool = False,
 ) -> T:
-    """An exchange: each index sends the parts along an axis to the others, and gets theirs along another axis.
+    """An exchange: each index sends the blocks along an axis to the others, and gets theirs along another axis.
 
     Args:
       x: a tree of arrays.
       axis_name: the name of an axis in scope, or a tuple of names.
-      split_axis: the axis whose parts are sent; its size is that of the named axes, or with ``tiled`` a multiple.
-      concat_axis: the axis of the result along which the parts are that came.
+      split_axis: the axis whose blocks are sent; its size is the size of the named axes, or with ``tiled`` a multiple.
+      concat_axis: the axis of the result along which the received blocks are.
       axis_index_groups: a list of lists of indices, of one size: the exchange is within each group.
-      tiled: whether both axes stay, ``split_axis`` with a part of its size; without, ``split_axis`` is gone, and
-        ``concat_axis`` is new.
+      tiled: whether to keep both axes, ``split_axis`` with a fraction of its size; otherwise ``split_axis`` is removed,
+        and ``concat_axis`` is new.
 
     Returns:
       A tree like ``x``.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ShapeError: the size of ``split_axis`` does not fit, or there is no such axis (a TypeError and ValueError).
+      ShapeError: the size of ``split_axis`` does not fit, or an axis is out of range (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -341,7 +341,7 @@ def all_to_all(
 
 
 def _exchange_all(x: Any, names: tuple[Any, ...], split: int, concat: int, tiled: bool) -> Any:
-    """The exchange over several axes: one after another, each along an axis of its own."""
+    """Exchange blocks over several named axes, one after another, each along an array axis of its own."""
     sizes = [axis_in_scope(name).size for name in names]
     count = math.prod(sizes)
     x = shapes.moveaxis(x, split, 0)
@@ -350,7 +350,7 @@ def _exchange_all(x: Any, names: tuple[Any, ...], split: int, concat: int, tiled
     for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
         params = {"axes": (name,), "axis_size": size, "groups": None, "tiled": False}
         x = ops.all_to_all_p.bind(x, split_axis=i, concat_axis=i, **params)
-    x = shapes.reshape(x, (count, *x.shape[len(names) :]))  # [source, part, rest]
+    x = shapes.reshape(x, (count, *x.shape[len(names) :]))  # [source, block, rest]
     if not tiled:
         return shapes.moveaxis(shapes.reshape(x, (count, *rest)), 0, concat)
     x = shapes.moveaxis(shapes.moveaxis(x, 1, split + 1), 0, concat)
@@ -363,7 +363,7 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     Args:
       x: a tree of arrays of any shapes.
       axis_name: the name of an axis in scope, or a tuple of names.
-      perm: pairs of a source and a target; an index that is nobody's target gets zeros.
+      perm: pairs of a source and a target; an index that is not a target gets zeros.
 
     Returns:
       A tree like ``x``.
@@ -399,7 +399,7 @@ def _pairs(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
-    """Arrays permuted along named axes: index ``i`` gets what index ``perm[i]`` had.
+    """Arrays permuted along named axes: index ``i`` gets the arrays of index ``perm[i]``.
 
     Args:
       x: a tree of arrays of any shapes.
@@ -425,7 +425,7 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
 
 
 def pswapaxes(x: T, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> T:
-    """Arrays whose axis changes places with a named axis of the same size.
+    """Swap an axis of arrays with a named axis of the same size.
 
     Args:
       x: a tree of arrays.
@@ -438,7 +438,7 @@ def pswapaxes(x: T, axis_name: AxisName, axis: int, *, axis_index_groups: Groups
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ShapeError: the axis is not of the size of the named one (a TypeError and ValueError).
+      ShapeError: the axis and the named axis differ in size (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -462,7 +462,7 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ArgumentError: ``source`` is no index of the axis (a TypeError and ValueError).
+      ArgumentError: ``source`` is not an index of the axis (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -494,7 +494,7 @@ def axis_index(axis_name: AxisName) -> Array:
     """The index of this call along named axes, as an ``int32``.
 
     Args:
-      axis_name: the name of an axis in scope, or a tuple of names, of which the last varies fastest.
+      axis_name: the name of an axis in scope, or a tuple of names; the last varies fastest.
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
@@ -530,10 +530,10 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def pvary(x: T, axis_name: AxisName) -> T:
-    """Arrays as they are, of a type that says that they vary along named axes.
+    """The arrays unchanged, with a type that says that they vary along named axes.
 
-    The gradient with respect to what ``pvary`` returns is that of each index, where reverse mode would sum over the
-    axis the gradient with respect to a value that does not vary.
+    The gradient with respect to the result of ``pvary`` is separate for each index; with respect to a value that does
+    not vary, reverse mode sums it over the axis.
 
     Args:
       x: a tree of arrays.
@@ -559,7 +559,7 @@ def pvary(x: T, axis_name: AxisName) -> T:
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
-    """Arrays as they are, of another type: see :func:`pvary`.
+    """The arrays unchanged, with another type: see :func:`pvary`.
 
     Args:
       x: a tree of arrays.
@@ -568,7 +568,7 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     Raises:
       UnboundAxisNameError: no such axis is in scope (a NameError).
-      ArgumentError: ``to`` is something else (a TypeError and ValueError).
+      ArgumentError: another ``to`` (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp

@@ -1,4 +1,4 @@
-"""Products of arrays: ``pullback.lax`` in front of the primitives."""
+"""Products of arrays, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def dot_general(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over some axes, for each index of others.
+    """The contraction of some axes of two arrays, for each index of their batch axes.
 
     Args:
-      lhs, rhs: arrays; of different dtypes they are converted to their common one.
+      lhs, rhs: arrays; different dtypes are promoted.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
       precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
         precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Returns:
-      An array with the batch axes, then the other axes of ``lhs``, then those of ``rhs``.
+      An array with the batch axes, the other axes of ``lhs``, and the other axes of ``rhs``.
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other or the axes.
-      ArgumentError: ``precision`` is none (a TypeError and a ValueError).
+      DtypeError, ShapeError: the operands do not fit each other or the axes.
+      ArgumentError: ``precision`` is not one of these (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -88,19 +88,19 @@ def dot(
     preferred_element_type: DTypeLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The product of two vectors, of two matrices, or of a matrix and a vector; or what the dimension numbers say.
+    """The product of two vectors, of two matrices, or of a matrix and a vector; or as the dimension numbers say.
 
     Args:
-      lhs, rhs: arrays; of different dtypes they are converted to their common one.
+      lhs, rhs: arrays; different dtypes are promoted.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``; None for the usual
         product.
       precision: a :class:`Precision`, its name, or a pair, without effect, since products are computed in full
         precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other.
+      DtypeError, ShapeError: the operands do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -119,7 +119,7 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotAlgorithm = None) -> Array:
-    """The products of matrices in the last two axes, for each index of the others, which are equal.
+    """The products of matrices in the last two axes, for each index of the leading axes, which are equal.
 
     Args:
       lhs, rhs: arrays of shapes ``(..., n, k)`` and ``(..., k, m)``.
@@ -127,7 +127,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike | DotA
         precision; or a :class:`DotAlgorithm`, or a :class:`DotAlgorithmPreset` or its name, by which they are computed.
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other.
+      DtypeError, ShapeError: the operands do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -151,18 +151,18 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The product of two arrays, each times a scale that blocks of neighbours along the contracted axes share.
+    """The product of two arrays, each multiplied by scales, one for each block of neighbours along contracted axes.
 
     Args:
       lhs, rhs: arrays of floats.
-      lhs_scale, rhs_scale: the scales, of the shape of their operand, but that the size of a contracted axis divides
-        that of the operand and is at most half of it; None for no scale.
+      lhs_scale, rhs_scale: the scales, of the shape of their operand, except that the size of a contracted axis is a
+        divisor of the operand's size and at most half of it; None for no scale.
       dimension_numbers: as for :func:`dot_general`; the product of matrices, or of two batches of them, by default.
       preferred_element_type: the dtype of the result; bfloat16 by default.
 
     Raises:
-      ShapeError: operands and scales that do not fit each other (a TypeError and a ValueError).
-      DtypeError: operands that are no floats (a TypeError).
+      ShapeError: the operands and scales do not fit each other (a TypeError and a ValueError).
+      DtypeError: the operands are not floats (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -190,7 +190,7 @@ def scaled_dot(
 
 
 def _scaled(which: str, x: Any, scale: Any, contracted: tuple[int, ...], dtype: Any) -> Any:
-    """An operand in a dtype, times its scale."""
+    """Convert an operand to ``dtype``, and multiply it by its scale."""
     if not dtypes.is_float(x.dtype):
         raise DtypeError(f"lax.scaled_dot takes floats, got {dtypes.short_name(x.dtype)} for {which}")
     out = ops.convert_element_type(x, dtype)
@@ -203,8 +203,9 @@ def _scaled(which: str, x: Any, scale: Any, contracted: tuple[int, ...], dtype: 
     )
     if not fits:
         raise ShapeError(
-            f"lax.scaled_dot: {which}_scale must have the shape of {which}, {x.shape}, but for the contracted axes "
-            f"{contracted}, whose size must divide that of the operand and be at most half of it; got {factors.shape}"
+            f"lax.scaled_dot: {which}_scale must have the shape of {which}, {x.shape}, except along the contracted "
+            f"axes {contracted}, whose size must divide the operand's size and be at most half of it; got "
+            f"{factors.shape}"
         )
     blocks = [s for m, n in zip(factors.shape, x.shape, strict=True) for s in (m, n // max(m, 1))]
     ones = [s for m in factors.shape for s in (m, 1)]

@@ -1,4 +1,4 @@
-"""Convolutions: ``pullback.lax`` in front of the primitive."""
+"""Convolutions, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pullback.primitives.signals.convolution import (
 )
 
 ConvDimensionNumbersLike = ConvDimensionNumbers | tuple[str, str, str] | Sequence[Any] | None
-"""Which axes are which, as users say it: see :func:`conv_dimension_numbers`."""
+"""The forms of dimension numbers that users may pass: see :func:`conv_dimension_numbers`."""
 
 # Arguments ---------------------------------------------------------------------------------------------------------
 
@@ -40,18 +40,18 @@ ConvDimensionNumbersLike = ConvDimensionNumbers | tuple[str, str, str] | Sequenc
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: ConvDimensionNumbersLike
 ) -> ConvDimensionNumbers:
-    """The dimension numbers of a convolution as positions of axes.
+    """Convert the dimension numbers of a convolution to positions of axes.
 
     Args:
       lhs_shape: the shape of the operand.
       rhs_shape: the shape of the kernel.
-      dimension_numbers: None for ``("NCHW", "OIHW", "NCHW")``, with as many axes of space as there are; three strings
-        in which ``N`` is the batch, ``C`` features, ``O`` and ``I`` those of the result and of the operand, and any
-        other letter an axis of space, which are in the order of the kernel's; three sequences of positions: batch and
-        features (of the kernel: of the result and of the operand), and then space; or a ``ConvDimensionNumbers``.
+      dimension_numbers: None for ``("NCHW", "OIHW", "NCHW")``, with a letter for each axis of space; three strings in
+        which ``N`` is the batch, ``C`` features, ``O`` and ``I`` the features of the result and of the operand, and any
+        other letter an axis of space, in the order of the kernel; three sequences of positions: batch and features (in
+        the kernel: features of the result and of the operand), and then space; or a ``ConvDimensionNumbers``.
 
     Raises:
-      ShapeError: they do not fit the ranks, or are no permutations (a TypeError, ValueError).
+      ShapeError: they do not fit the ranks, or are not permutations (a TypeError, ValueError).
 
     >>> from pullback import lax
     >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 5), ("NHWC", "HWIO", "NHWC"))
@@ -104,10 +104,10 @@ def _from_letters(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbe
 
 
 def precisions(precision: PrecisionLike | DotAlgorithm) -> tuple[str, str] | None:
-    """The precisions of two operands by the compiler's names.
+    """Convert a precision to a pair of the compiler's names, for the two operands.
 
     Raises:
-      ArgumentError: it is none of the precisions (a TypeError, ValueError).
+      ArgumentError: it is not a precision (a TypeError, ValueError).
     """
     if precision is None:
         return None
@@ -129,7 +129,7 @@ def _spatial(values: Any, count: int) -> Shape:
 
 
 def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any]:
-    """Operands in the dtype in which products are summed, and the dtype of the result, None if it is that."""
+    """Convert the operands to the dtype of accumulation; return them and the dtype of the result (None if the same)."""
     if x.dtype != y.dtype:
         raise DtypeError(
             f"lax.{name} takes operands of one dtype, got {dtypes.short_name(x.dtype)} and "
@@ -143,7 +143,7 @@ def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any
         dtypes.is_inexact(x.dtype) and wide != dtype
     ):  # fmt: skip
         raise DtypeError(
-            f"lax.{name}: preferred_element_type must hold what the operands hold, of "
+            f"lax.{name}: preferred_element_type must hold the values of "
             f"{dtypes.short_name(x.dtype)}, got {dtypes.short_name(dtype)}"
         )
     return ops.convert_element_type(x, wide), ops.convert_element_type(y, wide), dtype
@@ -166,33 +166,32 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The convolution of an operand by a kernel, as neural networks have it: the kernel is not turned around.
+    """The convolution of an operand by a kernel, as in neural networks: the kernel is not flipped.
 
     Args:
       lhs: the operand, with axes for the batch, for features and for ``n`` dimensions of space.
-      rhs: the kernel, with axes for the features of the result, for those of the operand, and for space.
-      window_strides: how far apart the places of the kernel are, ``n`` integers.
-      padding: zeros before and after the operand along each axis of space, ``n`` pairs, of which negative ones cut; or
+      rhs: the kernel, with axes for the features of the result, for the features of the operand, and for space.
+      window_strides: the distances between positions of the kernel, ``n`` integers.
+      padding: zeros before and after the operand along each axis of space, ``n`` pairs (negative numbers crop); or
         ``SAME``, ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`).
-      lhs_dilation: how far apart the elements of the operand are; 1 by default. With another a padding in words is
-        refused.
-      rhs_dilation: how far apart the elements of the kernel are; 1 by default.
-      dimension_numbers: which axes are which, for example ``("NHWC", "HWIO", "NHWC")``; see
+      lhs_dilation: the distances between elements of the operand; 1 by default. Others need a padding in numbers.
+      rhs_dilation: the distances between elements of the kernel; 1 by default.
+      dimension_numbers: the roles of the axes, for example ``("NHWC", "HWIO", "NHWC")``; see
         :func:`conv_dimension_numbers`.
-      feature_group_count: into how many groups the features are divided; each group of the result's is computed from
-        its own group of the operand's.
-      batch_group_count: into how many groups the batch is divided; each group of the result's features is computed from
-        its own.
-      precision: a ``lax.Precision``, its name, or a pair for the two operands. Processors compute in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      feature_group_count: the number of groups of features; each group of the result is computed from one group of the
+        operand.
+      batch_group_count: the number of groups of the batch; each group of the result's features is computed from one of
+        them.
+      precision: a ``lax.Precision``, its name, or a pair for the two operands. CPUs compute in full precision.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
       out_sharding: must be None.
 
     Returns:
-      An array with the axes of the third of the dimension numbers. Along an axis of space it has as many elements as
-      there are places; none if the kernel is longer than the padded operand.
+      An array with the axes of the third of the dimension numbers. Along an axis of space it has an element for each
+      position of the kernel; none if the kernel is longer than the padded operand.
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+      DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -210,7 +209,7 @@ def _convolution(
     name: str, lhs: Any, rhs: Any, strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any, numbers: Any,
     groups: tuple[Any, Any], precision: Any, preferred: Any, out_sharding: Any = None,
 ) -> Any:  # fmt: skip
-    """What all of these functions do, under the name of one of them."""
+    """Check the arguments of the convolution function ``name``, and bind the primitive."""
     x, y = array_operand(name, lhs), array_operand(name, rhs)
     if out_sharding is not None:
         raise UnsupportedArgumentError(
@@ -237,7 +236,7 @@ def _geometry(
     name: str, shape: Shape, window: Sequence[int], strides: Any, padding: Any, lhs_dilation: Any, rhs_dilation: Any,
     specs: ConvDimensionNumbers,
 ) -> Geometry:  # fmt: skip
-    """The checked geometry of a convolution, its padding in numbers."""
+    """Check the geometry of a convolution, and return it with its padding in numbers."""
     sizes = [shape[a] for a in specs.lhs_spec[2:]]
     count = len(sizes)
     base, step = _spatial(lhs_dilation, count), _spatial(rhs_dilation, count)
@@ -275,7 +274,7 @@ def conv(
 
     Args:
       lhs, rhs: the operand and the kernel.
-      window_strides: how far apart the places of the kernel are, along each axis of space.
+      window_strides: the distances between positions of the kernel, along each axis of space.
       padding: ``SAME``, ``SAME_LOWER`` or ``VALID``.
       precision, preferred_element_type: as for :func:`conv_general_dilated`.
 
@@ -283,7 +282,7 @@ def conv(
       An array of axes (batch, features, space).
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+      DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -305,18 +304,18 @@ def conv_with_general_padding(
     precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The same as :func:`conv` with any padding and with dilations.
+    """:func:`conv` with any padding, and with dilations.
 
     Args:
       lhs, rhs: an operand of axes (batch, features, space), and a kernel of axes (features out, features in, space).
-      window_strides, padding, lhs_dilation, rhs_dilation: as for :func:`conv_general_dilated`.
-      precision, preferred_element_type: the same.
+      window_strides, padding, lhs_dilation, rhs_dilation, precision, preferred_element_type: as for
+        :func:`conv_general_dilated`.
 
     Returns:
       An array of axes (batch, features, space).
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+      DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -341,27 +340,27 @@ def conv_transpose(
     preferred_element_type: DTypeLike = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """A convolution with fractional strides, which makes an operand larger: the transpose of one with these strides.
+    """A convolution with fractional strides, which enlarges the operand: the transpose of one with these strides.
 
     Args:
       lhs: the operand.
       rhs: the kernel.
-      strides: how far the elements of the operand are put apart, along each axis of space.
-      padding: ``SAME`` or ``VALID`` of the convolution of which this is the transpose; or pairs.
-      rhs_dilation: how far apart the elements of the kernel are; 1 by default.
-      dimension_numbers: which axes are which; by default those of ``("NHWC", "HWIO", "NHWC")``, of up to three
-        dimensions of space.
-      transpose_kernel: whether the kernel is that of the convolution of which this is the transpose; it is then turned
-        around, and its axes of features are exchanged.
+      strides: the dilation of the operand along each axis of space.
+      padding: ``SAME`` or ``VALID``, of the convolution that is transposed; or pairs.
+      rhs_dilation: the distances between elements of the kernel; 1 by default.
+      dimension_numbers: the roles of the axes; by default ``("NHWC", "HWIO", "NHWC")``, for up to three dimensions of
+        space.
+      transpose_kernel: whether the kernel belongs to the convolution that is transposed; it is then flipped, and its
+        axes of features are swapped.
       precision, preferred_element_type: as for :func:`conv_general_dilated`.
-      use_consistent_padding: whether pairs are paddings of the convolution of which this is the transpose, as words
-        are; or else of the operand, once it is put apart.
+      use_consistent_padding: whether pairs are paddings of the convolution that is transposed, as words are; otherwise
+        they pad the dilated operand.
 
     Returns:
       An array with the axes of the third of the dimension numbers.
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+      DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -394,7 +393,7 @@ def conv_transpose(
 def _padding_of_transpose(
     window: Sequence[int], strides: Shape, step: Shape, padding: Any, consistent: bool
 ) -> Sequence[tuple[int, int]]:
-    """The padding of an operand of ``conv_transpose``, in numbers."""
+    """The padding of the dilated operand of ``conv_transpose``, in numbers."""
     name, count = "lax.conv_transpose", len(window)
     check_geometry(name, Geometry(strides, ((0, 0),) * count, strides, step), count)
     spans = [dilated(k, r) for k, r in zip(window, step)]
@@ -407,7 +406,7 @@ def _padding_of_transpose(
 
 
 def _in_words(span: int, stride: int, padding: str) -> tuple[int, int]:
-    """The padding for the transpose of a convolution with a padding in words, of a kernel that spans so many."""
+    """The padding in numbers for the transpose of a ``SAME`` or ``VALID`` convolution; the kernel spans ``span``."""
     word = padding.upper()
     if word == "SAME":
         total = span + stride - 2
@@ -435,7 +434,7 @@ def conv_general_dilated_patches(
     precision: PrecisionLike | DotAlgorithm = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """What a convolution sees at each place: its windows, as features.
+    """The windows of a convolution, as features.
 
     Args:
       lhs: the operand.
@@ -443,14 +442,14 @@ def conv_general_dilated_patches(
         numbers.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for :func:`conv_general_dilated`.
       precision: accepted for compatibility: elements are moved, not computed.
-      preferred_element_type: the dtype of the result; that of the operand by default.
+      preferred_element_type: the dtype of the result; by default the dtype of the operand.
 
     Returns:
-      An array with the axes of the third of the dimension numbers, whose features are those of the operand, and for
-      each of them the elements of the window, in row-major order.
+      An array with the axes of the third of the dimension numbers, whose features are, for each feature of the operand,
+      the elements of the window in row-major order.
 
     Raises:
-      ShapeError, ArgumentError: arguments that do not fit the operand.
+      ShapeError, ArgumentError: the arguments do not fit the operand.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -484,7 +483,7 @@ def conv_general_dilated_patches(
 
 
 def _cut_in_windows(x: Any, at: int, axis: int, size: int, stride: int, step: int) -> Any:
-    """The windows along an axis, whose elements are along a new axis at a position."""
+    """Extract the windows along an axis, with their elements along a new axis at position ``at``."""
     count = window_count(x.shape[axis], size, stride, (0, 0), 1, step)
     reach = (count - 1) * stride + 1 if count else 0
     if not count:
@@ -503,12 +502,12 @@ def conv_general_dilated_local(
     dimension_numbers: ConvDimensionNumbersLike = None,
     precision: PrecisionLike | DotAlgorithm = None,
 ) -> Array:
-    """A convolution whose kernel is another one at each place: a locally connected layer.
+    """A convolution with a separate kernel at each position: a locally connected layer.
 
     Args:
       lhs: the operand.
-      rhs: the kernels: the axes of space are those of the result, and the features of the operand are those of its
-        windows (see :func:`conv_general_dilated_patches`).
+      rhs: the kernels, with the axes of space of the result, and the features of the windows of the operand (see
+        :func:`conv_general_dilated_patches`).
       window_strides, padding: as for :func:`conv_general_dilated`.
       filter_shape: the sizes of the windows along the axes of space, in the order of the second of the dimension
         numbers.
@@ -518,7 +517,7 @@ def conv_general_dilated_local(
       An array with the axes of the third of the dimension numbers.
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: operands or arguments that do not fit each other.
+      DtypeError, ShapeError, ArgumentError: the operands or arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -535,16 +534,16 @@ def conv_general_dilated_local(
         x, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
         ConvDimensionNumbers(specs.lhs_spec, specs.rhs_spec, specs.out_spec),
     )  # fmt: skip
-    (_, c, *places), (_, i, *kernels) = specs.out_spec, specs.rhs_spec
-    wanted = [patches.shape[c], *(patches.shape[a] for a in places)]
+    (_, c, *spatial), (_, i, *kernels) = specs.out_spec, specs.rhs_spec
+    wanted = [patches.shape[c], *(patches.shape[a] for a in spatial)]
     if [y.shape[a] for a in (i, *kernels)] != wanted:
         raise ShapeError(
             f"lax.{name}: kernels of shape {y.shape} do not fit: along the axes {(i, *kernels)} they need the sizes "
             f"{tuple(wanted)}, of the windows and of the result"
         )
-    numbers = (((i,), (c,)), (tuple(kernels), tuple(places)))
+    numbers = (((i,), (c,)), (tuple(kernels), tuple(spatial)))
     out = dot_general(y, patches, numbers, precision)  # the axes: space, features, batch
-    space = len(places)
+    space = len(spatial)
     order = [0] * len(x.shape)
     for a, source in zip(specs.out_spec, (space + 1, space, *range(space))):
         order[a] = source

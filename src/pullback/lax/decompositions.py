@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values, QR and related decompositions, as ``pullback.lax.linalg`` shows them."""
+"""Eigenvalues, singular values, QR and related decompositions, for ``pullback.lax.linalg``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import pad, slice_in_dim
 from pullback.primitives.checks import INEXACT, check_dtype
 from pullback.primitives.linalg import lapack as linalg
-from pullback.primitives.linalg.decompositions import part
+from pullback.primitives.linalg.decompositions import upper_left
 from pullback.primitives.linalg.eigen import eig_p, eigh_p
 from pullback.primitives.linalg.householder import householder_product_p, ormqr_p
 from pullback.primitives.linalg.qr import qr_p
@@ -27,7 +27,7 @@ from pullback.transforms.autodiff.tracing import eval_shape
 
 
 class EigImplementation(enum.Enum):
-    """Libraries with a routine for :func:`eig`; on processors it is LAPACK's.
+    """Libraries with a routine for :func:`eig`; CPUs have ``LAPACK``.
 
     >>> from pullback import lax
     >>> lax.linalg.EigImplementation.LAPACK.value
@@ -40,7 +40,7 @@ class EigImplementation(enum.Enum):
 
 
 class EighImplementation(enum.Enum):
-    """Methods of :func:`eigh`; on processors it is LAPACK's, ``QR``.
+    """Methods of :func:`eigh`; CPUs have LAPACK's, ``QR``.
 
     >>> from pullback import lax
     >>> lax.linalg.EighImplementation.QR.value
@@ -53,7 +53,7 @@ class EighImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """Methods of :func:`svd`: on processors ``DIVIDE_AND_CONQUER``, which is the default, and ``QR``.
+    """Methods of :func:`svd`; CPUs have ``DIVIDE_AND_CONQUER``, the default, and ``QR``.
 
     >>> from pullback import lax
     >>> lax.linalg.SvdAlgorithm.QR.value
@@ -68,7 +68,7 @@ class SvdAlgorithm(enum.Enum):
 
 
 def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tuple[enum.Enum, ...]) -> Any:
-    """One of the members of an enumeration, by itself or by its value; None for the first that is allowed."""
+    """Convert a member or a value of an enumeration to a member; None means the first of ``allowed``."""
     if value is None:
         return allowed[0]
     try:
@@ -79,33 +79,33 @@ def _choice(name: str, what: str, kind: type[enum.Enum], value: Any, allowed: tu
     if member not in allowed:
         names = " or ".join(str(m) for m in allowed)
         raise UnsupportedArgumentError(
-            f"linalg.{name}: there is no {what} {member} on processors; leave it out, or pass {names}"
+            f"linalg.{name}: there is no {what} {member} on CPUs; leave it out, or pass {names}"
         )
     return member
 
 
-def _range(name: str, given: Any, size: int) -> tuple[int, int]:
-    """The first index and the one behind the last of ``subset_by_index``."""
-    if given is None:
+def _range(name: str, subset: Any, size: int) -> tuple[int, int]:
+    """Convert ``subset_by_index`` to ints; raise unless it is a range of ``size`` values."""
+    if subset is None:
         return 0, size
     try:
-        first, end = (operator.index(i) for i in given)
+        first, end = (operator.index(i) for i in subset)
     except (TypeError, ValueError):
-        raise ArgumentError(f"linalg.{name}: subset_by_index must be two integers, got {given!r}") from None
+        raise ArgumentError(f"linalg.{name}: subset_by_index must be two integers, got {subset!r}") from None
     if not 0 <= first <= end <= size:
         raise ArgumentError(
             f"linalg.{name}: subset_by_index must be a range of the {size} values, (first, end) with "
-            f"0 <= first <= end <= {size}; got {given!r}"
+            f"0 <= first <= end <= {size}; got {subset!r}"
         )
     return first, end
 
 
-def _columns(x: Any, chosen: tuple[int, int]) -> Any:
-    return x if chosen == (0, x.shape[-1]) else slice_in_dim(x, *chosen, len(x.shape) - 1)
+def _columns(x: Any, selected: tuple[int, int]) -> Any:
+    return x if selected == (0, x.shape[-1]) else slice_in_dim(x, *selected, len(x.shape) - 1)
 
 
-def _rows(x: Any, chosen: tuple[int, int]) -> Any:
-    return x if chosen == (0, x.shape[-2]) else slice_in_dim(x, *chosen, len(x.shape) - 2)
+def _rows(x: Any, selected: tuple[int, int]) -> Any:
+    return x if selected == (0, x.shape[-2]) else slice_in_dim(x, *selected, len(x.shape) - 2)
 
 
 # Eigenvalues -------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def eigh(
       symmetrize_input: whether to decompose the means of the matrices and their adjoints.
       sort_eigenvalues: accepted; the eigenvalues ascend in any case.
       subset_by_index: (first, end): which of the ascending eigenvalues to return; all by default.
-      implementation: the method, of which processors have ``QR``.
+      implementation: the method; CPUs have ``QR``.
 
     Returns:
       The eigenvectors, as columns, (..., n, k), and the eigenvalues, real and ascending, (..., k). They are NaN where a
@@ -137,11 +137,11 @@ def eigh(
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
-      ArgumentError: ``subset_by_index`` is no range of the eigenvalues (a TypeError and a ValueError).
-      UnsupportedArgumentError: an implementation that processors lack (a NotImplementedError).
+      ArgumentError: ``subset_by_index`` is not a range of the eigenvalues (a TypeError and a ValueError).
+      UnsupportedArgumentError: an implementation that CPUs lack (a NotImplementedError).
 
-    The derivative is after Giles (2008). Where eigenvalues are equal, the eigenvectors have none; derivatives of what
-    does not depend on their choice are then right, or NaN, as ``docs/decompositions.md`` says.
+    The derivative is after Giles (2008). Where eigenvalues are equal, the eigenvectors have none; derivatives of
+    quantities that do not depend on their choice are then right, or NaN, as ``docs/decompositions.md`` says.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -152,13 +152,13 @@ def eigh(
     _choice("eigh", "implementation", EighImplementation, implementation, (EighImplementation.QR,))
     x = array_operand("linalg.eigh", x)
     eigh_p.abstract_eval_rule(linalg.typeof(x), vectors=True)  # type: ignore[misc]
-    chosen = _range("eigh", subset_by_index, x.shape[-1])
+    selected = _range("eigh", subset_by_index, x.shape[-1])
     w, v = eigh_p.bind(hermitian(x, lower, symmetrize_input), vectors=True)
-    return _columns(v, chosen), _columns(w, chosen)
+    return _columns(v, selected), _columns(w, selected)
 
 
 def hermitian(x: Any, lower: bool, symmetrize: bool) -> Any:
-    """Matrices of which the decomposition may read the lower triangle."""
+    """Return the Hermitian matrices to decompose, whose lower triangles are read."""
     if symmetrize:
         return linalg.hermitian_part(x)
     return x if lower else linalg.adjoint(x)
@@ -180,20 +180,21 @@ def eig(
       compute_left_eigenvectors: whether to return left eigenvectors u, for which u* A = w u*.
       compute_right_eigenvectors: whether to return right eigenvectors v, for which A v = w v.
       enable_eigvec_derivs: accepted; eigenvectors have derivatives in any case.
-      implementation: the library, which on processors is ``LAPACK``.
-      use_magma: accepted; it is about graphics processors.
+      implementation: the library; CPUs have ``LAPACK``.
+      use_magma: accepted; it is for GPUs.
 
     Returns:
-      A list: the eigenvalues (..., n), in no order, and the left and the right eigenvectors (..., n, n), as columns of
+      A list: the eigenvalues (..., n), in any order, and the left and the right eigenvectors (..., n, n), as
+      columns of
       length one whose largest element is real. All are complex. They are NaN where a matrix is not finite.
 
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
-      UnsupportedArgumentError: an implementation that processors lack (a NotImplementedError).
+      UnsupportedArgumentError: an implementation that CPUs lack (a NotImplementedError).
 
-    The derivative is after Giles (2008) and Boeddeker et al. (2017); that of a matrix without n independent
-    eigenvectors does not exist, and is not finite.
+    The derivative is after Giles (2008) and Boeddeker et al. (2017); for a matrix without n independent eigenvectors it
+    does not exist, and the result is not finite.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -249,7 +250,7 @@ def svd(
 
     Args:
       x: an array (..., m, n) of float32, float64, complex64 or complex128.
-      full_matrices: whether the singular vectors are those of a square matrix; otherwise there are k = min(m, n).
+      full_matrices: whether U and V are square; otherwise there are k = min(m, n) singular vectors of each.
       compute_uv: whether to return the singular vectors.
       subset_by_index: (first, end): which of the descending singular values to return; all by default. Others need
         ``full_matrices=False`` if singular vectors are returned.
@@ -257,17 +258,19 @@ def svd(
 
     Returns:
       U (..., m, k), whose columns are orthonormal, the singular values (..., k), descending, and the adjoint of V,
-      (..., k, n), of which U diag(s) V* is the matrix; or the singular values alone. They are NaN where a matrix is not
+      (..., k, n), with product U diag(s) V*; or the singular values alone. They are NaN where a matrix
+      is not
       finite.
 
     Raises:
       ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
-      ArgumentError: ``subset_by_index`` is no range of the values, or of all vectors (a TypeError and a ValueError).
-      UnsupportedArgumentError: an algorithm that processors lack (a NotImplementedError).
+      ArgumentError: ``subset_by_index`` is not a range of the values, or is partial with ``full_matrices`` (a TypeError
+        and a ValueError).
+      UnsupportedArgumentError: an algorithm that CPUs lack (a NotImplementedError).
 
-    The derivative is after Townsend (2016) and Wan and Zhang (2019). What was said of :func:`eigh` holds where singular
-    values are equal; of a singular value that is zero there is a derivative only of what is even in it.
+    The derivative is after Townsend (2016) and Wan and Zhang (2019). Where singular values are equal, the notes of
+    :func:`eigh` hold. At a zero singular value, only even functions of it have derivatives.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -281,17 +284,17 @@ def svd(
     params = {"full_matrices": full, "vectors": vectors, "by_qr": method is kind.QR}
     svd_p.abstract_eval_rule(linalg.typeof(x), **params)  # type: ignore[misc]
     size = min(x.shape[-2:])
-    chosen = _range("svd", subset_by_index, size)
-    if full and chosen != (0, size):
+    selected = _range("svd", subset_by_index, size)
+    if full and selected != (0, size):
         raise ArgumentError(
             f"linalg.svd: subset_by_index={subset_by_index!r} chooses some of the singular vectors, and "
             "full_matrices=True all of them; pass full_matrices=False"
         )
     s, *factors = svd_p.bind(x, **params)
     if not vectors:
-        return _columns(s, chosen)
+        return _columns(s, selected)
     u, vh = factors
-    return (u, s, vh) if full else (_columns(u, chosen), _columns(s, chosen), _rows(vh, chosen))
+    return (u, s, vh) if full else (_columns(u, selected), _columns(s, selected), _rows(vh, selected))
 
 
 def qdwh(
@@ -306,21 +309,21 @@ def qdwh(
 
     Args:
       x: a matrix (m, n), with n at most m, of float32, float64, complex64 or complex128.
-      is_hermitian: accepted; nothing is saved by it.
+      is_hermitian: accepted, without effect.
       max_iterations, eps: accepted; there is no iteration.
-      dynamic_shape: how many rows and columns of ``x`` count, two integers; what is beyond is zero in the factors.
+      dynamic_shape: the numbers of rows and columns of ``x`` that count; beyond them the factors are zero.
 
     Returns:
       U (m, n), whose columns are orthonormal; the Hermitian H (n, n), with no negative eigenvalue, for which U H is the
-      matrix; how many iterations it took, which is zero, for both come of the singular value decomposition; and whether
-      they are finite.
+      matrix; the number of iterations, which is zero, for both are computed by the singular value decomposition; and
+      whether they are finite.
 
     Raises:
-      ShapeError: no matrix, or one with more columns than rows (a TypeError and a ValueError).
+      ShapeError: not a matrix, or one with more columns than rows (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
 
-    The derivatives of U and H, of every order, are those of matrices of full rank, whether singular values are equal or
-    not. Where the rank is less, U has none.
+    U and H have derivatives of every order at matrices of full rank, also where singular values are equal. Where the
+    rank is less, U has none.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -337,7 +340,7 @@ def qdwh(
     rows, columns = (m, n) if dynamic_shape is None else (operator.index(i) for i in dynamic_shape)
     if not (0 <= rows <= m and 0 <= columns <= n):
         raise ArgumentError(f"linalg.qdwh: dynamic_shape must be at most the shape {x.shape}, got {dynamic_shape!r}")
-    inner = part(x, rows, columns)
+    inner = upper_left(x, rows, columns)
     u = bind(polar_p, inner)
     h = linalg.hermitian_part(linalg.product(linalg.adjoint(u), inner))
     finite = reduce_and(ops.is_finite_p.bind(ops.abs(h)), (0, 1))
@@ -366,7 +369,7 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
       x: an array (..., m, n) of float32, float64, complex64 or complex128.
       pivoting: whether to put the columns in an order in which the diagonal of R does not increase.
       full_matrices: whether Q is square; otherwise it has k = min(m, n) columns.
-      use_magma: accepted; it is about graphics processors.
+      use_magma: accepted; it is for GPUs.
 
     Returns:
       Q (..., m, k), whose columns are orthonormal, and upper triangular R (..., k, n); with ``pivoting`` also the
@@ -376,8 +379,8 @@ def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_
       ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
 
-    The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); of a matrix whose first k columns are
-    dependent there is none. The columns of a square Q that ``x`` does not determine do not turn among themselves.
+    The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); there is none if the first k columns are
+    dependent. Columns of a square Q that ``x`` does not determine are not rotated among themselves.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -462,7 +465,7 @@ def schur(
     Args:
       x: an array (..., n, n) of float32, float64, complex64 or complex128.
       compute_schur_vectors: whether to return Z.
-      sort_eig_vals, select_callable: to sort the eigenvalues by a function is not supported.
+      sort_eig_vals, select_callable: not supported: they would sort the eigenvalues by a function.
 
     Returns:
       T, of the shape of ``x``: upper triangular; for real matrices with complex eigenvalues with blocks of two on the
@@ -472,7 +475,7 @@ def schur(
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: another dtype (a TypeError).
-      UnsupportedArgumentError: the eigenvalues are to be sorted (a NotImplementedError).
+      UnsupportedArgumentError: ``sort_eig_vals`` is true (a NotImplementedError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -490,7 +493,7 @@ def schur(
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
-    """Square matrices reduced to Hessenberg's form, which is zero below the diagonal under the main one.
+    """Square matrices reduced to Hessenberg's form, which is zero below the first subdiagonal.
 
     Args:
       a: an array (..., n, n) of float32, float64, complex64 or complex128.
@@ -523,7 +526,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
 
     Returns:
       An array of the shape of ``a`` with the vectors of Householder's reflections in the triangle that was read; the
-      diagonal (..., n) and the one beside it (..., n - 1), which are real; and the factors of the reflections. They are
+      diagonal (..., n) and the off-diagonal (..., n - 1), which are real; and the factors of the reflections. They are
       NaN where a matrix is not finite. They have no derivative.
 
     Raises:
@@ -546,7 +549,7 @@ def tridiagonal_solve(
     """The solutions X of A X = B, for tridiagonal matrices A.
 
     Args:
-      dl: the diagonal below that of A, (..., n); its first element is not read.
+      dl: the diagonal below the main diagonal of A, (..., n); its first element is not read.
       d: the diagonal of A, (..., n).
       du: the diagonal above, (..., n); its last element is not read.
       b: the matrices B, (..., n, k).
@@ -571,7 +574,7 @@ def tridiagonal_solve(
     if perturb_singular:
         from pullback.lax import perturbed_tridiagonal
 
-        eval_shape(lambda *xs: bind(tridiagonal_solve_p, *xs), *operands)  # which checks them
+        eval_shape(lambda *xs: bind(tridiagonal_solve_p, *xs), *operands)  # checks the operands
         return perturbed_tridiagonal.solve(*operands) if operands[3].aval.size else operands[3]
     return bind(tridiagonal_solve_p, *operands)
 

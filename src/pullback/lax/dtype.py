@@ -1,4 +1,4 @@
-"""The dtype of a value, or of what stands for a dtype."""
+"""The dtype of a value, or of an object that denotes a dtype."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pullback.core.errors import ArgumentError
 
 
 def dtype(x: ArrayLike | DTypeLike | HasShapeAndDtype) -> np.dtype[Any]:
-    """The dtype of an array or a number, or of what stands for one.
+    """The dtype of an array or a number, or of an object that denotes a dtype.
 
     Args:
       x: an array, a number, or a dtype: an object, a name or a type.
@@ -23,7 +23,7 @@ def dtype(x: ArrayLike | DTypeLike | HasShapeAndDtype) -> np.dtype[Any]:
 
     Raises:
       ArgumentError: it is None (a ValueError).
-      OperandError: it is neither (a TypeError).
+      OperandError: it is not one of these (a TypeError).
 
     >>> dtype(1.0), dtype("int8")
     (dtype('float32'), dtype('int8'))

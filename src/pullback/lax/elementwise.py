@@ -1,7 +1,7 @@
-"""Checked operations on elements: ``pullback.lax`` in front of the primitives, which check nothing themselves.
+"""Elementwise functions of ``pullback.lax``: primitives with checked operands.
 
-Evaluation would let NumPy promote dtypes and broadcast ranks. A checked function refuses operands that the primitive's
-abstract evaluation rule refuses, whichever trace is current, and operands of different ranks.
+Eager evaluation would let NumPy promote dtypes and broadcast ranks. A checked function applies the primitive's abstract
+evaluation rule in every trace, which raises for operands that do not fit, and raises for different ranks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pullback.primitives.special import others as others
 
 
 def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
-    """The checked function of an elementwise primitive without parameters."""
+    """Make the checked function of an elementwise primitive without parameters."""
     name = public.name
     accepted: set[Any] = set()  # dtypes that the abstract evaluation rule has accepted
 
@@ -68,24 +68,24 @@ def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
 
 
 def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
-    """Refuse operands of different ranks, scalars aside."""
+    """Raise if operands have different ranks; scalars may be among them."""
     if len({len(s) for s in shapes_ if s}) > 1:
         shown = ", ".join(map(str, shapes_))
         raise ShapeError(f"lax.{name}: arrays must have the same number of dimensions, or none, got shapes {shown}")
 
 
-# How exactly -------------------------------------------------------------------------------------------------------
+# Accuracy ----------------------------------------------------------------------------------------------------------
 
 
 class AccuracyMode(enum.Enum):
-    """How exactly a function is computed that has an argument ``accuracy``; here it always is as exactly as can be."""
+    """Values of the argument ``accuracy`` of some functions; without effect, since they are as accurate as possible."""
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance:
-    """How large the error of a function may be that has an argument ``accuracy``.
+    """The error that a function may have, as a value of its argument ``accuracy``.
 
     Attributes:
       atol: the absolute error, a number that is not negative.
@@ -115,7 +115,7 @@ _WITH_ACCURACY = frozenset(
 
 
 def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A function with an argument ``accuracy``. XLA computes on processors as it does without."""
+    """Add an argument ``accuracy`` to a function, without effect: XLA ignores it on CPUs."""
     name = function.__name__
 
     def called(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
@@ -126,8 +126,8 @@ def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
     called.__name__ = called.__qualname__ = name
     sentence, rest = function.__doc__.split("\n\n", 1)  # type: ignore[union-attr]
     called.__doc__ = (
-        f"{sentence}\n\n    Args:\n      x: an array.\n      accuracy: how exactly, a :class:`Tolerance` or an "
-        f":class:`AccuracyMode`; without effect, since it\n        is computed as exactly as can be.\n\n{rest}"
+        f"{sentence}\n\n    Args:\n      x: an array.\n      accuracy: a :class:`Tolerance` or an "
+        f":class:`AccuracyMode`; without effect, since\n        results are as accurate as possible.\n\n{rest}"
     )
     return called
 
@@ -135,12 +135,12 @@ def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
 # Operations on elements --------------------------------------------------------------------------------------------
 
 FUNCTIONS = {public.name: checked(primitive, public) for primitive, public in PUBLIC.items()}
-"""A function for each operation that ``elementwise`` declares with ``doc``, under its name in this module, too."""
+"""The functions of the operations that ``elementwise`` declares with ``doc``, which are names of this module too."""
 FUNCTIONS |= {name: _with_accuracy(FUNCTIONS[name]) for name in _WITH_ACCURACY}
 
 
 def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Put a function with arguments of its own in the place of a declared one, whose docstring it takes."""
+    """Return a decorator that replaces the declared function ``name``, whose docstring the new function gets."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         sentence, rest = FUNCTIONS[name].__doc__.split("\n\n", 1)  # type: ignore[union-attr]
@@ -154,7 +154,7 @@ def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[
 _mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
 _OF_MUL = """    Args:
       x, y: arrays of one dtype.
-      out_dtype: to which dtype the operands are converted first, which is that of the result.
+      out_dtype: the dtype of the result, to which the operands are converted first.
 
 """
 
@@ -190,7 +190,7 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugate of each element; of a real one, itself as a complex number.
+    """The complex conjugate of each element; a real element as a complex number.
 
     >>> from pullback import lax
     >>> print(lax.conj(1 + 2j))
@@ -217,7 +217,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """Each element of ``x`` to the power of that of ``y``, which may be an integer.
+    """Each element of ``x`` to the power of the element of ``y``, which may be an integer.
 
     >>> from pullback import lax
     >>> print(lax.pow(2.0, 0.5))
@@ -232,7 +232,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 class RoundingMethod(enum.Enum):
-    """How :func:`round` rounds what is halfway between two integers."""
+    """The rounding of halves by :func:`round`."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -250,13 +250,13 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return bind(ops.round_p, x)
     size = ops.abs(x)
-    whole = ops.floor_p.bind(size)
-    up = ops.convert_element_type(ops.ge_p.bind(ops.sub(size, whole), 0.5), x.dtype, x.weak_type)
-    return ops.mul(ops.sign(x), ops.add(whole, up))
+    floor = ops.floor_p.bind(size)
+    up = ops.convert_element_type(ops.ge_p.bind(ops.sub(size, floor), 0.5), x.dtype, x.weak_type)
+    return ops.mul(ops.sign(x), ops.add(floor, up))
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """For each element that of ``on_true`` where ``pred`` is true, else that of ``on_false``.
+    """The elements of ``on_true`` where ``pred`` is true, else those of ``on_false``.
 
     Args:
       pred: booleans, of the shape of the others or a scalar.
@@ -264,7 +264,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
     Raises:
       DtypeError: they are of different dtypes, or ``pred`` is not boolean (a TypeError).
-      ShapeError: shapes that differ (a TypeError and a ValueError).
+      ShapeError: the shapes differ (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -275,7 +275,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """For each element that of the case that ``which`` selects.
+    """The elements of several arrays, selected by ``which``: element i comes from array ``cases[which[i]]``.
 
     Args:
       which: int32, or booleans for two cases; of the shape of the cases or a scalar.
@@ -283,7 +283,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
     Raises:
       DtypeError: the cases are of different dtypes, or ``which`` is of another one (a TypeError).
-      ShapeError: no cases, or shapes that differ (a TypeError and a ValueError).
+      ShapeError: there are no cases, or the shapes differ (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -307,15 +307,15 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """Each element of ``x``, or the bound that it is beyond.
+    """The elements of ``x``, limited to the bounds ``min`` and ``max``.
 
     Args:
       min, max: the bounds, of the shape of ``x`` or scalars.
       x: an array.
 
     Raises:
-      DtypeError: operands of different dtypes (a TypeError).
-      ShapeError: a bound of another shape (a TypeError and a ValueError).
+      DtypeError: the operands have different dtypes (a TypeError).
+      ShapeError: a bound has another shape (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -346,7 +346,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 def converted(name: str, x: Any, dtype: np.dtype[Any]) -> Array:
-    """An operand in a dtype. A Python integer need not fit the default integer: it is rounded, or wraps."""
+    """Convert an operand to ``dtype``; a Python integer beyond the default integer is rounded, or wraps."""
     if type(x) is int and not dtypes.holds(dtypes.default_int(), x):
         if not dtypes.is_integer(dtype):
             return ArrayImpl(dtype.type(x))
@@ -395,16 +395,16 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """The floats rounded to others of fewer bits, in the dtype that they have.
+    """Round floats to fewer bits, in the dtype that they have.
 
     Args:
       operand: an array of floats.
-      exponent_bits: how many bits the exponent has, at least 1. What is too large becomes infinite, and what is below
-        the smallest normal number 0.
-      mantissa_bits: how many bits of the mantissa are kept; ties go to even.
+      exponent_bits: the number of bits of the exponent, at least 1. Numbers that are too large become infinite, and
+        numbers below the smallest normal number 0.
+      mantissa_bits: the number of bits of the mantissa; ties go to even.
 
     Raises:
-      DtypeError: other operands (a TypeError).
+      DtypeError: the operand is not of floats (a TypeError).
       ShapeError: too few bits (a TypeError and a ValueError).
 
     Tangents and cotangents are rounded too.

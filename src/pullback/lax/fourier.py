@@ -1,4 +1,4 @@
-"""The Fourier transform under JAX's name: ``pullback.lax`` in front of the primitive."""
+"""The Fourier transform, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
     Args:
       x: an array, whose last ``len(fft_lengths)`` axes are transformed: real for ``RFFT``, complex for ``IRFFT``.
       fft_type: the kind, a :class:`FftType`, its name ("FFT", "IFFT", "RFFT", "IRFFT"), or its number.
-      fft_lengths: the sizes of these axes; of the real side, where the last one has ``n // 2 + 1`` on the other.
+      fft_lengths: the sizes of these axes; on the complex side of a real transform the last one is ``n // 2 + 1``.
 
     Returns:
       Complex numbers, or real ones for ``IRFFT``. Inverse transforms are divided by the product of the lengths.
 
     Raises:
-      ShapeError: the lengths do not fit the array, one is zero, or no such kind (a TypeError and a ValueError).
+      ShapeError: the lengths do not fit, a length is zero, or the kind is unknown (a TypeError and a ValueError).
       DtypeError: complex numbers for ``RFFT`` or others for ``IRFFT``, or less than single precision (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -42,9 +42,9 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
     return bind(fft_p, x, fft_type=kind, fft_lengths=lengths)
 
 
-def _kind(given: Any) -> FftType:
+def _kind(requested: Any) -> FftType:
     try:
-        return FftType[given.upper()] if isinstance(given, str) else FftType(given)
+        return FftType[requested.upper()] if isinstance(requested, str) else FftType(requested)
     except (KeyError, ValueError):
         shown = ", ".join(kind.name for kind in FftType)
-        raise ShapeError(f"lax.fft: fft_type must be one of {shown}, or its number, got {given!r}") from None
+        raise ShapeError(f"lax.fft: fft_type must be one of {shown}, or its number, got {requested!r}") from None

@@ -1,4 +1,4 @@
-"""Slices at computed places, which may be traced, gathers and scatters: ``pullback.lax`` in front of the primitives."""
+"""Slices at positions that may be traced, gathers and scatters, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherSc
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
 from pullback.primitives.operands import array_operand, bind
 
-# Slices at computed places -----------------------------------------------------------------------------------------
+# Slices at dynamic positions ---------------------------------------------------------------------------------------
 
 
 def _starts(name: str, x: Any, start_indices: Any, from_the_end: bool | Sequence[bool]) -> list[Any]:
-    """One scalar start an axis, where negative ones count from the end, if they may."""
+    """Convert start indices to a scalar for each axis; negative ones count from the end if ``from_the_end``."""
     if isinstance(start_indices, Array) or not isinstance(start_indices, (list, tuple)):
         vector = array_operand(name, start_indices)
         start_indices = [
@@ -71,14 +71,14 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """A block of fixed size from a place that may be traced; it is moved inside where it is not.
+    """A block of fixed size at a position that may be traced, which is clamped so that the block is inside.
 
     Args:
       operand: an array.
-      start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
+      start_indices: an integer scalar for each axis, or a vector; negative ones count from the end.
       slice_sizes: the shape of the block.
-      allow_negative_indices: whether negative starts count from the end, for all axes or one for each; otherwise known
-        ones are refused, and traced ones moved to the beginning.
+      allow_negative_indices: whether negative starts count from the end, for all axes or for each; otherwise concrete
+        negative starts raise, and traced ones become 0.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -98,11 +98,11 @@ def dynamic_slice_in_dim(
 
     Args:
       operand: an array.
-      start_index: an integer, which may be traced; it is moved so that the block is inside.
+      start_index: an integer, which may be traced; it is clamped so that the block is inside.
       slice_size: the size of the block.
-      axis: along which axis.
-      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
-        traced one moved to the beginning.
+      axis: the axis.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
+        and a traced one becomes 0.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -121,15 +121,15 @@ def dynamic_slice_in_dim(
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
-    """The part of the array at one position, which may be traced, of an axis.
+    """The slice of the array at one position of an axis, which may be traced.
 
     Args:
       operand: an array.
-      index: an integer, which may be traced; one that is out of range is moved inside.
-      axis: along which axis.
-      keepdims: whether to leave the axis, with size one.
-      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
-        traced one moved to the beginning.
+      index: an integer, which may be traced; out of range it is clamped.
+      axis: the axis.
+      keepdims: whether to keep the axis, with size one.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
+        and a traced one becomes 0.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -147,12 +147,12 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The array with a block, from a place that may be traced, replaced; it is moved inside where it is not.
+    """The array with a block replaced, at a position that may be traced, clamped so that the block is inside.
 
     Args:
       operand: an array.
       update: the block, of the same dtype.
-      start_indices: one integer scalar an axis, or all as a vector; negative ones count from the end.
+      start_indices: an integer scalar for each axis, or a vector; negative ones count from the end.
       allow_negative_indices: as for :func:`dynamic_slice`.
 
     >>> import pullback.numpy as pnp
@@ -174,10 +174,10 @@ def dynamic_update_slice_in_dim(
     Args:
       operand: an array.
       update: the block, of the dtype and the number of axes of ``operand``.
-      start_index: an integer, which may be traced; it is moved so that the block is inside.
-      axis: along which axis.
-      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
-        traced one moved to the beginning.
+      start_index: an integer, which may be traced; it is clamped so that the block is inside.
+      axis: the axis.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
+        and a traced one becomes 0.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -194,15 +194,15 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """The array with the part at one position of an axis replaced; ``update`` may lack that axis.
+    """The array with the slice at one position of an axis replaced; ``update`` may lack that axis.
 
     Args:
       operand: an array.
-      update: what is put there, of the dtype of ``operand``; its axis has size one, or is not there.
-      index: an integer, which may be traced; one that is out of range is moved inside.
-      axis: along which axis.
-      allow_negative_indices: whether a negative index counts from the end; otherwise a known one is refused, and a
-        traced one moved to the beginning.
+      update: the new slice, of the dtype of ``operand``; its axis has size one, or is missing.
+      index: an integer, which may be traced; out of range it is clamped.
+      axis: the axis.
+      allow_negative_indices: whether a negative index counts from the end; otherwise a concrete negative index raises,
+        and a traced one becomes 0.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -238,12 +238,12 @@ def gather(
     Args:
       operand: an array.
       start_indices: integers; the last axis is the index vector, the position where a window starts.
-      dimension_numbers: how the axes belong together.
+      dimension_numbers: the roles of the axes.
       slice_sizes: the size of a window along each axis.
       unique_indices: a promise that the windows do not overlap.
-      indices_are_sorted: a promise that the index vectors are in order.
-      mode: what becomes of windows that are not inside.
-      fill_value: what they hold with ``FILL_OR_DROP``.
+      indices_are_sorted: a promise that the index vectors are sorted.
+      mode: the treatment of windows that are not inside.
+      fill_value: their elements with ``FILL_OR_DROP``.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -264,7 +264,7 @@ def gather(
 
 
 class Scatter(Protocol):
-    """The checked function of a scatter."""
+    """The signature of the checked functions of scatters."""
 
     def __call__(
         self,
@@ -309,11 +309,11 @@ def _scatter(primitive: Primitive, what: str) -> Scatter:
         "    Args:\n      operand: an array.\n"
         "      scatter_indices: index vectors along the last axis, integers.\n"
         "      updates: the windows, of the dtype of ``operand``.\n"
-        "      dimension_numbers: which axes are which.\n"
-        "      indices_are_sorted: a promise that the index vectors are in order.\n"
+        "      dimension_numbers: the roles of the axes.\n"
+        "      indices_are_sorted: a promise that the index vectors are sorted.\n"
         "      unique_indices: a promise that no two windows overlap.\n"
-        "      mode: what becomes of windows that are not inside.\n\n"
-        "    Raises:\n      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers."
+        "      mode: the treatment of windows that are not inside.\n\n"
+        "    Raises:\n      DtypeError, ShapeError: the operands do not fit each other or the dimension numbers."
     )
     return function
 
@@ -335,14 +335,14 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: GatherScatterMode | str | None = None,
 ) -> Array:
-    """The array with the windows at ``scatter_indices`` less ``updates``; see XLA's operation semantics.
+    """The array with the windows at ``scatter_indices`` minus ``updates``; see XLA's operation semantics.
 
     Args:
       operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode: as for
         :func:`scatter_add`.
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers.
+      DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -370,18 +370,18 @@ def scatter_apply(
 ) -> Array:
     """The array with a function applied to the elements of the windows at ``scatter_indices``.
 
-    To an element of several windows it is applied as often, in rounds over the whole array.
+    It is applied repeatedly to an element in several windows, in rounds over the whole array.
 
     Args:
       operand: an array.
       scatter_indices: index vectors along the last axis, integers.
       func: takes and returns an array of the shape and dtype of ``operand``, element by element.
-      dimension_numbers: which axes are which, as for :func:`scatter_add`.
+      dimension_numbers: the roles of the axes, as for :func:`scatter_add`.
       update_shape: the shape that the updates of :func:`scatter_add` would have.
       indices_are_sorted, unique_indices, mode: as for :func:`scatter_add`.
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other or the dimension numbers.
+      DtypeError, ShapeError: the operands do not fit each other or the dimension numbers.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -409,15 +409,15 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     Args:
       src: an array.
       idxs: for each axis of ``axes`` a vector of positions, all of one length; negative ones count from the end, and
-        those beyond are moved inside.
+        those out of range are clamped.
       axes: the axes.
 
     Returns:
-      An array whose first axis is that of the positions, and whose others are those of ``src`` that are not in
+      An array whose first axis is the axis of the positions; the others are the axes of ``src`` that are not in
       ``axes``.
 
     Raises:
-      ShapeError: other numbers of axes and vectors, or no vectors of one length (a TypeError and a ValueError).
+      ShapeError: not as many axes as vectors, or not vectors of one length (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax

@@ -50,8 +50,8 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
     Args:
       x: an array (..., n, n) of float32, float64, complex64 or complex128.
-      symmetrize_input: whether to factorise the means of the matrices and their adjoints; otherwise the lower triangles
-        alone are read, and have a gradient.
+      symmetrize_input: whether to factorise the means of the matrices and their adjoints; otherwise only the lower
+        triangles are read, and have a gradient.
 
     Returns:
       Lower triangular L, of the shape and dtype of ``x``, for which L times its adjoint is the matrix. L is NaN, in its
@@ -85,21 +85,21 @@ def triangular_solve(
     """The solutions X of op(A) X = B, or of X op(A) = B, for triangular matrices A.
 
     Args:
-      a: the matrices A, an array (..., n, n) of floats or complex numbers, of which one triangle is read.
+      a: the matrices A, an array (..., n, n) of floats or complex numbers; one triangle is read.
       b: the matrices B, an array (..., n, k), or (..., k, n) where A is to the right, with the dtype and the leading
         axes of ``a``; or vectors (..., n).
       left_side: whether A is to the left of X.
       lower: whether to read the lower triangle of ``a``, not the upper one.
       transpose_a: whether op transposes.
       conjugate_a: whether op conjugates.
-      unit_diagonal: whether to take the diagonal of A to be one, and not to read it.
+      unit_diagonal: whether the diagonal of A counts as one, and is not read.
 
     Returns:
       X, of the shape and dtype of ``b``; it is infinite or NaN where A is singular.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
-      DtypeError: operands of two dtypes, or of one that is not inexact (a TypeError).
+      DtypeError: operands of two dtypes, or of a dtype that is not inexact (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -125,10 +125,10 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
       x: an array (..., m, n) of float32, float64, complex64 or complex128.
 
     Returns:
-      The factors in one array of the shape and dtype of ``x``: U is its upper triangle, and L is what is below, with
-      ones on the diagonal; the pivots, int32 of shape (..., min(m, n)): row i was swapped with row ``pivots[i]``, for
-      one i after the other; and the permutation, int32 of shape (..., m), for which ``x[permutation]`` is L times U. Of
-      a singular matrix, U has zeros on the diagonal.
+      The factors in one array of the shape and dtype of ``x``: U is its upper triangle, and L is the rest, with ones on
+      the diagonal; the pivots, int32 of shape (..., min(m, n)): row i was swapped with row ``pivots[i]``, for
+      one i after the other; and the permutation, int32 of shape (..., m), for which ``x[permutation]`` is L times U.
+      For a singular matrix, U has zeros on the diagonal.
 
     Raises:
       ShapeError: ``x`` has fewer than two axes (a TypeError and a ValueError).
@@ -148,14 +148,14 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutations of rows that come of swapping them one after the other.
+    """The permutations of rows that result from swapping them one after the other.
 
     Args:
       pivots: integers (..., k): row i is swapped with row ``pivots[i]``, for one i after the other.
-      permutation_size: how many rows there are, k or more.
+      permutation_size: the number of rows, k or more.
 
     Returns:
-      An int32 array (..., permutation_size): the place of each row before the first swap.
+      An int32 array (..., permutation_size): the position of each row before the first swap.
 
     Raises:
       ShapeError: there are more pivots than rows (a TypeError and a ValueError).

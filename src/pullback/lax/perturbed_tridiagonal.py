@@ -1,7 +1,7 @@
 """Tridiagonal systems whose matrix may be singular: pivots that are too small are moved away from zero.
 
-The elimination is that of LAPACK's ``lagtf``, which exchanges rows by their scaled pivots. The substitution is that of
-``lagts``, which moves a pivot only where the quotient would overflow, by a rounding error of the largest element of U.
+The elimination follows LAPACK's ``lagtf``, which exchanges rows by their scaled pivots. The substitution follows
+``lagts``, which moves a pivot only if the quotient would overflow, by a rounding error of the largest element of U.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pullback.core.array import Array
 
 
 def solve(dl: Any, d: Any, du: Any, b: Any) -> Array:
-    """The solutions of the systems with the diagonals ``dl``, ``d`` and ``du``, (..., n), for ``b``, (..., n, k).
+    """Solve the systems with the diagonals ``dl``, ``d`` and ``du``, (..., n), for the right sides ``b``, (..., n, k).
 
-    Derivatives are those of the solution of the system, with the perturbed matrix in the place of its own.
+    Derivatives are computed as if the perturbed matrix were the system's own.
     """
     lower, diagonal, upper = (pnp.moveaxis(x, -1, 0) for x in (dl, d, du))
     lower = lower.at[0].set(0)
@@ -45,7 +45,7 @@ def _size(x: Any) -> Any:
 
 
 def _eliminated(lower: Any, diagonal: Any, upper: Any, right: Any) -> tuple[Any, Any, Any, Any]:
-    """The diagonal of U and the two above it, and the right sides, after elimination with exchanges of rows."""
+    """Eliminate with exchanges of rows; return the diagonal of U, the two above it, and the right sides."""
 
     def step(row: Any, next_: Any) -> tuple[Any, Any]:
         a, b, scale, y = row
@@ -92,7 +92,7 @@ def _substituted(u0: Any, u1: Any, u2: Any, right: Any) -> Any:
         return (size < 1) & pnp.where(size < tiny, (size == 0) | (numerator * tiny > size), numerator > size * huge)
 
     def _moved(pivot: Any, top: Any, shift: Any) -> Any:
-        """The pivot, moved by a step that doubles until the quotient is finite."""
+        """Move a pivot away from zero by a step that doubles until the quotient is finite."""
         sign = pnp.where(pnp.signbit(pivot.real), -1.0, 1.0).astype(shift.dtype)
 
         def further(state: Any) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
-"""How exactly products of arrays are computed: ``Precision``, and algorithms that round the operands first.
+"""The precision of products of arrays: ``Precision``, and algorithms that round the operands first.
 
 An algorithm is composed of other operations, so that it is the same eager and compiled, on every device: XLA has few of
-them on processors, and not for all shapes.
+them on CPUs, and not for all shapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pullback.primitives import elementwise as ops
 
 
 class Precision(enum.Enum):
-    """How exactly products are computed: accepted for compatibility, for here they are computed in full precision."""
+    """The precision of products: accepted for compatibility, for products are computed in full precision."""
 
     DEFAULT = 0
     HIGH = 1
@@ -32,14 +32,14 @@ class Precision(enum.Enum):
 
 @dataclass(frozen=True)
 class DotAlgorithm:
-    """An algorithm for products of arrays: what the operands are rounded to, and what the products are summed in.
+    """An algorithm for products of arrays: the dtypes to which operands are rounded, and in which products are summed.
 
     Attributes:
       lhs_precision_type, rhs_precision_type: the dtypes that the operands are rounded to.
       accumulation_type: the dtype in which products are summed.
-      lhs_component_count, rhs_component_count: of how many numbers of that dtype an operand is the sum, each what the
-        ones before leave.
-      num_primitive_operations: how many products of components are summed, those of the largest ones.
+      lhs_component_count, rhs_component_count: the number of components of that dtype into which an operand is split;
+        each rounds the remainder of those before.
+      num_primitive_operations: the number of products of components that are summed, the largest ones.
       allow_imprecise_accumulation: without effect.
 
     >>> import numpy as np
@@ -60,10 +60,10 @@ class DotAlgorithm:
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms by name: what each operand is rounded to, and what products are summed in.
+    """Algorithms by name: the dtypes to which operands are rounded, and in which products are summed.
 
-    With the suffix ``X3``, ``X6`` or ``X9`` an operand is the sum of two or three rounded numbers, and so many products
-    of these are summed. ``TF32`` has 10 bits of mantissa. ``ANY_F8`` takes operands of 8-bit floats.
+    With the suffix ``X3``, ``X6`` or ``X9`` an operand is the sum of two or three rounded numbers, and 3, 6 or 9 of
+    their products are summed. ``TF32`` has 10 bits of mantissa. ``ANY_F8`` takes operands of 8-bit floats.
     """
 
     DEFAULT = 0
@@ -88,14 +88,14 @@ _ROUNDED = {"F16": "float16", "BF16": "bfloat16", "TF32": "tf32", "F32": "float3
 _PRODUCTS = {"X3": (2, 3), "X6": (3, 6), "X9": (3, 9)}
 
 Algorithm = DotAlgorithm | None
-"""None for the usual one."""
+"""An algorithm, or None for full precision."""
 
 
 def algorithm_of(name: str, precision: Any) -> Algorithm:
-    """The algorithm that an argument ``precision`` asks for.
+    """The algorithm that an argument ``precision`` specifies; None for a plain precision.
 
     Raises:
-      ArgumentError: it is no precision (a TypeError and a ValueError).
+      ArgumentError: it is not a precision (a TypeError and a ValueError).
     """
     if precision is None or isinstance(precision, (Precision, DotAlgorithm)):
         return precision if isinstance(precision, DotAlgorithm) else None
@@ -115,21 +115,21 @@ def algorithm_of(name: str, precision: Any) -> Algorithm:
 
 
 def _is_plain(precision: Any) -> bool:
-    """Whether an argument is a precision, its name or None, and no algorithm."""
+    """Whether an argument is a ``Precision``, its name or None, and not an algorithm."""
     return precision is None or isinstance(precision, Precision) or str(precision).lower() in PRECISIONS
 
 
 def _of_preset(preset: DotAlgorithmPreset) -> Algorithm:
     if preset is DotAlgorithmPreset.DEFAULT:
         return None
-    parts = preset.name.replace("ANY_F8", "ANY").split("_")
-    components, products = _PRODUCTS.get(parts[-1], (1, 1))
-    left, right, total = (_ROUNDED[part] for part in parts[:3])
+    fields = preset.name.replace("ANY_F8", "ANY").split("_")
+    components, products = _PRODUCTS.get(fields[-1], (1, 1))
+    left, right, total = (_ROUNDED[field] for field in fields[:3])
     return DotAlgorithm(left, right, total, components, components, products)
 
 
 def apply(name: str, algorithm: DotAlgorithm, contract: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """A contraction of two arrays by an algorithm; the result is of the dtype in which it sums."""
+    """Contract two arrays by an algorithm; the result has its dtype of accumulation."""
     if algorithm.accumulation_type == "any":
         total = np.dtype(np.float32)
     else:
@@ -137,16 +137,16 @@ def apply(name: str, algorithm: DotAlgorithm, contract: Callable[[Any, Any], Any
     xs = _components(name, x, algorithm.lhs_precision_type, algorithm.lhs_component_count)
     ys = _components(name, y, algorithm.rhs_precision_type, algorithm.rhs_component_count)
     pairs = sorted(itertools.product(range(len(xs)), range(len(ys))), key=lambda pair: (sum(pair), pair))
-    kept = pairs[: algorithm.num_primitive_operations]
+    selected = pairs[: algorithm.num_primitive_operations]
     out: Any = None
-    for i, j in reversed(kept):  # the smallest first
+    for i, j in reversed(selected):  # the smallest first
         term = contract(ops.convert_element_type(xs[i], total), ops.convert_element_type(ys[j], total))
         out = term if out is None else ops.add(out, term)
     return out
 
 
 def _components(name: str, x: Any, kind: Any, count: int) -> list[Any]:
-    """Numbers of a kind of which ``x`` is nearly the sum, the largest first."""
+    """Split ``x`` into ``count`` components of a dtype, the largest first; their sum is nearly ``x``."""
     if kind == "any":
         if not (dtypes.is_float(x.dtype) and x.dtype.itemsize == 1):
             raise DtypeError(f"lax.{name}: this precision takes floats of 8 bits, got {dtypes.short_name(x.dtype)}")
@@ -156,15 +156,15 @@ def _components(name: str, x: Any, kind: Any, count: int) -> list[Any]:
     out = []
     for i in range(count):
         if kind == "tf32":
-            part = bits.reduce_precision(ops.convert_element_type(x, np.dtype(np.float32)), 8, 10)
+            component = bits.reduce_precision(ops.convert_element_type(x, np.dtype(np.float32)), 8, 10)
         else:
-            part = ops.convert_element_type(x, np.dtype(_parsed(kind)))
-        out.append(part)
+            component = ops.convert_element_type(x, np.dtype(_parsed(kind)))
+        out.append(component)
         if i + 1 < count:
-            x = ops.sub(x, ops.convert_element_type(part, x.dtype))
+            x = ops.sub(x, ops.convert_element_type(component, x.dtype))
     return out
 
 
 def _parsed(kind: Any) -> Any:
-    """A dtype, of 64 bits too where these are switched off."""
+    """Convert ``kind`` to a dtype; float64 stays even if 64-bit types are off."""
     return np.dtype(np.float64) if kind in ("float64", np.float64) else dtypes.canonicalize_dtype(kind)

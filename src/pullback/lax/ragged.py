@@ -1,4 +1,4 @@
-"""Products of arrays with an axis in groups of different sizes: ``pullback.lax`` in front of the primitives."""
+"""Products of arrays with an axis in groups of different sizes, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pullback.transforms.programs.placement import constrained
 
 
 class RaggedDotDimensionNumbers:
-    """Which axes of the operands of :func:`ragged_dot_general` are which.
+    """The roles of the axes of the operands of :func:`ragged_dot_general`.
 
     Attributes:
       dot_dimension_numbers: as for :func:`dot_general`.
-      lhs_ragged_dimensions: the axis of the left operand that is in groups, one.
-      rhs_group_dimensions: the axis of the right operand that has an element for each group: one, if the axis in groups
-        is neither contracted nor of the batch, else none.
+      lhs_ragged_dimensions: the axis of the left operand that is in groups, in a sequence.
+      rhs_group_dimensions: the axis of the right operand with an element for each group, in a sequence; an empty one if
+        the axis in groups is contracted or a batch axis.
 
     >>> from pullback import lax
     >>> lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
@@ -70,24 +70,24 @@ def ragged_dot(
     group_offset: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The product of a matrix whose rows are in groups, each with the matrix of its group.
+    """The product of a matrix whose rows are in groups: each row is multiplied by the matrix of its group.
 
     Args:
       lhs: an array (m, k), whose rows are in groups one after the other.
       rhs: a matrix for each group, (g, k, n).
-      group_sizes: how many rows are in each group, integers (g,); rows beyond the last group give zeros.
+      group_sizes: the number of rows in each group, integers (g,); rows beyond the last group become zeros.
       precision, preferred_element_type, out_sharding: as for :func:`dot_general`.
-      group_offset: refused, unless None.
+      group_offset: must be None.
 
     Returns:
       An array (m, n).
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other.
-      UnsupportedArgumentError: ``group_offset`` (a NotImplementedError).
+      DtypeError, ShapeError: the operands do not fit each other.
+      UnsupportedArgumentError: ``group_offset`` is not None (a NotImplementedError).
 
     Eager, each group is one product. Compiled, all rows are multiplied with each of the matrices, one after the other,
-    and nothing is as large as rows times groups.
+    without an array as large as rows times groups.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -114,25 +114,25 @@ def ragged_dot_general(
     group_offset: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over some axes, where an axis of the left operand is in groups of different sizes.
+    """The contraction of two arrays, where an axis of the left operand is in groups of different sizes.
 
     Args:
       lhs, rhs: arrays.
-      group_sizes: how many elements of the axis are in each group, integers (g,), or (..., g) with the axes of the left
-        operand that are in front of it: those of the batch, and those of its kind, contracted or not.
-      ragged_dot_dimension_numbers: which axes are which. If the axis in groups is
+      group_sizes: the number of elements of the axis in each group, integers (g,); or (..., g), with the axes of the
+        left operand in front of it: the batch axes, and axes of its kind, contracted or free.
+      ragged_dot_dimension_numbers: the roles of the axes. If the axis in groups is
 
-        * neither contracted nor of the batch, the right operand has an axis with an element for each group, and each
-          index is multiplied with that of its group;
-        * contracted, each group is contracted for itself, and the result has a new first axis of the groups;
-        * of the batch, the result is that of :func:`dot_general`.
+        * free, the right operand has an axis with an element for each group, and each index is multiplied with the
+          element of its group;
+        * contracted, each group is contracted separately, and the result has a new first axis of the groups;
+        * a batch axis, the result is the one of :func:`dot_general`.
 
       precision, preferred_element_type, out_sharding: as for :func:`dot_general`.
-      group_offset: refused, unless None.
+      group_offset: must be None.
 
     Raises:
-      DtypeError, ShapeError: operands that do not fit each other or the axes.
-      UnsupportedArgumentError: ``group_offset`` (a NotImplementedError).
+      DtypeError, ShapeError: the operands do not fit each other or the axes.
+      UnsupportedArgumentError: ``group_offset`` is not None (a NotImplementedError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -166,7 +166,7 @@ def ragged_dot_general(
 
 
 def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> bool:
-    """Whether the axis in groups is neither contracted nor of the batch; refuses what is no axis."""
+    """Whether the axis in groups is free: not contracted and not a batch axis. Raise if the axes do not fit."""
     if not dtypes.is_integer(sizes.dtype):
         raise DtypeError(f"lax.ragged_dot: group_sizes must be integers, got {dtypes.short_name(sizes.dtype)}")
     if not sizes.shape:
@@ -191,7 +191,7 @@ def _is_free(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> 
 
 
 def _each_row(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> Any:
-    """Rows of the batch, of axes outside and inside of the groups, each times the matrix of its group."""
+    """Compute ``ragged_dot_general`` for a free axis in groups: multiply each row by the matrix of its group."""
     ((lc, rc), (lb, rb)), (axis,), (group,) = numbers._all()
     free = [i for i in range(len(x.shape)) if i not in (*lc, *lb)]
     outer, inner = free[: free.index(axis)], free[free.index(axis) + 1 :]
@@ -209,11 +209,11 @@ def _each_row(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) ->
 
 
 def _each_group(x: Any, y: Any, sizes: Any, numbers: RaggedDotDimensionNumbers) -> Any:
-    """For each group the product over its part of the contracted axes; the groups first."""
+    """Compute ``ragged_dot_general`` for a contracted axis in groups: a contraction for each group, stacked."""
     ((lc, rc), (lb, rb)), (axis,), _ = numbers._all()
-    place = lc.index(axis)
-    batch, outside = _sizes(x, lb), _sizes(x, lc[:place])
-    rows = _sizes(x, lc[place:])
+    position = lc.index(axis)
+    batch, outside = _sizes(x, lb), _sizes(x, lc[:position])
+    rows = _sizes(x, lc[position:])
     left_free = [i for i in range(len(x.shape)) if i not in (*lc, *lb)]
     right_free = [i for i in range(len(y.shape)) if i not in (*rc, *rb)]
     height, width = _sizes(x, left_free), _sizes(y, right_free)
@@ -236,10 +236,10 @@ def _merged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _spread_sizes(sizes: Any, lead: tuple[int, ...], groups: int, inside: int) -> Any:
-    """The sizes of groups for each index of the axes in front, counted in rows."""
+    """Broadcast group sizes to the leading axes, and multiply them by ``inside``, the number of rows of an index."""
     if sizes.shape not in ((groups,), (*lead, groups)):
         raise ShapeError(
             f"lax.ragged_dot: group_sizes must have shape {(groups,)} or {(*lead, groups)}, got {sizes.shape}"
         )
-    whole = shapes.broadcast_to(sizes, (*lead, groups))
-    return ops.mul(shapes.reshape(whole, (math.prod(lead), groups)), inside)
+    spread = shapes.broadcast_to(sizes, (*lead, groups))
+    return ops.mul(shapes.reshape(spread, (math.prod(lead), groups)), inside)

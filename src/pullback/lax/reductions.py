@@ -1,4 +1,4 @@
-"""Reductions, cumulative operations and sorts: ``pullback.lax`` in front of the primitives."""
+"""Reductions, cumulative operations and sorts, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from pullback.transforms.programs.placement import constrained
 
 
 class Reduction(Protocol):
-    """The checked function of a reduction."""
+    """The signature of the checked reductions."""
 
     def __call__(self, operand: ArrayLike, axes: Sequence[int]) -> Array: ...
 
 
 class Position(Protocol):
-    """The checked function of ``argmax`` or ``argmin``."""
+    """The signature of the checked ``argmax`` and ``argmin``."""
 
     def __call__(self, operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array: ...
 
 
 class Cumulative(Protocol):
-    """The checked function of a cumulative operation."""
+    """The signature of the checked cumulative operations."""
 
     def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
 
@@ -54,7 +54,7 @@ def _reduction(primitive: Primitive, what: str) -> Reduction:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"The {what} of the elements along some axes, in their dtype.\n\n"
-        "    Raises:\n      DtypeError, ShapeError: a dtype that it does not take, or axes that do not exist."
+        "    Raises:\n      DtypeError, ShapeError: the dtype is not supported, or an axis does not exist."
     )
     return function
 
@@ -64,11 +64,11 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutShar
 
     Args:
       operand: an array.
-      axes: along which axes.
+      axes: the axes.
       out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
 
     Raises:
-      DtypeError, ShapeError: a dtype that it does not take, or axes that do not exist.
+      DtypeError, ShapeError: the dtype is not supported, or an axis does not exist.
     """
     out = bind(reductions.reduce_sum_p, array_operand("reduce_sum", operand), axes=ints(axes))
     return constrained(out, out_sharding, "lax.reduce_sum")
@@ -94,8 +94,8 @@ def _position(primitive: Primitive, what: str) -> Position:
     function.__doc__ = (
         f"The position of the first {what} element along an axis, in an integer dtype.\n\n"
         "    Args:\n      operand: an array of real numbers or booleans.\n"
-        "      axis: along which axis, which is not in the result.\n"
-        "      index_dtype: the dtype of the result, to which all positions have to fit."
+        "      axis: the axis, which the result lacks.\n"
+        "      index_dtype: the dtype of the result, which must hold all positions."
     )
     return function
 
@@ -116,8 +116,8 @@ def _cumulative(primitive: Primitive, what: str, of_complex: Callable[..., Any] 
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"The {what} of the elements up to each one along an axis; from each one on if ``reverse``.\n\n"
-        "    Args:\n      operand: an array.\n      axis: along which axis.\n"
+        f"The cumulative {what} of the elements along an axis, from the end if ``reverse``.\n\n"
+        "    Args:\n      operand: an array.\n      axis: the axis.\n"
         "      reverse: whether to begin with the last element."
     )
     return function
@@ -142,10 +142,10 @@ def sort(operand: PyTree, dimension: int = -1, is_stable: bool = True, num_keys:
     """The elements in ascending order along an axis.
 
     Args:
-      operand: an array; or several, as a list or tuple, of one shape, which are all put in the order of the first ones.
-      dimension: along which axis.
+      operand: an array; or several, as a list or tuple, of one shape, which are sorted by the first ``num_keys``.
+      dimension: the axis.
       is_stable: whether equal elements keep their order.
-      num_keys: how many of several operands are keys.
+      num_keys: the number of keys among several operands.
 
     Returns:
       An array, or a tuple of arrays.
@@ -173,7 +173,7 @@ def sort_key_val(
     Args:
       keys: an array.
       values: an array of the same shape.
-      dimension: along which axis.
+      dimension: the axis.
       is_stable: whether values of equal keys keep their order.
 
     >>> import pullback.numpy as pnp
@@ -190,8 +190,8 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
 
     Args:
       operand: an array of real numbers.
-      k: how many, at most the size of the axis.
-      axis: along which axis.
+      k: the number of elements, at most the size of the axis.
+      axis: the axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -202,7 +202,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     x = array_operand("top_k", operand)
     axis = axis_position("top_k", axis, len(x.shape))
     size = x.shape[axis]
-    if is_symbolic(k) and not is_symbolic(size):  # the compiler's operation takes a number: all, and the first of them
+    if is_symbolic(k) and not is_symbolic(size):  # the compiler's operation takes a constant: sort all, and slice
         values, positions = bind(sorting.top_k_p, x, k=size, axis=axis)
         return slice_in_dim(values, 0, k, axis), slice_in_dim(positions, 0, k, axis)
     values, positions = bind(sorting.top_k_p, x, k=operator.index(k), axis=axis)
@@ -221,18 +221,18 @@ def approx_max_k(
 
     Args:
       operand: an array of floats.
-      k: how many, at most the size of the axis.
+      k: the number of elements, at most the size of the axis.
       reduction_dimension: the axis.
-      recall_target: the share of the ``k`` largest that must be found, above 0 and at most 1. All are.
-      reduction_input_size_override: a larger size for which the target is meant, without effect.
-      aggregate_to_topk: whether to return ``k`` elements; others may be added otherwise, and none are.
+      recall_target: the share of the ``k`` largest that must be found, above 0 and at most 1. All are found.
+      reduction_input_size_override: a larger size to which the target refers, without effect.
+      aggregate_to_topk: whether to return exactly ``k`` elements; here there are never more.
 
     Returns:
       The elements in descending order, and their positions, int32.
 
     Raises:
       DtypeError: another dtype (a TypeError).
-      ShapeError: no such axis, more elements than it has, or a target out of range (a TypeError and a ValueError).
+      ShapeError: the axis, ``k`` or the target is out of range (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -263,7 +263,7 @@ def approx_min_k(
 
     Raises:
       DtypeError: another dtype (a TypeError).
-      ShapeError: no such axis, more elements than it has, or a target out of range (a TypeError and a ValueError).
+      ShapeError: the axis, ``k`` or the target is out of range (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax

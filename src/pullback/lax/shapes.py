@@ -1,4 +1,4 @@
-"""Operations on shapes, and slices at fixed places: ``pullback.lax`` in front of the primitives."""
+"""Operations on shapes, and slices at fixed positions, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.operands import array_operand, bind, made, operands
-from pullback.transforms.programs.placement import constrained, placed_like
+from pullback.transforms.programs.placement import committed_like, constrained
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
-    """The array repeated along new axes in front, of the given sizes.
+    """The array repeated along new axes in front, of the sizes ``sizes``.
 
     Args:
       operand: an array.
       sizes: the sizes of the new axes.
-      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -72,8 +72,8 @@ def broadcast_in_dim(
     Args:
       operand: an array.
       shape: the shape of the result.
-      broadcast_dimensions: for each axis of the operand, which axis of the result it becomes.
-      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      broadcast_dimensions: for each axis of the operand, its axis in the result.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: the shapes and axes do not fit (a TypeError and a ValueError).
@@ -86,7 +86,7 @@ def broadcast_in_dim(
     """
     x = array_operand("broadcast_in_dim", operand)
     dims = ints(broadcast_dimensions)
-    if len(dims) == len(x.shape):  # the operation takes increasing ones
+    if len(dims) == len(x.shape):  # the primitive takes increasing axes
         order = sorted(range(len(dims)), key=dims.__getitem__)
         x, dims = shapes.transpose(x, order), tuple([dims[i] for i in order])
     out = bind(shapes.broadcast_in_dim_p, x, shape=ints(shape), broadcast_dimensions=dims)
@@ -105,9 +105,9 @@ def reshape(
     Args:
       operand: an array.
       new_sizes: the shape of the result, of equally many elements.
-      dimensions: all axes of the operand, in the order in which they are read, the last one fastest; as they are by
-        default.
-      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      dimensions: all axes of the operand, in the order in which they are read, the last one fastest; by default in
+        their own order.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
@@ -140,7 +140,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The array without the given axes, which are of size one.
+    """The array without the axes ``dimensions``, which are of size one.
 
     Raises:
       ShapeError: an axis of another size (a TypeError and a ValueError).
@@ -172,7 +172,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The array with the axes from ``start_dimension`` to before ``stop_dimension`` made into one.
+    """The array with the axes from ``start_dimension`` to before ``stop_dimension`` merged into one.
 
     Args:
       operand: an array.
@@ -208,7 +208,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     Args:
       operand: an array.
       padding_value: a scalar of the same dtype.
-      padding_config: for each axis how many go before, after and between any two; negative ones are cut off.
+      padding_config: for each axis the numbers of values before, after and between elements; negative numbers crop.
 
     Raises:
       DtypeError, ShapeError: a value of another dtype, or a configuration that does not fit.
@@ -223,7 +223,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
 
 
 def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
-    """Arrays of one dtype put one after another along an axis.
+    """The concatenation of arrays of one dtype along an axis.
 
     Raises:
       DtypeError, ShapeError: no operands, or dtypes or shapes that do not fit.
@@ -244,12 +244,12 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """The array cut along an axis into parts of the given sizes, which must be those of all of it.
+    """Split the array along an axis into sections, whose sizes must add up to the size of the axis.
 
     Args:
       operand: an array.
-      sizes: the sizes of the parts along the axis.
-      axis: along which axis.
+      sizes: the sizes of the sections along the axis.
+      axis: the axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -266,14 +266,14 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
-    """Arrays of one shape and dtype, put side by side along a new axis.
+    """Arrays of one shape and dtype, joined along a new axis.
 
     Args:
       operands: the arrays, at least one.
-      axis: where the new axis is in the result.
+      axis: the position of the new axis in the result.
 
     Raises:
-      ShapeError: no arrays, shapes that differ, or no such axis (a TypeError and a ValueError).
+      ShapeError: there are no arrays, their shapes differ, or the axis is out of range (a TypeError and a ValueError).
       DtypeError: different dtypes (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -293,14 +293,14 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of an array along an axis, which they lack.
+    """The slices of an array along an axis, without that axis.
 
     Args:
       x: an array.
       axis: the axis.
 
     Raises:
-      ShapeError: there is no such axis (a TypeError and a ValueError).
+      ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -312,14 +312,14 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """The array repeated as a whole along each axis.
+    """Copies of the array, joined along each axis.
 
     Args:
       operand: an array.
-      reps: how often, one int for each axis.
+      reps: the number of copies, an int for each axis.
 
     Raises:
-      ShapeError: there are not as many as axes, or one is negative (a TypeError and a ValueError).
+      ShapeError: ``reps`` has not one int for each axis, or a negative one (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -335,7 +335,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """The array with axes of size 1 in front, so that it has ``rank`` axes; as it is if it has as many or more.
+    """The array with axes of size 1 in front, so that it has ``rank`` axes; unchanged if it has as many or more.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -349,7 +349,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """The array repeated to the shape of another, as NumPy does it.
 
-    Where both are traced, how they are spread over devices is left to the compiler.
+    If both are traced, the compiler chooses the sharding.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -401,7 +401,7 @@ def broadcasted_iota(
       dtype: a dtype of numbers.
       shape: the shape of the result.
       dimension: the axis along which the numbers rise.
-      out_sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> from pullback import lax
     >>> print(lax.broadcasted_iota("int32", (2, 3), 0))
@@ -425,8 +425,8 @@ def full(
     Args:
       shape: its shape.
       fill_value: a scalar.
-      dtype: its dtype; by default that of the value.
-      sharding: how it is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      dtype: its dtype; by default the dtype of the value.
+      sharding: its sharding, or a ``PartitionSpec``; None does not constrain it.
 
     >>> from pullback import lax
     >>> print(lax.full((2,), 7.0))
@@ -453,14 +453,14 @@ def full_like(
     shape: Sequence[int] | None = None,
     sharding: OutSharding = None,
 ) -> Array:
-    """An array of one value, of the shape and dtype of another unless they are given.
+    """An array of one value, of the shape and dtype of another unless others are passed.
 
     Args:
       x: an array.
       fill_value: a scalar.
-      dtype: the dtype of the result; that of ``x`` by default.
-      shape: the shape of the result; that of ``x`` by default.
-      sharding: how the result is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      dtype: the dtype of the result; by default the dtype of ``x``.
+      shape: the shape of the result; by default the shape of ``x``.
+      sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -476,16 +476,16 @@ def full_like(
         weak = getattr(aval, "weak_type", False)
         value = ops.convert_element_type(array_operand("full_like", fill_value), aval.dtype, weak)
         out = full(sizes, value, sharding=sharding)
-    return out if sharding is not None or type(x) is ArrayImpl else placed_like(out, x)
+    return out if sharding is not None or type(x) is ArrayImpl else committed_like(out, x)
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutSharding = None) -> Array:
-    """An array whose elements are not to be relied on; here they are zero.
+    """An array of unspecified elements; here they are zero.
 
     Args:
       shape: its shape, or its size if it has one axis.
       dtype: its dtype.
-      out_sharding: how it is spread over devices: a sharding, or a ``PartitionSpec``; None leaves it open.
+      out_sharding: its sharding, or a ``PartitionSpec``; None does not constrain it.
 
     >>> from pullback import lax
     >>> lax.empty((2, 3), "float32").shape
@@ -497,7 +497,7 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: OutShar
 
 @named
 def zeros_like_array(x: ArrayLike) -> Array:
-    """Zeros of the shape and dtype of an array: the name that :func:`full_like` of 0 once had, and rules still use.
+    """Zeros of the shape and dtype of an array: the former name of :func:`full_like` of 0, which rules still use.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -522,7 +522,7 @@ def slice(
       strides: the distance of neighbours along each axis; 1 by default.
 
     Raises:
-      ShapeError: limits that do not fit (a TypeError and a ValueError).
+      ShapeError: the limits do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -538,14 +538,14 @@ def slice(
 def slice_in_dim(
     operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
-    """A slice along one axis; indices may count from the end, and None is the one or the other end.
+    """A slice along one axis; indices may count from the end, and None means the start or the end.
 
     Args:
       operand: an array.
       start_index: the first position.
       limit_index: the position after the last one.
       stride: the distance of neighbours.
-      axis: along which axis.
+      axis: the axis.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -566,13 +566,13 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of the array at one position of an axis.
+    """The slice of the array at one position of an axis.
 
     Args:
       operand: an array.
       index: the position; a negative one counts from the end.
-      axis: along which axis.
-      keepdims: whether to leave the axis, with size one.
+      axis: the axis.
+      keepdims: whether to keep the axis, with size one.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -584,5 +584,5 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     n = x.shape[axis]
     if not -n <= index < n:
         raise ShapeError(f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.shape}")
-    part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
-    return part if keepdims else squeeze(part, (axis,))
+    row = slice_in_dim(x, index % n, index % n + 1, axis=axis)
+    return row if keepdims else squeeze(row, (axis,))

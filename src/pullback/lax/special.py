@@ -1,4 +1,4 @@
-"""Special functions of several operands under JAX's names: ``pullback.lax`` in front of the primitives."""
+"""Special functions of several operands, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
       Numbers from 0 to 1; NaN outside the domain.
 
     Raises:
-      DtypeError: other operands, or of two dtypes (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      DtypeError: the operands are not floats, or of two dtypes (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by both operands: those by ``a`` are integrals of the density times Bell's
     polynomials of the derivatives of its logarithm.
@@ -49,8 +49,8 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
       a, x: as for :func:`igamma`.
 
     Raises:
-      DtypeError: other operands, or of two dtypes (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      DtypeError: the operands are not floats, or of two dtypes (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.igammac(1.0, 2.0))
@@ -66,8 +66,8 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
       a, x: as for :func:`igamma`.
 
     Raises:
-      DtypeError: other operands, or of two dtypes (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      DtypeError: the operands are not floats, or of two dtypes (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.igamma_grad_a(1.0, 2.0))
@@ -87,8 +87,8 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
       x: the samples, of the dtype of ``a``.
 
     Raises:
-      DtypeError: other operands, or of two dtypes (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      DtypeError: the operands are not floats, or of two dtypes (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> from pullback import lax
     >>> print(lax.random_gamma_grad(1.0, 2.0))
@@ -111,8 +111,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       Numbers from 0 to 1; NaN outside the domain.
 
     Raises:
-      DtypeError: other operands, or of different dtypes (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      DtypeError: the operands are not floats, or of different dtypes (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by all operands: those by ``a`` and ``b`` are integrals of the density times Bell's
     polynomials of the derivatives of its logarithm.
@@ -135,8 +135,8 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
       Infinity where ``x`` is 1, or ``q`` is 0, -1, ...; NaN outside the domain.
 
     Raises:
-      DtypeError: other operands, or of two dtypes (a TypeError).
-      ShapeError: shapes that do not fit (a TypeError and a ValueError).
+      DtypeError: the operands are not floats, or of two dtypes (a TypeError).
+      ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     It has derivatives of any order by both operands, where ``q`` is positive: those by ``x`` by Euler's and Maclaurin's
     formula (DLMF 25.11.5).

@@ -1,4 +1,4 @@
-"""Reductions by any function, of axes and of windows: ``pullback.lax`` in front of the primitives."""
+"""Reductions of axes and of windows by any function, with checked operands, for ``pullback.lax``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _ones(dtype: np.dtype[Any]) -> Any:
     return np.True_ if dtypes.is_bool(dtype) else ~np.zeros((), dtype)[()]
 
 
-# For an operation of two elements: the reduction that it makes, of which dtypes, and the number that changes nothing.
+# For a binary operation: the reduction by it, the dtypes that this takes, and the identity element.
 _KNOWN: dict[Primitive, tuple[Primitive, Any, Callable[[np.dtype[Any]], Any]]] = {
     ops.add_p: (reduce_sum_p, NUMBER, lambda dtype: dtype.type(0)),
     ops.mul_p: (reductions.reduce_prod_p, NUMBER, lambda dtype: dtype.type(1)),
@@ -52,26 +52,26 @@ _KNOWN_IN_WINDOWS: dict[Primitive, Primitive] = {
 
 
 def _holds(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
-    """Whether a number that Python would write takes a dtype: it is not of a wider kind."""
+    """Whether a weakly typed number of dtype ``number`` can take ``dtype``: it is not of a wider kind."""
     if dtypes.is_inexact(dtype):
         return dtypes.is_complex(dtype) or not dtypes.is_complex(number)
     return dtypes.is_bool(number) or (dtypes.is_integer(dtype) and dtypes.is_integer(number))
 
 
 def _as_discrete(number: float, dtype: np.dtype[Any]) -> Any:
-    """A Python float as an integer or boolean if it is one; an infinity as the end of their range."""
+    """Convert a float to an integer or boolean if it is equal to one; an infinity becomes the end of their range."""
     if math.isinf(number):
         return reductions.extreme(dtype, largest=number > 0)
     return dtype.type(number) if number == dtype.type(number) else number
 
 
 class _Reduction:
-    """What a reduction is given, checked.
+    """The checked arguments of a reduction by a user's function.
 
     Attributes:
       xs: the operands, arrays of one shape.
       starts: for each operand a scalar of its dtype.
-      known: the operation of two elements, if it is one that has a reduction of its own, of one operand.
+      known: the binary primitive that the user's function is, if it has a reduction of its own, of one operand.
     """
 
     def __init__(self, name: str, operands: Any, starts: Any, computation: Callable[..., Any]) -> None:
@@ -108,7 +108,7 @@ class _Reduction:
         return ops.convert_element_type(start, x.dtype)
 
     def _recognised(self) -> Primitive | None:
-        """The one operation that the user's function is; the function is checked on the way."""
+        """Stage and check the user's function; return the primitive if it is one with its own reduction, or None."""
         scalars = [ShapedArray((), x.dtype) for x in self.xs] * 2
         flat = FlatFunction(lambda *args: self._called(args), described=self.computation)
         closed = stage_flat(self.computation, flat, scalars)
@@ -131,10 +131,10 @@ class _Reduction:
 
     def _called(self, args: Sequence[Any]) -> Any:
         count = len(args) // 2
-        return self.computation(*[tree.unflatten(self.treedef, part) for part in (args[:count], args[count:])])
+        return self.computation(*[tree.unflatten(self.treedef, half) for half in (args[:count], args[count:])])
 
     def combine(self, one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-        """The user's function, of arrays of one shape: of their elements."""
+        """Apply the user's function elementwise to two sequences of arrays of one shape."""
         if self.known is not None:
             return [self.known.bind(one[0], other[0])]
         shape = one[0].shape
@@ -146,8 +146,8 @@ class _Reduction:
         outs = vmap(lambda *xs: list(tree.leaves(self._called(xs))))(*flat)
         return [shapes.reshape(out, shape) for out in outs]
 
-    def changes_nothing(self) -> bool:
-        """Whether the initial value is known to leave every other as it is."""
+    def starts_with_identity(self) -> bool:
+        """Whether the initial value is known to be the identity element."""
         assert self.known is not None
         (start,) = self.starts
         if not isinstance(start, ArrayImpl):
@@ -155,9 +155,9 @@ class _Reduction:
         return bool(np.asarray(start) == _KNOWN[self.known][2](start.dtype))
 
     def from_start(self, out: Any) -> Any:
-        """A result that began with nothing, as one that began with the initial value."""
+        """Combine the result of a reduction without an initial value with the initial value."""
         assert self.known is not None
-        return out if self.changes_nothing() else self.known.bind(self.starts[0], out)
+        return out if self.starts_with_identity() else self.known.bind(self.starts[0], out)
 
 
 @overload
@@ -187,17 +187,17 @@ def reduce(
 
     Args:
       operands: an array, or a tree of arrays of one shape.
-      init_values: a scalar for each operand, which the function combines with every other to that other.
-      computation: takes two trees of scalars like that of the operands, and returns one. It must be associative: which
-        elements are combined first is not said.
+      init_values: a scalar for each operand: the identity element of the function.
+      computation: takes two trees of scalars like the tree of the operands, and returns one. It must be associative:
+        the order of combination is not specified.
       dimensions: the axes.
       out_sharding: must be None.
 
     Returns:
-      A tree of arrays without these axes, like that of the operands. It is differentiated as the function is.
+      A tree of arrays without these axes, like the tree of the operands. It is differentiated as the function is.
 
     Raises:
-      ShapeError, DtypeError, ArgumentError: arguments that do not fit each other.
+      ShapeError, DtypeError, ArgumentError: the arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import lax
@@ -241,23 +241,23 @@ def reduce_window(
 
     Args:
       operand: an array, or a tree of arrays of one shape.
-      init_value: a scalar for each operand, which the function combines with every other to that other.
-      computation: takes two trees of scalars like that of the operands, and returns one. It must be associative: which
-        elements are combined first is not said.
-      window_dimensions: how many elements a window has along each axis.
-      window_strides: how far apart the windows are along each axis; 1 by default.
-      padding: how much is before and after the operand along each axis, as pairs, of which negative ones cut; or
-        ``SAME``, ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`), which are of the operand before dilation.
-      base_dilation: how far apart the elements of the operand are; 1 by default.
-      window_dilation: how far apart the elements of a window are; 1 by default.
+      init_value: a scalar for each operand: the identity element of the function.
+      computation: takes two trees of scalars like the tree of the operands, and returns one. It must be associative:
+        the order of combination is not specified.
+      window_dimensions: the size of a window along each axis.
+      window_strides: the distances between windows along each axis; 1 by default.
+      padding: the padding before and after the operand along each axis, as pairs (negative numbers crop); or ``SAME``,
+        ``SAME_LOWER`` or ``VALID`` (see :func:`padtype_to_pads`), for the operand before dilation.
+      base_dilation: the distances between elements of the operand; 1 by default.
+      window_dilation: the distances between elements of a window; 1 by default.
 
     Returns:
-      A tree of arrays like that of the operands, of an element for each window; none along an axis along which the
-      window is longer than the padded operand. The derivative of a maximum or minimum is that of the first of those
-      that are largest or smallest; other results are differentiated as the function is.
+      A tree of arrays like the tree of the operands, with an element for each window; none along an axis where the
+      window is longer than the padded operand. The derivative of a maximum or minimum is the derivative of the first
+      largest or smallest element; other results are differentiated as the function is.
 
     Raises:
-      ShapeError, DtypeError, ArgumentError: arguments that do not fit each other.
+      ShapeError, DtypeError, ArgumentError: the arguments do not fit each other.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad, lax

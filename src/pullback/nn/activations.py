@@ -1,7 +1,7 @@
 """Activations: functions of each element, with derivatives that are finite wherever the functions are.
 
-The kinks of those that have one are where JAX has them, with the derivative that JAX has there. Complex numbers are
-compared as NumPy compares them: by their real parts, then by their imaginary parts.
+Kinks, and the derivatives there, are as in JAX. Complex numbers are compared as NumPy compares them: by their real
+parts, then by their imaginary parts.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def _ordered(name: str, x: Any) -> Any:
 
 
 def _weak_numbers(name: str, x: Any) -> Array:
-    """An operand as an array of numbers; booleans become integers beside a weak one."""
+    """Convert an operand to an array of numbers; booleans become weakly typed integers."""
     x = operand(name, x)
     return ops.convert_element_type(x, dtypes.default_int(), True) if dtypes.is_bool(x.dtype) else x
 
 
 def _weak_floats(name: str, x: Any) -> Array:
-    """An operand as an array of floats or complex numbers; others become floats, as in ``x + 3.0``."""
+    """Convert an operand to floats or complex numbers; others become weakly typed floats, as in ``x + 3.0``."""
     x = operand(name, x)
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtypes.to_inexact(x.dtype), True)
 
 
 def _weak_of_booleans(name: str, x: Any) -> Array:
-    """An operand as an array of floats or complex numbers: those of booleans are weak, as beside a Python number."""
+    """Convert an operand to floats or complex numbers; booleans become weakly typed, as with a Python number."""
     x = operand(name, x)
     floats = inexact_operand(name, x)
     return ops.convert_element_type(floats, floats.dtype, True) if dtypes.is_bool(x.dtype) else floats
@@ -108,7 +108,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """``x`` between -1 and 1, and the nearer of these bounds elsewhere.
+    """``x`` between -1 and 1, and the nearer of these bounds outside.
 
     Args:
       x: an array of real numbers.
@@ -167,7 +167,7 @@ def sparse_plus(x: ArrayLike) -> Array:
     """
     x = _weak_floats("sparse_plus", x)
     low, high = pnp.less_equal(x, -1), pnp.greater_equal(x, 1)
-    inside = ops.where(ops.or_p.bind(low, high), 0, x)  # elsewhere the square may overflow
+    inside = ops.where(ops.or_p.bind(low, high), 0, x)  # outside the square may overflow
     between = ops.div(ops.square(ops.add(inside, 1)), 4)
     return ops.where(low, 0, ops.where(high, x, between))
 
@@ -286,9 +286,12 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = strong(inexact_operand("gelu", x))
     if not approximate:
-        return ops.mul(ops.mul(0.5, x), ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5))))
+        half = ops.mul(0.5, x)
+        twice_probability = ops.erfc_p.bind(ops.mul(ops.neg(x), math.sqrt(0.5)))
+        return ops.mul(half, twice_probability)
     cubic = ops.add(x, ops.mul(0.044715, ops.integer_pow(x, 3)))
-    return ops.mul(x, ops.mul(0.5, ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))))
+    twice_probability = ops.add(1, ops.tanh(ops.mul(math.sqrt(2 / math.pi), cubic)))
+    return ops.mul(x, ops.mul(0.5, twice_probability))
 
 
 @named
@@ -390,7 +393,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
       axis: the axis along which it is halved.
 
     Raises:
-      ShapeError: there is no such axis, or its size is odd (a ValueError).
+      ShapeError: the axis is out of range, or its size is odd (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(glu(pnp.array([1.0, 2.0, 0.0, 0.0])))

@@ -21,13 +21,13 @@ from pullback.primitives.linalg.contraction import dot_general
 NAME = "dot_product_attention"
 
 SCORES = 2**18
-"""How many scores a block has where the rows are not too long for it: those of 512 by 512, which stay in cache."""
+"""The number of scores of a block, unless its rows are too long: 512 by 512 scores stay in cache."""
 FEWEST = 64
-"""How many rows a block has at least, so that its products are worth their while."""
+"""The least number of rows of a block; products of fewer rows are inefficient."""
 SMALL = 2**16
-"""Up to so many scores a head, the matrix of scores is of the size of the operands, and computed at once."""
+"""Up to this number of scores in a head, their matrix is as large as the operands, and computed in one piece."""
 FEW = 2**20
-"""Up to so many scores in all, too."""
+"""Up to this number of scores in all heads, the matrices are computed in one piece too."""
 
 
 @overload
@@ -97,32 +97,32 @@ def dot_product_attention(
     """``softmax(query @ key.T * scale + bias) @ value`` for each head.
 
     The matrix of scores is computed a block at a time, and again in the backward pass, where it is larger than the
-    operands: memory is linear in the lengths, to any order of derivatives that reverse mode takes first.
+    operands: memory is linear in the lengths, for derivatives of any order whose first is in reverse mode.
 
     Args:
       query: floats of shape (batch, T, heads, size), or without the batch.
       key, value: floats of the dtype of ``query``, of shape (batch, S, key heads, size). The number of key heads
-        divides that of heads: each serves a group of neighbouring heads.
-      bias: is added to the scores; of at most four axes, which broadcast to (batch, heads, T, S).
-      mask: booleans that broadcast in the same way: False where a score does not count. A row of which no score counts
+        divides the number of heads: each serves a group of neighbouring heads.
+      bias: numbers to add to the scores, of at most four axes, which broadcast to (batch, heads, T, S).
+      mask: booleans that broadcast in the same way: False where a score does not count. A row without scores that count
         has equal weights.
       scale: the factor of the scores; one over the square root of the size by default.
       is_causal: whether query i attends to keys up to i only.
-      query_seq_lengths, key_value_seq_lengths: how many of the queries, and of the keys and values, count in each of
-        the batch: int32 of shape (batch,). The result is zero for queries that do not count.
-      local_window_size: how many keys before and after its own place a query attends to: an int, or a pair.
-      implementation: None, ``"xla"``, or ``"cudnn"``, which needs a device that is not there.
+      query_seq_lengths, key_value_seq_lengths: the numbers of queries, and of keys and values, that count in each
+        element of the batch: int32 of shape (batch,). The result is zero for queries that do not count.
+      local_window_size: how many keys before and after its position a query attends to: an int, or a pair.
+      implementation: None, ``"xla"``, or ``"cudnn"``, whose device is not supported.
       return_residual: whether to return the logarithms of the rows' sums of exponentials too.
 
     Returns:
-      An array of the shape and dtype of ``query``; with ``return_residual`` a pair, whose second is of the shape of
-      ``query`` without its last axis, and a constant for derivatives.
+      An array of the shape and dtype of ``query``; with ``return_residual`` a pair, whose second array has the shape of
+      ``query`` without its last axis, and is constant for derivatives.
 
     Raises:
-      ShapeError: operands that do not fit each other (a TypeError and a ValueError).
-      DtypeValueError: operands that are no floats, or masks that are no booleans (a TypeError and a ValueError).
-      ArgumentError: an unknown implementation, or a window that is no int or pair (a TypeError and a ValueError).
-      BackendError: ``"cudnn"`` was asked for (a RuntimeError).
+      ShapeError: the operands do not fit each other (a TypeError and a ValueError).
+      DtypeValueError: the operands are not floats, or a mask is not boolean (a TypeError and a ValueError).
+      ArgumentError: an unknown implementation, or a window that is not an int or a pair (a TypeError and a ValueError).
+      BackendError: the implementation is ``"cudnn"`` (a RuntimeError).
 
     Sources: Vaswani et al. 2017, "Attention is all you need"; by blocks: Rabe and Staats 2021, Dao et al. 2022.
 
@@ -151,7 +151,7 @@ def dot_product_attention(
     q = ops.mul(q, factor if type(factor) in (int, float) else ops.convert_element_type(pnp.asarray(factor), wide))
     bias = None if bias is None else ops.convert_element_type(bias, wide)
     blocks = _division(full, bool(is_causal), _window(local_window_size), mask is None and lengths is None)
-    attend = _at_once if blocks.rows == 0 else _by_blocks
+    attend = _in_one_piece if blocks.rows == 0 else _by_blocks
     out, residual = attend(blocks, q, k, v, bias, mask, lengths)
     residual = ops.stop_gradient_p.bind(residual)
     if counted is not None:
@@ -167,13 +167,13 @@ def dot_product_attention(
     return out, ops.convert_element_type(shapes.reshape(rows, shape[:-1]), dtype)
 
 
-# How it is computed --------------------------------------------------------------------------------------------------
+# Computation --------------------------------------------------------------------------------------------------------
 
 
 def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | None, bounded: bool) -> Blocks:
-    """Blocks for scores of a shape; none of any rows if all are computed at once.
+    """Choose the blocks for scores of the shape ``full``; ``rows`` is 0 if they are computed in one piece.
 
-    ``bounded`` says that only places are masked: then every row has a column within its window, and no other is needed.
+    ``bounded`` says that masks depend on positions only: then every row has a column in its window, and needs no other.
     """
     rows, columns = full[2:]
     if rows * columns <= SMALL or math.prod(full) <= FEW:
@@ -189,7 +189,7 @@ def _division(full: tuple[int, ...], causal: bool, window: tuple[int, int] | Non
 
 
 def _by_blocks(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
-    """The result and the residual, by blocks of rows, of which the last may have rows that do not count."""
+    """Compute attention and its residual by blocks of rows, with the last block padded."""
     rows = q.shape[2]
     lacking = -rows % blocks.rows
     if lacking:
@@ -204,8 +204,8 @@ def _padded(x: Any, rows: int) -> Any:
     return slicing.pad(x, zero, [(0, rows if a == 2 else 0, 0) for a in range(4)])
 
 
-def _at_once(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
-    """The result and the residual, from the matrices of all scores."""
+def _in_one_piece(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any]:
+    """Compute attention and its residual from the matrices of all scores."""
     batch, heads, rows, size = q.shape
     key_heads, columns = k.shape[1:3]
     grouped = shapes.reshape(q, (batch, key_heads, heads // key_heads * rows, size))
@@ -213,12 +213,12 @@ def _at_once(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengt
     scores = shapes.reshape(scores, (batch, heads, rows, columns))
     if bias is not None:
         scores = ops.add(scores, bias)
-    kept = both(mask, allowed(blocks, 0, 0, rows, columns, None))
+    unmasked = both(mask, allowed(blocks, 0, 0, rows, columns, None))
     if lengths is not None:
-        places = slicing.iota(np.dtype(np.int32), (1, 1, 1, columns), 3)
-        kept = both(kept, ops.lt(places, shapes.reshape(lengths, (batch, 1, 1, 1))))
-    if kept is not None:
-        scores = ops.where(kept, scores, largest_negative(scores.dtype))
+        positions = slicing.iota(np.dtype(np.int32), (1, 1, 1, columns), 3)
+        unmasked = both(unmasked, ops.lt(positions, shapes.reshape(lengths, (batch, 1, 1, 1))))
+    if unmasked is not None:
+        scores = ops.where(unmasked, scores, largest_negative(scores.dtype))
     top = shapes.expand_dims(reductions.reduce_max(ops.stop_gradient_p.bind(scores), (3,)), (3,))
     e = ops.exp(ops.sub(scores, top))
     total = shapes.expand_dims(reductions.reduce_sum(e, (3,)), (3,))
@@ -247,24 +247,24 @@ def _check_operands(q: Any, k: Any, v: Any) -> None:
                 f"{NAME}: query, key and value must have one dtype, got {dtypes.short_name(q.dtype)} for query and "
                 f"{dtypes.short_name(x.dtype)} for {name}; convert them with astype"
             )
-    given = ", ".join(f"{name} {x.shape}" for name, x in named.items())
+    shown = ", ".join(f"{name} {x.shape}" for name, x in named.items())
     if len(q.shape) not in (3, 4):
-        raise ShapeError(f"{NAME}: query must have the axes ([batch,] T, heads, size), got {given}")
+        raise ShapeError(f"{NAME}: query must have the axes ([batch,] T, heads, size), got {shown}")
     if k.shape != v.shape:
-        raise ShapeError(f"{NAME}: key and value must have one shape, got {given}")
+        raise ShapeError(f"{NAME}: key and value must have one shape, got {shown}")
     if len(k.shape) != len(q.shape) or k.shape[-1] != q.shape[-1] or k.shape[:-3] != q.shape[:-3]:
-        raise ShapeError(f"{NAME}: query and key must agree in batch and size, their first and last axes, got {given}")
+        raise ShapeError(f"{NAME}: query and key must agree in batch and size, their first and last axes, got {shown}")
     if k.shape[-2] == 0 or q.shape[-2] % k.shape[-2]:
         raise ShapeError(
             f"{NAME}: the number of key heads, {k.shape[-2]}, must divide that of query heads, "
-            f"{q.shape[-2]}; got {given}"
+            f"{q.shape[-2]}; got {shown}"
         )
     if k.shape[-3] == 0:
-        raise ShapeError(f"{NAME}: there are no keys to attend to; got {given}")
+        raise ShapeError(f"{NAME}: there are no keys to attend to; got {shown}")
 
 
 def _over_scores(name: str, x: Any, full: tuple[int, ...]) -> Any:
-    """A bias or a mask with four axes."""
+    """Convert a bias or a mask to four axes; raise unless it broadcasts to the scores."""
     if x is None:
         return None
     x = pnp.asarray(x)

@@ -1,7 +1,7 @@
 """Attention a block of scores at a time, forwards and backwards, so that memory is linear in the lengths.
 
-A block has some rows of one head's matrix of scores, and all of their columns that are not masked. Softmax goes along
-rows, so that a block needs no other. The forward pass keeps of each row its largest score and the sum of its
+A block has some rows of one head's matrix of scores, and all of their columns that are not masked. Softmax is along
+rows, so that blocks are independent. The forward pass saves the largest score of each row, and the sum of its
 exponentials; from these the backward pass computes the block's probabilities again (Rabe and Staats 2021,
 "Self-attention does not need O(n^2) memory"; Dao et al. 2022, "FlashAttention").
 """
@@ -29,13 +29,13 @@ INDEX = (0,) * 4
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the scores are divided, and which are masked by their places.
+    """The division of scores into blocks, and their masks by position.
 
     Attributes:
-      rows: how many rows a block has; it divides the number of rows.
-      columns: how many columns a block has: all, or those that a window reaches from its rows.
+      rows: the number of rows of a block, a divisor of the number of rows.
+      columns: the number of columns of a block: all, or those in the windows of its rows.
       causal: whether a row attends to no later column.
-      window: how many columns before and after its own a row attends to; None for no bound.
+      window: the numbers of columns before and after its own to which a row attends; None for no bound.
     """
 
     rows: int
@@ -44,7 +44,7 @@ class Blocks:
     window: tuple[int, int] | None
 
     def first_column(self, row: Any, count: int) -> Any:
-        """The first column of the block that begins with a row, of ``count`` columns in all."""
+        """The first column of the block whose first row is ``row``, of ``count`` columns in all."""
         if self.columns == count:
             return np.int32(0)
         assert self.window is not None
@@ -52,25 +52,25 @@ class Blocks:
 
 
 def largest_negative(dtype: Any) -> float:
-    """The score of what is masked: finite, so that a row of which all is masked has equal probabilities, not NaN."""
+    """The score of masked elements: finite, so that an entirely masked row has equal probabilities, not NaN."""
     return -0.7 * float(dtypes.finfo(dtype).max)
 
 
 def allowed(blocks: Blocks, row: Any, column: Any, rows: int, columns: int, length: Any) -> Any:
-    """Which scores are not masked by their places, from a row and a column on; None for all of them."""
+    """The mask of a block of scores at ``row`` and ``column`` by position, True where they count; None if all do."""
     i = ops.add(slicing.iota(INT, (rows, columns), 0), row)
     j = ops.add(slicing.iota(INT, (rows, columns), 1), column)
-    kept = [ops.le_p.bind(j, i)] if blocks.causal else []
+    masks = [ops.le_p.bind(j, i)] if blocks.causal else []
     if blocks.window is not None:
         before, after = blocks.window
-        kept += [ops.le_p.bind(ops.sub(i, before), j), ops.le_p.bind(j, ops.add(i, after))]
+        masks += [ops.le_p.bind(ops.sub(i, before), j), ops.le_p.bind(j, ops.add(i, after))]
     if length is not None:
-        kept.append(ops.lt(j, length))
-    return both(*kept)
+        masks.append(ops.lt(j, length))
+    return both(*masks)
 
 
 def both(*masks: Any) -> Any:
-    """The conjunction of masks, of which some are None; None if there is no other."""
+    """The conjunction of the masks that are not None; None if all are."""
     found = None
     for mask in masks:
         if mask is not None:
@@ -85,8 +85,8 @@ def _product(x: Any, y: Any, contracted_x: int, contracted_y: int) -> Any:
     return dot_general(x, y, (((contracted_x,), (contracted_y,)), ((), ())))
 
 
-def _part(x: Any, start: tuple[Any, ...], rows: int, columns: int) -> Any:
-    """The part of an array of (batch, heads, rows, columns) that belongs to a block; axes of size one are of all."""
+def _slice(x: Any, start: tuple[Any, ...], rows: int, columns: int) -> Any:
+    """The slice of an array (batch, heads, rows, columns) that belongs to a block; axes of size one broadcast."""
     sizes = (1, 1, min(rows, x.shape[2]), min(columns, x.shape[3]))
     return shapes.reshape(indexing.dynamic_slice(x, _start(x, start), sizes), sizes[2:])
 
@@ -96,34 +96,34 @@ def _start(x: Any, start: tuple[Any, ...]) -> list[Any]:
 
 
 class _Block:
-    """The scores of one block, and which of them are not masked."""
+    """The scores of one block, and their mask."""
 
     def __init__(self, blocks: Blocks, q: Any, k: Any, others: tuple[Any, Any, Any], at: tuple[Any, Any, Any]) -> None:
         bias, mask, lengths = others
         rows, columns, (batch, head, row) = blocks.rows, blocks.columns, at
         column = blocks.first_column(row, k.shape[0])
-        self.place = (batch, head, row, column)
+        self.start = (batch, head, row, column)
         self.k = self.columns_of(k, columns)
         scores = _product(q, self.k, 1, 1)
         if bias is not None:
-            scores = ops.add(scores, _part(bias, self.place, rows, columns))
+            scores = ops.add(scores, _slice(bias, self.start, rows, columns))
         length = None if lengths is None else shapes.reshape(indexing.dynamic_slice(lengths, [batch], (1,)), ())
-        kept = allowed(blocks, row, column, rows, columns, length)
-        self.kept = both(kept, None if mask is None else _part(mask, self.place, rows, columns))
+        by_position = allowed(blocks, row, column, rows, columns, length)
+        self.mask = both(by_position, None if mask is None else _slice(mask, self.start, rows, columns))
         self.scores = self.masked(scores, largest_negative(scores.dtype))
 
     def columns_of(self, x: Any, columns: int) -> Any:
-        """The rows of keys or values that are the block's columns."""
+        """The rows of the keys or values ``x`` that belong to the block's columns."""
         if columns == x.shape[0]:
             return x
-        return indexing.dynamic_slice(x, [self.place[3], np.int32(0)], (columns, x.shape[1]))
+        return indexing.dynamic_slice(x, [self.start[3], np.int32(0)], (columns, x.shape[1]))
 
     def masked(self, x: Any, value: float) -> Any:
-        return x if self.kept is None else ops.where(self.kept, x, value)
+        return x if self.mask is None else ops.where(self.mask, x, value)
 
 
 def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tuple[Any, Any, Any]:
-    """The rows of the result, and of each row the largest score and the sum of exponentials."""
+    """Compute one block of attention: its rows of the result, and their largest scores and sums of exponentials."""
     block = _Block(blocks, q, k, others, at)
     top = shapes.expand_dims(reductions.reduce_max(block.scores, (1,)), (1,))
     e = ops.exp(ops.sub(block.scores, top))
@@ -132,7 +132,7 @@ def _forward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any) -> tu
 
 
 def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The block's part of the cotangents of q, k, v and bias. ``row`` has what is kept of its rows and cotangents."""
+    """One block's terms of the cotangents of q, k, v and bias; ``row`` has the residuals and cotangents of its rows."""
     top, total, ct, delta = row
     block = _Block(blocks, q, k, others, at)
     p = ops.mul(ops.exp(ops.sub(block.scores, top)), ops.div(1, total))
@@ -152,18 +152,18 @@ def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row:
 
 
 def _loop(step: Any, carry: Any, xs: tuple[Any, ...], count: int) -> tuple[Any, Any]:
-    """``scan`` over pairs of a number and elements of ``xs``."""
+    """``scan`` with steps that take the carry, the number of the iteration and elements of ``xs``."""
     return scan(lambda c, x: step(c, x[0], x[1:]), carry, (slicing.iota(INT, (count,), 0), *xs))
 
 
 def _divided(x: Any, heads: int, rows: int) -> Any:
-    """(batch, heads, rows, n) as (batch and key heads, blocks of these, rows of a block, n)."""
+    """Reshape (batch, heads, rows, n) to (batch times key heads, blocks of each, rows of a block, n)."""
     batch, all_heads, length, n = x.shape
     return shapes.reshape(x, (batch * heads, all_heads // heads * (length // rows), rows, n))
 
 
 def _at(blocks: Blocks, shape: tuple[int, ...], heads: int, i: Any, j: Any) -> tuple[Any, Any, Any]:
-    """Batch, head and first row of block ``j`` of the key head ``i``, which counts through the batch."""
+    """The batch index, head and first row of block ``j`` of key head ``i``, which is counted through the batch."""
     count, group = shape[2] // blocks.rows, shape[1] // heads
     head = ops.add(ops.mul(ops.rem_p.bind(i, heads), group), _quotient(j, count))
     return _quotient(i, heads), head, ops.mul(ops.rem_p.bind(j, count), blocks.rows)
@@ -175,18 +175,18 @@ def _quotient(i: Any, n: int) -> Any:
 
 @partial(custom_vjp, nondiff_argnums=(0,))
 def blockwise(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, lengths: Any) -> tuple[Any, Any, Any]:
-    """Attention by blocks.
+    """Compute attention by blocks.
 
     Args:
-      blocks: how the scores are divided.
+      blocks: the division of the scores.
       q: queries with their scale, of shape (batch, heads, rows, size).
       k, v: keys and values, of shape (batch, key heads, columns, size); the key heads divide the heads.
-      bias, mask: of shape (batch, heads, rows, columns), any of which may be 1; or None.
-      lengths: how many columns there are for each of the batch, or None.
+      bias, mask: of shape (batch, heads, rows, columns), where any size may be 1; or None.
+      lengths: the number of columns for each element of the batch, or None.
 
     Returns:
       The result, of the shape of ``q``; the largest score of each row, as a constant; and the sum of the exponentials
-      of its differences from that, both of shape (batch, heads, rows, 1).
+      of its differences from the largest; both of shape (batch, heads, rows, 1).
     """
     batch, heads = k.shape[:2]
     xs = _divided(q, heads, blocks.rows)
@@ -200,8 +200,8 @@ def blockwise(blocks: Blocks, q: Any, k: Any, v: Any, bias: Any, mask: Any, leng
 
         return None, _loop(block, None, (q1,), xs.shape[1])[1]
 
-    whole = (xs, _merged(k), _merged(v))
-    _, results = _loop(key_head, None, whole, batch * heads)
+    inputs = (xs, _merged(k), _merged(v))
+    _, results = _loop(key_head, None, inputs, batch * heads)
     return tuple(shapes.reshape(x, (*q.shape[:3], x.shape[-1])) for x in results)  # type: ignore[return-value]
 
 
@@ -218,7 +218,7 @@ def _blockwise_bwd(blocks: Blocks, residuals: Any, cts: Any) -> tuple[Any, ...]:
     q, k, v, bias, mask, lengths, (out, top, total) = residuals
     ct, _, ct_total = cts
     batch, heads, columns, _ = k.shape
-    # The probabilities add up to 1, so that their cotangents lose their mean; the total has one of its own.
+    # The probabilities add up to 1, so that the mean of their cotangents drops out; the total has its own cotangent.
     mean = shapes.expand_dims(reductions.reduce_sum(ops.mul(ct, out), (3,)), (3,))
     delta = ops.sub(mean, ops.mul(total, ct_total))
     rows = tuple(_divided(x, heads, blocks.rows) for x in (q, top, total, ct, delta))
@@ -230,13 +230,13 @@ def _blockwise_bwd(blocks: Blocks, residuals: Any, cts: Any) -> tuple[Any, ...]:
             ct_k, ct_v, ct_bias = carry
             at = _at(blocks, q.shape, heads, i, j)
             backward = checkpoint(partial(_backward, blocks), prevent_cse=False)
-            parts = backward(y[0], k1, v1, (bias, mask, lengths), at, tuple(y[1:]))
+            terms = backward(y[0], k1, v1, (bias, mask, lengths), at, tuple(y[1:]))
             first = blocks.first_column(at[2], columns)
-            ct_k, ct_v = (_added(c, part, [first, np.int32(0)]) for c, part in ((ct_k, parts[1]), (ct_v, parts[2])))
+            ct_k, ct_v = (_added(c, term, [first, np.int32(0)]) for c, term in ((ct_k, terms[1]), (ct_v, terms[2])))
             if bias is not None:
-                part = shapes.expand_dims(parts[3], (0, 1))
-                ct_bias = _added(ct_bias, part, _start(ct_bias, (*at, first)))
-            return (ct_k, ct_v, ct_bias), parts[0]
+                term = shapes.expand_dims(terms[3], (0, 1))
+                ct_bias = _added(ct_bias, term, _start(ct_bias, (*at, first)))
+            return (ct_k, ct_v, ct_bias), terms[0]
 
         zeros = (shapes.zeros_like(k1), shapes.zeros_like(v1), ct_bias)
         (ct_k, ct_v, ct_bias), ct_q = _loop(block, zeros, tuple(rest), rows[0].shape[1])
@@ -248,12 +248,12 @@ def _blockwise_bwd(blocks: Blocks, residuals: Any, cts: Any) -> tuple[Any, ...]:
     return ct_q, ct_k, ct_v, ct_bias, None, None
 
 
-def _added(x: Any, part: Any, start: list[Any]) -> Any:
-    """``x`` with a part added in place."""
-    if x.shape == part.shape:
-        return ops.add(x, part)
-    old = indexing.dynamic_slice(x, start, part.shape)
-    return indexing.dynamic_update_slice(x, ops.add(old, part), start)
+def _added(x: Any, term: Any, start: list[Any]) -> Any:
+    """Add ``term`` to the slice of ``x`` at ``start``."""
+    if x.shape == term.shape:
+        return ops.add(x, term)
+    old = indexing.dynamic_slice(x, start, term.shape)
+    return indexing.dynamic_update_slice(x, ops.add(old, term), start)
 
 
 blockwise.defvjp(_blockwise_fwd, _blockwise_bwd)

@@ -1,6 +1,6 @@
-"""Initial weights: functions of a random key, a shape and a dtype, and what builds them.
+"""Initializers of weights: functions of a random key, a shape and a dtype, and builders of these functions.
 
-The numbers are bit for bit JAX's, for equal keys, as those of ``pullback.random`` are.
+For equal keys the numbers are bit for bit JAX's, as in ``pullback.random``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
 
     Args:
       value: the value.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      dtype: the dtype of the weights if none is requested; None for the default float.
 
     >>> from pullback import random
     >>> print(constant(-7)(random.key(0), (2,)))
@@ -85,7 +85,7 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
 
     Args:
       scale: their upper bound; the lower one is 0.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      dtype: the dtype of the weights if none is requested; None for the default float.
 
     >>> from pullback import random
     >>> print(uniform(10.0)(random.key(0), (2,)))
@@ -104,7 +104,7 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike = None) -> Initializer:
 
     Args:
       stddev: their standard deviation.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      dtype: the dtype of the weights if none is requested; None for the default float.
 
     >>> from pullback import random
     >>> print(normal(10.0)(random.key(0), (2,)))
@@ -125,7 +125,7 @@ def truncated_normal(
 
     Args:
       stddev: the standard deviation of the numbers before they are restricted.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      dtype: the dtype of the weights if none is requested; None for the default float.
       lower, upper: the bounds, in standard deviations.
 
     >>> from pullback import random
@@ -149,8 +149,9 @@ def _dtype(dtype: Any) -> Any:
 _TRUNCATED_STDDEV = 0.87962566103423978
 """The standard deviation of a standard normal number between -2 and 2."""
 _COMPLEX_TRUNCATED_STDDEV = 0.95311164380491208
-"""JAX's for complex numbers of a modulus up to 2, so that keys make the same weights. (It is 0.9620, so that their
-variance is 1.019 times what was asked for.)"""
+"""JAX's value for complex numbers of a modulus up to 2, so that keys make the same weights. (It should be 0.9620; the
+variance is 1.019 times the requested one.)
+"""
 
 _MODES: dict[str, Callable[[float, float], float]] = {
     "fan_in": lambda fan_in, fan_out: fan_in,
@@ -179,7 +180,7 @@ def _uniform(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
 
 
 def _in_a_disk(key: Any, shape: Any, dtype: Any, square: Callable[[Any], Any]) -> Any:
-    """Complex numbers of any direction, whose squared modulus is a function of uniform numbers from 0 to 1."""
+    """Random complex numbers of any direction, whose squared modulus is ``square`` of uniform numbers from 0 to 1."""
     radii, turns = random.split(key)
     real = dtypes.to_real(dtype)
     angle = 2 * math.pi * random.uniform(turns, shape, real)
@@ -201,25 +202,25 @@ def variance_scaling(
 ) -> Initializer:
     """An initializer whose numbers have mean 0 and variance ``scale / n``, where ``n`` is a number of units.
 
-    Axes of the weights that are no units' and no batch axes, as those of a convolution's kernel, multiply both the
-    number of inputs and that of outputs.
+    Other axes of the weights, such as the axes of space of a convolution's kernel, multiply both the number of inputs
+    and the number of outputs.
 
     Args:
       scale: a positive number.
-      mode: what ``n`` is: ``"fan_in"``, the number of inputs of a unit; ``"fan_out"``, that of its outputs;
-        ``"fan_avg"`` or ``"fan_geo_avg"``, their arithmetic or geometric mean.
+      mode: the meaning of ``n``: ``"fan_in"``, the number of inputs of a unit; ``"fan_out"``, the number of its
+        outputs; ``"fan_avg"`` or ``"fan_geo_avg"``, their arithmetic or geometric mean.
       distribution: ``"truncated_normal"`` (at two standard deviations), ``"normal"`` or ``"uniform"``; complex numbers
         are of any direction, and ``"uniform"`` is the distribution of the square of their modulus.
       in_axis: the axis of the weights, or several, along which the inputs are.
-      out_axis: the same for the outputs.
-      batch_axis: axes that have no say.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      out_axis: likewise for the outputs.
+      batch_axis: axes that do not count.
+      dtype: the dtype of the weights if none is requested; None for the default float.
 
     Returns:
       An initializer. It raises ShapeError (a ValueError) for weights of fewer than two axes where ``in_axis`` is -2.
 
     Raises:
-      ArgumentError: there is no such mode or distribution (a ValueError).
+      ArgumentError: an unknown mode or distribution (a ValueError).
 
     >>> from pullback import random
     >>> init = variance_scaling(3.0, "fan_in", "uniform")
@@ -261,7 +262,7 @@ def _fans(shape: tuple[int, ...], in_axis: Axis, out_axis: Axis, batch_axis: Axi
 
 
 class Builder(Protocol):
-    """A builder of initializers with a scale, mode and distribution of its own."""
+    """A builder of initializers with a fixed scale, mode and distribution."""
 
     def __call__(
         self, in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike = None
@@ -278,7 +279,7 @@ def _named(name: str, scale: float, mode: str, distribution: str, source: str) -
     build.__doc__ = (
         f"As :func:`variance_scaling` with scale {scale}, mode ``{mode}`` and distribution ``{distribution}``.\n\n"
         f"    The source is {source}.\n\n"
-        "    Args:\n      in_axis, out_axis, batch_axis, dtype: as of :func:`variance_scaling`.\n\n"
+        "    Args:\n      in_axis, out_axis, batch_axis, dtype: as in :func:`variance_scaling`.\n\n"
         f"    >>> from pullback import random\n    >>> print({name}()(random.key(0), (2, 3)).shape)\n    (2, 3)\n    "
     )
     return build
@@ -304,7 +305,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike =
       scale: a factor.
       column_axis: the axis of the columns; the other axes together are the rows. The columns are orthonormal, or the
         rows if there are fewer.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      dtype: the dtype of the weights if none is requested; None for the default float.
 
     Returns:
       An initializer, which takes shapes of two axes or more.
@@ -341,11 +342,11 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
     Args:
       scale: a factor.
       column_axis: the axis of the columns, one of the last two.
-      dtype: the dtype of the weights where none is asked for; the default float if it is not given.
+      dtype: the dtype of the weights if none is requested; None for the default float.
 
     Returns:
-      An initializer, which takes shapes of one to three axes of the window and two of features, of which the second
-      must not be the smaller one.
+      An initializer, which takes shapes of one to three axes of the window and two of features, the second not smaller
+      than the first.
 
     Raises:
       ShapeError: the initializer is called for another shape.

@@ -1,7 +1,7 @@
-"""Softmax and its kin, standardisation, and one-hot encoding.
+"""Softmax and related functions, standardisation, and one-hot encoding.
 
-Exponentials are of differences from the largest element, so that none overflows. That element is taken as a constant:
-the results do not depend on it, so neither do the derivatives.
+Exponentials are of differences from the largest element, so that none overflows. That element is a constant in
+derivatives, since the results do not depend on it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
-from pullback.primitives.declare import at_once
+from pullback.primitives.declare import host_fused
 
 Positions = tuple[int, ...]
 
-# What the functions share ------------------------------------------------------------------------------------------
+# Shared by the functions ------------------------------------------------------------------------------------------
 
 
 def _sum(x: Any, axes: Positions) -> Any:
-    """The sum along some axes, which stay with size one."""
+    """The sum along some axes, which are kept with size one."""
     return shapes.expand_dims(reductions.reduce_sum(x, axes), axes) if axes else x
 
 
 def _largest(x: Any, axes: Positions) -> Any:
-    """The largest element along some axes, or real part, as a constant; -inf of none. The axes stay with size one."""
+    """The largest element (or real part) along some axes, kept with size one, as a constant; -inf if there are none."""
     real = ops.real(x) if dtypes.is_complex(x.dtype) else x
     found = reductions.reduce_max(ops.stop_gradient_p.bind(real), axes)
     return shapes.expand_dims(found, axes) if axes else found
@@ -51,7 +51,7 @@ def _difference(x: Any, y: Any) -> Any:
 
 
 def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
-    """The argument ``where`` as booleans of the array's shape."""
+    """Convert the argument ``where`` to booleans, and broadcast them to the array's shape."""
     mask = boolean_mask(name, where)
     try:
         fits = np.broadcast_shapes(mask.shape, shape) == shape
@@ -100,7 +100,7 @@ def logsumexp(
 
     Returns:
       An array without the axes; NaN where a sum of real numbers is negative. It is -inf, with derivative zero, where
-      there is nothing to sum or all of it is zero. With ``return_sign`` a pair of arrays.
+      there are no terms or all are zero. With ``return_sign`` a pair of arrays.
 
     Raises:
       ShapeError: an axis does not exist, or the operands do not broadcast (a ValueError).
@@ -132,7 +132,7 @@ def logsumexp(
 
 
 def _terms(exponents: Any, factors: Any) -> Any:
-    """``factors * exp(exponents)``; 0 where the factor is, and the exponential would overflow."""
+    """``factors * exp(exponents)``, and 0 where a factor is 0 and the exponential would overflow."""
     if factors is None:
         return ops.exp(exponents)
     real = ops.real(exponents) if dtypes.is_complex(exponents.dtype) else exponents
@@ -167,7 +167,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
 def _softmax_by_operations(x: Any, *, axes: Positions) -> Any:
     exponentials = ops.exp(_difference(x, _largest(x, axes)))
     total = _sum(exponentials, axes)
-    # It is at least 1, so that its reciprocal is safe where it is not subnormal; one quotient a row instead of many.
+    # It is at least 1, so that its reciprocal is safe unless subnormal; one quotient for each row instead of many.
     narrow = exponentials.dtype.itemsize < 4
     return ops.div(exponentials, total) if narrow else ops.mul(exponentials, ops.div(1, total))
 
@@ -191,12 +191,12 @@ def _host_sum(x: Any, axes: Positions) -> Any:
     return np.expand_dims(host_reductions.reduce_sum(x, axes=axes), axes)
 
 
-_softmax = at_once("softmax", host=_host_softmax, otherwise=_softmax_by_operations)
-_log_softmax = at_once("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations)
+_softmax = host_fused("softmax", host=_host_softmax, otherwise=_softmax_by_operations)
+_log_softmax = host_fused("log_softmax", host=_host_log_softmax, otherwise=_log_softmax_by_operations)
 
 
 def _is_usual(x: Any) -> bool:
-    """Whether NumPy computes with the dtype as it is."""
+    """Whether NumPy computes in the dtype without widening it: float32 and float64."""
     return dtypes.is_float(x.dtype) and x.dtype.itemsize >= 4
 
 
@@ -228,10 +228,10 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
 
 
 def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
-    """The logarithm of :func:`softmax`, where that would underflow too.
+    """The logarithm of :func:`softmax`, without underflow.
 
     Args:
-      x, axis, where: as of :func:`softmax`. The elements that do not count are -inf in the result.
+      x, axis, where: as in :func:`softmax`. The elements that do not count are -inf in the result.
 
     >>> import pullback.numpy as pnp
     >>> print(log_softmax(pnp.array([0.0, 1000.0])))
@@ -263,19 +263,19 @@ def standardize(
 
     Args:
       x: an array of real numbers; integers are converted.
-      axis: an axis, a tuple of axes, or None for all: those along which mean and variance are taken.
+      axis: the axes of the mean and the variance: an axis, a tuple of axes, or None for all.
       mean: the mean, if it is known, of a shape that broadcasts against ``x``.
       variance: the variance, if it is known, likewise.
-      epsilon: what is added to the variance, so that nothing is divided by zero.
+      epsilon: a number to add to the variance, against divisions by zero.
       where: booleans that broadcast to ``x``: which elements count for mean and variance.
-      algorithm: ``"fast"`` takes the mean square less the square of the mean, ``"stable"`` the mean square of the
-        differences from the mean, which is right also where the mean is large beside the differences.
+      algorithm: ``"fast"`` takes the mean square minus the square of the mean, ``"stable"`` the mean square of the
+        differences from the mean, which is also right if the mean is large compared with the differences.
 
     Returns:
       An array of the shape of ``x``.
 
     Raises:
-      ArgumentError: there is no such algorithm (a ValueError).
+      ArgumentError: an unknown algorithm (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(standardize(pnp.array([1.0, 3.0]), epsilon=0))
@@ -287,7 +287,7 @@ def standardize(
     dtype = x.dtype
     narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
     wide = ops.convert_element_type(x, np.dtype(np.float32)) if narrow else x
-    given = mean
+    known_mean = mean
     if mean is None:
         mean = pnp.mean(wide, axis, keepdims=True, where=where)
     if variance is None:
@@ -298,25 +298,25 @@ def standardize(
             variance = pnp.where(spread < 0, 0, spread)
     scale = ops.rsqrt_p.bind(inexact_operand("standardize", pnp.add(variance, epsilon)))
     out = pnp.multiply(pnp.subtract(wide, mean), scale)
-    return ops.convert_element_type(out, dtype) if narrow and given is None else out
+    return ops.convert_element_type(out, dtype) if narrow and known_mean is None else out
 
 
 @named
 def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike = None, axis: int = -1) -> Array:
-    """Vectors of zeros with a one at the place that each index says; of zeros alone for an index out of range.
+    """Vectors of zeros with a one at each index; only zeros for an index out of range.
 
     Args:
       x: an array of indices.
       num_classes: the size of the vectors.
-      dtype: of the result; the default float if it is not given.
+      dtype: the dtype of the result; by default the default float.
       axis: the axis of the result along which the vectors are.
 
     Returns:
       An array with one axis more than ``x``.
 
     Raises:
-      ShapeError: there is no such axis (a ValueError).
-      ArgumentError: ``num_classes`` is no integer, or negative (a ValueError).
+      ShapeError: the axis is out of range (a  ValueError).
+      ArgumentError: ``num_classes`` is negative or not an integer (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(one_hot(pnp.array([2, 0, 7]), 3))
@@ -328,9 +328,9 @@ def one_hot(x: ArrayLike | Sequence[Any], num_classes: int, *, dtype: DTypeLike 
     indices = pnp.asarray(x)
     if not dtypes.is_inexact(indices.dtype) and indices.dtype.itemsize < 4:
         indices = ops.convert_element_type(indices, np.dtype(np.int32))
-    place = axis_index(axis, len(indices.shape) + 1, "one_hot")
-    shape = tuple(count if i == place else 1 for i in range(len(indices.shape) + 1))
-    hit = ops.eq(shapes.expand_dims(indices, (place,)), slicing.iota(indices.dtype, shape, place))
+    position = axis_index(axis, len(indices.shape) + 1, "one_hot")
+    shape = tuple(count if i == position else 1 for i in range(len(indices.shape) + 1))
+    hit = ops.eq(shapes.expand_dims(indices, (position,)), slicing.iota(indices.dtype, shape, position))
     wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
     return ops.convert_element_type(hit, wanted)
 

@@ -1,4 +1,4 @@
-"""Pooling: the mean, the largest and the smallest element of windows in space."""
+"""Pooling: the mean, the maximum or the minimum of windows in space."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Padding = str | Sequence[tuple[int, int]]
 
 
 def _windows(name: str, shape: tuple[int, ...], window_shape: Any, strides: Any, padding: Any) -> Windows:
-    """Windows along the axes of space, of an operand of axes (batch, space, features)."""
+    """Make the windows along the axes of space of an operand with axes (batch, space, features)."""
     sizes = tuple(window_shape)
     before = len(shape) - len(sizes) - 1
     if before < 0:
@@ -49,10 +49,10 @@ def avg_pool(
     """The mean of each window.
 
     Args:
-      inputs: an array of axes (batch, space, features), of any number of axes of the batch.
-      window_shape: how many elements a window has along each axis of space.
-      strides: how far apart the windows are; 1 by default.
-      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space: how many zeros go before and
+      inputs: an array with axes (batch, space, features), and any number of batch axes.
+      window_shape: the size of a window along each axis of space.
+      strides: the distances between windows; 1 by default.
+      padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space: the numbers of zeros before and
         after.
       count_include_pad: whether the zeros count as elements of a window.
 
@@ -60,7 +60,7 @@ def avg_pool(
       An array of the same axes.
 
     Raises:
-      ShapeError, ArgumentError: arguments that do not fit the operand.
+      ShapeError, ArgumentError: the arguments do not fit the operand.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import nn
@@ -80,19 +80,19 @@ def avg_pool(
 def max_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
 ) -> Array:
-    """The largest element of each window, of which the first of several has the derivative.
+    """The largest element of each window; of several the first has the derivative.
 
     Args:
-      inputs: an array of axes (batch, space, features), of any number of axes of the batch.
-      window_shape: how many elements a window has along each axis of space.
-      strides: how far apart the windows are; 1 by default.
+      inputs: an array with axes (batch, space, features), and any number of batch axes.
+      window_shape: the size of a window along each axis of space.
+      strides: the distances between windows; 1 by default.
       padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space; padding is never the largest.
 
     Returns:
       An array of the same axes.
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: arguments that do not fit the operand, which must be real.
+      DtypeError, ShapeError, ArgumentError: the arguments do not fit the operand, which must be real.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import nn
@@ -105,19 +105,19 @@ def max_pool(
 def min_pool(
     inputs: ArrayLike, window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Padding = "VALID"
 ) -> Array:
-    """The smallest element of each window, of which the first of several has the derivative.
+    """The smallest element of each window; of several the first has the derivative.
 
     Args:
-      inputs: an array of axes (batch, space, features), of any number of axes of the batch.
-      window_shape: how many elements a window has along each axis of space.
-      strides: how far apart the windows are; 1 by default.
+      inputs: an array with axes (batch, space, features), and any number of batch axes.
+      window_shape: the size of a window along each axis of space.
+      strides: the distances between windows; 1 by default.
       padding: ``VALID``, ``SAME``, ``SAME_LOWER``, or a pair for each axis of space; padding is never the smallest.
 
     Returns:
       An array of the same axes.
 
     Raises:
-      DtypeError, ShapeError, ArgumentError: arguments that do not fit the operand, which must be real.
+      DtypeError, ShapeError, ArgumentError: the arguments do not fit the operand, which must be real.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import nn

@@ -30,11 +30,11 @@ _FLOAT = np.dtype(np.float32)
 
 @dataclass(frozen=True)
 class BlockScaleConfig:
-    """How an operand becomes one of few bits.
+    """The format of few bits to which an operand is rounded.
 
     Attributes:
       mode: the name of the format.
-      block_size: how many neighbours along the contracted axis share a scale.
+      block_size: the number of neighbours along the contracted axis that share a scale.
       data_type: the dtype of the elements.
       scale_type: the dtype of the scales.
       global_scale: an array with one element, the scale of all blocks, or None.
@@ -55,10 +55,10 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
     Args:
       mode: ``"mxfp8"``: 8 bits, blocks of 32, scales that are powers of two; ``"nvfp4"``: 4 bits, blocks of 16, scales
         of 8 bits.
-      global_scale: an array with one element, by which blocks of ``"nvfp4"`` are scaled besides; 1 by default.
+      global_scale: an array with one element, an additional scale of all blocks of ``"nvfp4"``; 1 by default.
 
     Raises:
-      ArgumentError: there is no such mode, or ``"mxfp8"`` was given a scale (a TypeError and a ValueError).
+      ArgumentError: an unknown mode, or a ``global_scale`` for ``"mxfp8"`` (a TypeError and a ValueError).
 
     >>> get_scaled_dot_general_config("mxfp8").block_size
     32
@@ -87,14 +87,14 @@ def scaled_matmul(
     Args:
       lhs, rhs: arrays of shapes (B, M, K) and (B, N, K).
       lhs_scales, rhs_scales: arrays of shapes (B, M, L) and (B, N, L), where L divides K.
-      preferred_element_type: the dtype of the result. Products are summed in float32, or in
-        float64 if an operand is of it.
+      preferred_element_type: the dtype of the result. Products are summed in float32, or in float64 if an operand is
+        float64.
 
     Returns:
       An array of shape (B, M, N).
 
     Raises:
-      ShapeError: operands that do not fit each other (a TypeError and a ValueError).
+      ShapeError: the operands do not fit each other (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> a, b = pnp.array([[[1.0, 2.0, 3.0]]]), pnp.array([[[4.0, 5.0, 6.0]]])
@@ -102,16 +102,16 @@ def scaled_matmul(
     [[[8.]]]
     """
     x, y, p, q = (operand("scaled_matmul", v) for v in (lhs, rhs, lhs_scales, rhs_scales))
-    given = f"lhs {x.shape}, rhs {y.shape}, lhs_scales {p.shape}, rhs_scales {q.shape}"
+    shown = f"lhs {x.shape}, rhs {y.shape}, lhs_scales {p.shape}, rhs_scales {q.shape}"
     if any(len(v.shape) != 3 for v in (x, y, p, q)):
-        raise ShapeError(f"scaled_matmul: operands and scales must have three axes, got {given}")
+        raise ShapeError(f"scaled_matmul: operands and scales must have three axes, got {shown}")
     if x.shape[0] != y.shape[0] or x.shape[2] != y.shape[2]:
-        raise ShapeError(f"scaled_matmul: lhs and rhs must agree in their first and last axes, got {given}")
+        raise ShapeError(f"scaled_matmul: lhs and rhs must agree in their first and last axes, got {shown}")
     if p.shape[:2] != x.shape[:2] or q.shape[:2] != y.shape[:2]:
-        raise ShapeError(f"scaled_matmul: scales must have the first two axes of their operands, got {given}")
+        raise ShapeError(f"scaled_matmul: scales must have the first two axes of their operands, got {shown}")
     if p.shape[2] != q.shape[2] or p.shape[2] == 0 or x.shape[2] % p.shape[2]:
         raise ShapeError(
-            f"scaled_matmul: the last axis of both scales must be one divisor of the operands', got {given}"
+            f"scaled_matmul: the last axis of both scales must be one divisor of the operands', got {shown}"
         )
     wide = np.dtype(np.float64) if _is_wide(x, y) else _FLOAT
     out = _batched(_times(x, p, wide), _times(y, q, wide))
@@ -119,12 +119,12 @@ def scaled_matmul(
 
 
 def _is_wide(*xs: Any) -> bool:
-    """Whether any operand is of double precision."""
+    """Whether any operand has double precision."""
     return any(x.dtype == np.float64 for x in xs)
 
 
 def _times(x: Any, scales: Any, wide_dtype: Any) -> Any:
-    """An operand times its scales, in single precision or in double."""
+    """Multiply an operand by the scales of its blocks, in ``wide_dtype``."""
     blocks = (*scales.shape, x.shape[-1] // scales.shape[-1])
     wide = shapes.reshape(ops.convert_element_type(x, wide_dtype), blocks)
     factors = shapes.expand_dims(ops.convert_element_type(scales, wide_dtype), (3,))
@@ -148,20 +148,20 @@ def scaled_dot_general(
     Args:
       lhs, rhs: arrays of floats.
       dimension_numbers: ``((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs))``.
-      preferred_element_type: the dtype of the result. Products are summed in float32, or in
-        float64 if an operand is of it.
+      preferred_element_type: the dtype of the result. Products are summed in float32, or in float64 if an operand is
+        float64.
       configs: three results of :func:`get_scaled_dot_general_config`: for ``lhs``, for ``rhs`` and for cotangents; None
         for a contraction without rounding.
-      implementation: is ignored.
+      implementation: ignored.
 
     Returns:
-      An array with the batch axes, the other axes of ``lhs``, and those of ``rhs``. The derivatives take the rounding
-      for no operation at all (straight through).
+      An array with the batch axes, the other axes of ``lhs``, and the other axes of ``rhs``. Derivatives treat the
+      rounding as the identity (straight through).
 
     Raises:
-      DtypeError: operands that are no floats (a TypeError).
+      DtypeError: the operands are not floats (a TypeError).
       ArgumentError: ``configs`` are not three configurations (a TypeError and a ValueError).
-      ShapeError: dimension numbers that do not fit the operands (a TypeError and a ValueError).
+      ShapeError: the dimension numbers do not fit the operands (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> configs = [get_scaled_dot_general_config("mxfp8")] * 3
@@ -191,7 +191,7 @@ def scaled_dot_general(
 
 
 def _shape_of(x: Any, y: Any, numbers: Any) -> tuple[int, ...]:
-    """The shape of a contraction; raises the errors of operands that do not fit."""
+    """The shape of a contraction; raise if the operands do not fit."""
     from pullback.core.types import ShapedArray
     from pullback.primitives.linalg.contraction import dot_general_p
 
@@ -203,7 +203,7 @@ def _shape_of(x: Any, y: Any, numbers: Any) -> tuple[int, ...]:
 
 
 def _three_axes(x: Any, batch: tuple[int, ...], contracted: tuple[int, ...]) -> Any:
-    """An operand with its batch axes, its free axes and the contracted ones as one each."""
+    """Merge the batch axes, the free axes and the contracted axes of an operand to one axis each."""
     free = [a for a in range(len(x.shape)) if a not in batch and a not in contracted]
     sizes = [math.prod(x.shape[a] for a in axes) for axes in (batch, free, contracted)]
     return shapes.reshape(shapes.transpose(x, (*batch, *free, *contracted)), sizes)
@@ -213,7 +213,7 @@ def _three_axes(x: Any, batch: tuple[int, ...], contracted: tuple[int, ...]) -> 
 
 
 def _rounded(mode: str, x: Any, global_scale: Any) -> Any:
-    """An array of three axes as its format holds it, in single precision. The last axis has the blocks."""
+    """Round an array of three axes to a format, in blocks along the last axis; return it in single precision."""
     config = get_scaled_dot_general_config(mode)
     lacking = -x.shape[2] % config.block_size
     if lacking:
@@ -240,7 +240,7 @@ def _rounded(mode: str, x: Any, global_scale: Any) -> Any:
 
 @partial(custom_vjp, nondiff_argnums=(0,))
 def _product(modes: tuple[str, str, str], x: Any, y: Any, scales: Any) -> Any:
-    """The product of (B, M, K) and (B, N, K), both rounded; the scales are those of all blocks."""
+    """Round operands (B, M, K) and (B, N, K) to formats with global ``scales``, and multiply them."""
     return _batched(_rounded(modes[0], x, scales[0]), _rounded(modes[1], y, scales[1]))
 
 
@@ -251,8 +251,8 @@ def _product_fwd(modes: tuple[str, str, str], x: Any, y: Any, scales: Any) -> An
 def _product_bwd(modes: tuple[str, str, str], residuals: Any, ct: Any) -> Any:
     x, y, scales = residuals
     left, right, back = modes
-    by_y = _product((back, right, back), ct, _turned(y), [scales[2], scales[1], scales[2]])
-    by_x = _product((back, left, back), _turned(ct), _turned(x), [scales[2], scales[0], scales[2]])
+    by_y = _product((back, right, back), ct, _transposed(y), [scales[2], scales[1], scales[2]])
+    by_x = _product((back, left, back), _transposed(ct), _transposed(x), [scales[2], scales[0], scales[2]])
     return by_y, by_x, None
 
 
@@ -262,7 +262,7 @@ def _product_jvp(modes: tuple[str, str, str], primals: Any, tangents: Any) -> An
     return _product(modes, x, y, scales), ops.add(_batched(tx, b), _batched(a, ty))
 
 
-def _turned(x: Any) -> Any:
+def _transposed(x: Any) -> Any:
     return shapes.transpose(x, (0, 2, 1))
 
 

@@ -1,4 +1,4 @@
-"""Products of arrays: vectors, matrices, tensors, and what is defined by them."""
+"""Products of vectors, matrices and tensors, and functions defined by them: traces, polynomials, convolutions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
     "polyval", "tensordot", "trace", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
 
-# The products of vectors and matrices, by their ranks.
+# Dimension numbers of the products of vectors and matrices, by the ranks of the operands.
 _PRODUCTS: dict[tuple[int, int], Dims] = {
     (p, q): (((p - 1,), (0,)), ((), ())) for p in (1, 2) for q in (1, 2)
 }  # fmt: skip
@@ -56,14 +56,14 @@ def dot(
     preferred_element_type: DTypeLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The inner product of vectors, the product of matrices.
+    """The inner product of vectors, or the product of matrices.
 
     Args:
-      a, b: arrays. Where one is a scalar they are multiplied; otherwise the last axis of ``a`` is contracted with
-        the last but one of ``b`` (its only one, if it is a vector).
+      a, b: arrays. Where one is a scalar they are multiplied; otherwise the last axis of ``a`` is contracted with the
+        last axis but one of ``b`` (with the only axis of a vector).
       precision: accepted for compatibility; products are computed in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: the contracted axes differ in size (a TypeError and a ValueError).
@@ -78,7 +78,7 @@ def dot(
         )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
-            done = _at_once(np.dot, a, b)
+            done = _by_blas(np.dot, a, b)
             if done is not None:
                 return done
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
@@ -87,14 +87,14 @@ def dot(
                 try:
                     return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
                 except ShapeError as error:
-                    raise _said_of("dot", error) from None
+                    raise _renamed_error("dot", error) from None
     a, b, dtype = _operands("dot", a, b, preferred_element_type)
     return _as(_dot(a, b, max(len(b.shape) - 2, 0)), dtype)
 
 
-def _at_once(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
-    """NumPy's own product of vectors and matrices, if it is a call of the BLAS and there is no error to explain."""
-    x, y = a._held, b._held
+def _by_blas(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayImpl | None:
+    """Multiply vectors or matrices by NumPy's BLAS; return None for other operands, and if NumPy refuses them."""
+    x, y = a._host_value, b._host_value
     if x.dtype is not y.dtype or x.dtype.char not in "fdFD" or not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
         return None
     try:
@@ -103,23 +103,23 @@ def _at_once(function: Callable[..., Any], a: ArrayImpl, b: ArrayImpl) -> ArrayI
         return None
 
 
-def _said_of(name: str, error: ShapeError) -> ShapeError:
-    """An error of ``dot_general``, which the user did not write, as one of the function that calls it."""
+def _renamed_error(name: str, error: ShapeError) -> ShapeError:
+    """Replace ``dot_general`` in the message of ``error`` by ``name``, the function that the user called."""
     return ShapeError(str(error).replace("dot_general", name, 1))
 
 
 def _dot(a: Any, b: Any, axis: int) -> Any:
-    """The contraction of the last axis of ``a`` with one of ``b``, or the product with a scalar."""
+    """Contract the last axis of ``a`` with axis ``axis`` of ``b``; multiply if an operand is a scalar."""
     if not a.shape or not b.shape:
         return ops.mul(a, b)
     try:
         return dot_general_p.bind(a, b, dimension_numbers=(((len(a.shape) - 1,), (axis,)), ((), ())))
     except ShapeError as error:
-        raise _said_of("dot", error) from None
+        raise _renamed_error("dot", error) from None
 
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
-    """Two operands as arrays of the dtype to compute in, and the dtype of the result if it is to be another."""
+    """Convert two operands to the dtype to compute in; return them and the dtype of the result (None if the same)."""
     if preferred is None:
         if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
             a, b = promote_all(name, (a, b))
@@ -144,11 +144,11 @@ def matmul(
     """The product of matrices, in the last two axes; the axes before them broadcast.
 
     Args:
-      a, b: arrays of shapes (..., m, k) and (..., k, n); a vector stands for one row, or one column, which the result
-        is without.
+      a, b: arrays of shapes (..., m, k) and (..., k, n); a vector is one row (``a``) or one column (``b``), and the
+        result lacks that axis.
       precision: accepted for compatibility; products are computed in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: the shapes do not fit, or an operand is a scalar (a TypeError and a ValueError).
@@ -163,7 +163,7 @@ def matmul(
         )
     if preferred_element_type is None:
         if type(a) is ArrayImpl and type(b) is ArrayImpl and state.trace.quick:
-            done = _at_once(np.dot, a, b)
+            done = _by_blas(np.dot, a, b)
             if done is not None:
                 return done
         elif isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype:
@@ -172,7 +172,7 @@ def matmul(
                 try:
                     return state.trace.process(dot_general_p, (a, b), {"dimension_numbers": numbers})
                 except ShapeError as error:
-                    raise _said_of("matmul", error) from None
+                    raise _renamed_error("matmul", error) from None
     a, b, dtype = _operands("matmul", a, b, preferred_element_type)
     formula = _matmul_formula(a.shape, b.shape)
     return _as(contract(formula, (a, b)), dtype)
@@ -189,7 +189,7 @@ def _matmul_formula(a: Shape, b: Shape) -> str:
 
 
 def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch: tuple[Shape, Shape]) -> None:
-    """Refuse operands whose contracted axes differ in size, or whose other axes do not broadcast."""
+    """Raise unless the contracted axes have the same size and the batch axes broadcast."""
     if k != l:
         raise ShapeError(
             f"{name} requires contracting dimensions to have the same shape, got ({k},) and ({l},), in operands of "
@@ -204,12 +204,12 @@ def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch:
 def vdot(
     a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, preferred_element_type: DTypeLike = None
 ) -> Array:
-    """The inner product of all elements, those of ``a`` conjugated.
+    """The inner product of all elements, with ``a`` conjugated.
 
     Args:
       a, b: arrays with equally many elements.
       precision: accepted for compatibility.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.vdot(pnp.array([1j, 2.0]), pnp.array([1j, 1.0])))
@@ -232,13 +232,13 @@ def vecdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The inner products of vectors along an axis, the first ones conjugated; the other axes broadcast.
+    """The inner products of vectors along an axis, with ``x1`` conjugated; the other axes broadcast.
 
     Args:
       x1, x2: arrays, which broadcast.
-      axis: the axis of the vectors, of one size in both.
+      axis: the axis of the vectors, of the same size in both.
       precision: accepted for compatibility.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -305,7 +305,7 @@ def inner(
     Args:
       a, b: arrays, whose last axes have one size; the result has the other axes of both.
       precision: accepted for compatibility.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.inner(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([1.0, 10.0])))
@@ -349,11 +349,11 @@ def tensordot(
       axes: how many of the last axes of ``a`` to contract with as many of the first of ``b``; or a pair of axes, or of
         sequences of axes, of ``a`` and of ``b``.
       precision: accepted for compatibility; products are computed in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Returns:
-      An array with the axes of ``a`` that remain, then those of ``b``.
+      An array with the axes of ``a`` that remain, then the remaining axes of ``b``.
 
     Raises:
       ShapeError: the axes do not fit the operands or each other (a TypeError and a ValueError).
@@ -396,7 +396,7 @@ def _tensordot_axes(axes: Any, p: int, q: int) -> tuple[Shape, Shape]:
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: each element of ``a`` times the whole of ``b``.
+    """The Kronecker product: each element of ``a`` times ``b``.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.kron(pnp.array([1.0, 10.0]), pnp.array([1.0, 2.0])))
@@ -419,8 +419,8 @@ def cross(
     Args:
       a, b: arrays whose vectors lie along ``axisa`` and ``axisb``; the other axes broadcast.
       axisa, axisb: the axes of the vectors.
-      axisc: the axis of the vectors of the result; of vectors of two elements it is the third component alone.
-      axis: all three at once.
+      axisc: the axis of the vectors in the result, which is the third component alone if all vectors have two elements.
+      axis: a value for all three of them.
 
     Raises:
       ShapeError: vectors of another length (a TypeError and a ValueError).
@@ -432,16 +432,16 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = promote_all("cross", (a, b))
-    parts = []
+    vectors = []
     for x, at in ((a, axisa), (b, axisb)):
         i = axis_index(at, len(x.shape), "cross")
         if x.shape[i] not in (2, 3):
             raise ShapeError(f"cross: vectors must have 2 or 3 elements, got shapes {a.shape} and {b.shape}")
-        parts.append([shapes.squeeze(slicing.slice_in_dim(x, j, j + 1, i), (i,)) for j in range(x.shape[i])])
-    us, vs = parts
+        vectors.append([shapes.squeeze(slicing.slice_in_dim(x, j, j + 1, i), (i,)) for j in range(x.shape[i])])
+    us, vs = vectors
 
     def component(i: int, j: int) -> Any:
-        """u_i v_j - u_j v_i, where a third element that is missing is zero."""
+        """Return ``u_i v_j - u_j v_i``, where a missing third element counts as zero."""
         if max(i, j) >= len(vs) or max(i, j) >= len(us):
             k = min(i, j)
             term = ops.mul(us[k], vs[2]) if len(vs) == 3 else ops.mul(us[2], vs[k])
@@ -470,7 +470,7 @@ def trace(
       out: must be None.
 
     Raises:
-      ShapeError: there are no such axes, or they are the same (a TypeError and a ValueError).
+      ShapeError: an axis is out of range, or both are the same (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.trace(pnp.array([[1.0, 2.0], [3.0, 4.0]])), pnp.trace(pnp.eye(3), offset=1))
@@ -530,8 +530,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 # Convolution -------------------------------------------------------------------------------------------------------
 
-_WINDOW = 1 << 22  # how many elements of windows to lay out at once,
-_TAPS = 1 << 11  # and for how many elements of the shorter vector
+_WINDOW = 1 << 22  # the most elements of windows in one chunk,
+_TAPS = 1 << 11  # and the most elements of the shorter vector
 
 
 def convolve(
@@ -549,10 +549,10 @@ def convolve(
       mode: ``"full"`` for all n + m - 1 sums, ``"same"`` for max(n, m) of them from the middle, ``"valid"`` for those
         in which the vectors overlap completely.
       precision: accepted for compatibility; products are computed in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands, as floats, by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands, as floats.
 
     Raises:
-      ShapeError: the operands are no vectors, or are empty, or there is no such mode (a TypeError and a ValueError).
+      ShapeError: an operand is not a vector or is empty, or the mode is unknown (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
@@ -577,12 +577,12 @@ def correlate(
 
     Args:
       a, v: vectors.
-      mode: as of :func:`convolve`.
+      mode: as in :func:`convolve`.
       precision: accepted for compatibility; products are computed in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands, as floats, by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands, as floats.
 
     Raises:
-      ShapeError: the operands are no vectors, or are empty, or there is no such mode (a TypeError and a ValueError).
+      ShapeError: an operand is not a vector or is empty, or the mode is unknown (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.correlate(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
@@ -605,7 +605,7 @@ def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Arra
 
 
 def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
-    """The sums over j of a[i + j] v[j], where ``a`` is the longer; ``before`` is where those of "same" begin in all."""
+    """The sums over j of ``a[i + j] v[j]``, ``a`` being longer; mode "same" starts at index ``before`` of "full"."""
     n, m = a.shape[0], v.shape[0]
     if mode == "valid":
         count = n - m + 1
@@ -616,15 +616,15 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
     total = None
     for first in range(0, m, chunk):
         size = min(chunk, m - first)
-        part = _windows(slicing.slice_in_dim(a, first, first + count + size - 1, 0), size)
+        windows = _windows(slicing.slice_in_dim(a, first, first + count + size - 1, 0), size)
         taps = slicing.slice_in_dim(v, first, first + size, 0)
-        term = dot_general_p.bind(taps, part, dimension_numbers=_PRODUCTS[1, 2])
+        term = dot_general_p.bind(taps, windows, dimension_numbers=_PRODUCTS[1, 2])
         total = term if total is None else ops.add(total, term)
     return total
 
 
 def _windows(x: Any, count: int) -> Any:
-    """``x[j], x[j + 1], ...`` as row j of ``count`` equally long rows: copies of ``x`` in longer rows."""
+    """The matrix of ``count`` rows with ``x[j], x[j + 1], ...`` in row j: copies of ``x`` in rows one longer."""
     n = x.shape[0]
     copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))
     flat = slicing.slice_in_dim(shapes.reshape(copies, ((count + 1) * n,)), 0, count * (n + 1), 0)

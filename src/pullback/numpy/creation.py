@@ -1,4 +1,4 @@
-# long: because there are many ways to make an array, each with its docstring
+# long: because many functions make arrays, each with its docstring
 """Arrays made from values, shapes, ranges and functions of indices."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.elementwise import convert_element_type, convert_element_type_p
 from pullback.primitives.operands import made
-from pullback.transforms.programs.placement import constrained, placed_like
+from pullback.transforms.programs.placement import committed_like, constrained
 from pullback.transforms.programs.transfer import device_put
 
 # From values -------------------------------------------------------------------------------------------------------
@@ -77,18 +77,18 @@ def array(
     Args:
       object: a number, a NumPy array, an array, anything with ``__array__``, a ``range``, or nested lists or tuples of
         these, all of one shape.
-      dtype: the dtype of the result; by default that of promotion, which is weak for numbers alone.
-      copy: whether the result is another array than ``object``, so that donating or deleting one leaves the other
-        alone. Their memory is one while nobody takes it, for arrays are immutable.
+      dtype: the dtype of the result; by default the promoted dtype of the values, which is weak for one Python number.
+      copy: whether the result is a new array, which stays when ``object`` is donated or deleted. They share memory
+        until then, for arrays are immutable.
       order: accepted for compatibility.
-      ndmin: the least number of axes; missing ones are put in front.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      ndmin: the least number of axes; missing axes are added in front.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       OperandError: a string, None or another object that is no array (a TypeError).
       ShapeError: nested lists whose lengths disagree (a TypeError and a ValueError).
-      DtypeError: there is no such dtype (a TypeError).
+      DtypeError: ``dtype`` is not a dtype (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> pnp.array([1, 2.5])
@@ -110,21 +110,21 @@ def _from_object(x: Any, wanted: Any) -> Any:
 
 
 def _copied(x: Any) -> Any:
-    """Another array of the same elements; of a traced value too, which may stand for an array of the user's."""
+    """A new array of the same elements; a traced value is copied too, since it may stand for the user's array."""
     if isinstance(x, ArrayImpl) and state.trace.eager:
         return another(x)
     return convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=x.weak_type)
 
 
 def _put(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
-    """An array where ``device`` or ``out_sharding`` says."""
+    """Put ``x`` on ``device``, or constrain it to ``out_sharding``."""
     if device is not None and out_sharding is not None:
         raise ArgumentError(f"{name}: device and out_sharding both say where the result is to be; pass one of them")
     return constrained(x, out_sharding, name) if device is None else device_put(x, device)
 
 
 def listed(name: str, x: Any) -> Array:
-    """An operand as an array, where lists of lists are welcome."""
+    """Convert an operand of the function ``name`` to an array; it may be a nested list."""
     if not isinstance(x, (list, tuple)):
         return operand(name, x)
     try:
@@ -142,15 +142,15 @@ def asarray(
     device: DeviceLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """``a`` as an array; an array as it is. See :func:`array`.
+    """``a`` as an array; an array is returned unchanged. See :func:`array`.
 
     Args:
       a: an array, a number, or nested lists of them.
-      dtype: the dtype of the result; by default that of promotion.
+      dtype: the dtype of the result; by default the promoted dtype of the values.
       order: accepted for compatibility.
-      copy: whether the result is another array than ``a`` where that is one; not by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      copy: whether the result is a new array even if ``a`` is an array; not by default.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> pnp.asarray(2.0)
@@ -189,7 +189,7 @@ def _silently_converted(x: Any, dtype: Any) -> Any:
 
 
 def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
-    """Python numbers, nested or not, as a NumPy array; refused where the dtype cannot hold them."""
+    """Convert Python numbers, nested or not, to a NumPy array; raise if the dtype ``wanted`` cannot hold them."""
     try:
         natural = np.array(x)
     except ValueError:
@@ -245,19 +245,19 @@ def _from_nested(x: Sequence[Any], wanted: Any) -> Any:
 
 
 def _stacked(x: Any, leaves: Any, dtype: Any) -> Any:
-    """Nested lists of operands, which come from ``leaves`` in order, as an array."""
+    """Stack ``leaves``, an iterator of operands, in the nesting of the lists ``x``."""
     if not isinstance(x, _NESTED):
         leaf = next(leaves)
         return asarray(leaf, dtype)
-    parts = [_stacked(item, leaves, dtype) for item in x]
-    if not parts:
+    arrays = [_stacked(item, leaves, dtype) for item in x]
+    if not arrays:
         return ArrayImpl(np.zeros(0, dtype))
-    if any(part.shape != parts[0].shape for part in parts):
-        found = ", ".join(sorted({str(part.shape) for part in parts}))
+    if any(each.shape != arrays[0].shape for each in arrays):
+        found = ", ".join(sorted({str(each.shape) for each in arrays}))
         raise ShapeError(f"array: the items of a list must have one shape, got {found}")
-    if state.trace.quick and all(map(is_on_default_device, parts)):
-        return ArrayImpl(np.stack([part._value for part in parts]))
-    return slicing.concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0)
+    if state.trace.quick and all(map(is_on_default_device, arrays)):
+        return ArrayImpl(np.stack([each._value for each in arrays]))
+    return slicing.concatenate([shapes.expand_dims(each, (0,)) for each in arrays], 0)
 
 
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None) -> Array:
@@ -268,8 +268,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
     Args:
       x: an array.
       dtype: the dtype of the result.
-      copy: whether the result is another array than ``x`` even where it has the dtype already.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      copy: whether the result is a new array even if ``x`` has the dtype already.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.astype(pnp.array([1.7, -1.7]), int))
@@ -290,9 +290,9 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Dev
 
 @named
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """Another array of the elements of ``a``, which stays when ``a`` is donated to a compiled function or deleted.
+    """A new array of the elements of ``a``, which stays when ``a`` is donated to a compiled function or deleted.
 
-    Their memory is one while nobody takes it, so that a copy costs next to nothing.
+    They share memory until then, so that a copy costs very little.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.copy([1, 2]))
@@ -304,18 +304,17 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """An array of the values of an array of another library, by the DLPack protocol.
 
-    The memory is shared where it can be. What writes to it later changes the result: pass ``copy=True`` if something
-    does.
+    The memory is shared where it can be. Later writes to it change the result: pass ``copy=True`` if there are any.
 
     Args:
       x: an object with the methods ``__dlpack__`` and ``__dlpack_device__``, whose elements are on the host.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      copy: True for memory of its own, False to refuse what must be copied: elements that are narrowed, since 64 bits
-        are not in use, or brought to another device.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      copy: True for memory of its own; False to raise if a copy is needed, to narrow elements of 64 bits or to move
+        them to another device.
 
     Raises:
       OperandError: ``x`` has no such methods (a TypeError).
-      ExchangeError: the dtype or the device of ``x`` is not known here, or ``copy=False`` is not possible (a TypeError
+      ExchangeError: the dtype or the device of ``x`` is not supported, or ``copy=False`` is not possible (a TypeError
         and a BufferError).
 
     >>> import pullback.numpy as pnp
@@ -332,10 +331,10 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
         kind, number = x.__dlpack_device__()
         if int(kind) != _DLPACK_HOST:
             raise ExchangeError(
-                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; bring it to the "
-                "processor's memory first"
+                f"from_dlpack: the array is on a device of DLPack's kind {int(kind)}, number {number}; copy it to the "
+                "CPU's memory first"
             )
-        found = exchange.taken(x, copy)
+        found = exchange.imported(x, copy)
     except (BufferError, RuntimeError) as error:
         if isinstance(error, PullbackError):
             raise
@@ -357,8 +356,8 @@ def frombuffer(
     """An array of the bytes of a buffer, read as ``dtype``.
 
     Args:
-      buffer: bytes, or what has the buffer protocol.
-      dtype: the dtype of an element of the buffer; where arrays have 32 bits, those of 64 bits are rounded to them.
+      buffer: bytes, or another object with the buffer protocol.
+      dtype: the dtype of an element of the buffer; without 64-bit types, elements of 64 bits become 32.
       count: how many elements to read; all by default.
       offset: the number of bytes before the first element.
 
@@ -395,7 +394,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
 
 
 def _filled(name: str, shape: Any, dtype: Any, value: Any, weak_type: bool = False) -> Any:
-    """An array of one number: in memory of its own, or an operation of a program."""
+    """An array filled with ``value``: in new memory if eager, or by an operation of the program."""
     sizes = shape_tuple(shape, name)
     if not state.trace.eager or not sizes or any_symbolic(sizes) or len(sizes) > MOST_HOST_AXES:
         return made(shapes.full(sizes, value, dtype, weak_type))
@@ -419,8 +418,8 @@ def zeros(
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -442,8 +441,8 @@ def ones(
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       AllocationError: the array does not fit into memory (a MemoryError).
@@ -465,8 +464,8 @@ def empty(
     Args:
       shape: the shape of the result: an int, or several.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> pnp.empty(1).shape
@@ -491,9 +490,9 @@ def full(
     Args:
       shape: the shape of the result: an int, or several.
       fill_value: a number, or an array that broadcasts to the shape.
-      dtype: the dtype of the result; that of ``fill_value`` by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      dtype: the dtype of the result; by default the dtype of ``fill_value``.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full(2, 7.0))
@@ -515,17 +514,17 @@ def full(
 
 
 def _has_type(a: Any) -> bool:
-    """Whether an operand says its shape and dtype itself, as ``ShapeDtypeStruct`` does; NumPy's are narrowed first."""
+    """Whether ``a`` has a shape and a dtype to use unchanged; NumPy's arrays do not: their dtypes are narrowed."""
     return hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, (np.ndarray, np.generic, type))
 
 
 def _type_of(name: str, a: Any) -> Any:
-    """What has the shape and dtype of an operand, which may be anything that has both."""
+    """An object with the shape and dtype of ``a``: ``a`` itself if it has both, otherwise ``a`` as an array."""
     return a if _has_type(a) else operand(name, a)
 
 
 def type_of(name: str, a: Any) -> Any:
-    """What has the shape and dtype of an operand, where lists of lists are welcome too."""
+    """An object with the shape and dtype of ``a``, which may be a nested list too."""
     return a if _has_type(a) else listed(name, a)
 
 
@@ -539,7 +538,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: Any) -> Any:
     sizes = aval.shape if shape is None else shape
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     out = _filled(name, sizes, target, value, weak)
-    return out if type(a) is ArrayImpl else placed_like(out, a)
+    return out if type(a) is ArrayImpl else committed_like(out, a)
 
 
 def zeros_like(
@@ -550,14 +549,14 @@ def zeros_like(
     device: DeviceLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Zeros of the shape and dtype of ``a``, unless others are given.
+    """Zeros of the shape and dtype of ``a``, unless others are passed.
 
     Args:
       a: an array, or a number.
-      dtype: the dtype of the result; that of ``a`` by default.
-      shape: the shape of the result; that of ``a`` by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      dtype: the dtype of the result; by default the dtype of ``a``.
+      shape: the shape of the result; by default the shape of ``a``.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.zeros_like(pnp.ones(2)))
@@ -576,14 +575,14 @@ def ones_like(
     device: DeviceLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Ones of the shape and dtype of ``a``, unless others are given.
+    """Ones of the shape and dtype of ``a``, unless others are passed.
 
     Args:
       a: an array, or a number.
-      dtype: the dtype of the result; that of ``a`` by default.
-      shape: the shape of the result; that of ``a`` by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      dtype: the dtype of the result; by default the dtype of ``a``.
+      shape: the shape of the result; by default the shape of ``a``.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ones_like(pnp.zeros(2), dtype=int))
@@ -606,10 +605,10 @@ def empty_like(
 
     Args:
       prototype: an array, or a number.
-      dtype: the dtype of the result; that of ``prototype`` by default.
-      shape: the shape of the result; that of ``prototype`` by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      dtype: the dtype of the result; by default the dtype of ``prototype``.
+      shape: the shape of the result; by default the shape of ``prototype``.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> pnp.empty_like(pnp.ones(2)).shape
@@ -630,15 +629,15 @@ def full_like(
     device: DeviceLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """An array of the shape and dtype of ``a``, unless others are given, filled with a value.
+    """An array of the shape and dtype of ``a``, unless others are passed, filled with a value.
 
     Args:
       a: an array, or a number.
       fill_value: a number, or an array that broadcasts to the shape.
-      dtype: the dtype of the result; that of ``a`` by default.
-      shape: the shape of the result; that of ``a`` by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      dtype: the dtype of the result; by default the dtype of ``a``.
+      shape: the shape of the result; by default the shape of ``a``.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.full_like(pnp.ones(2), 7))
@@ -651,7 +650,7 @@ def full_like(
     out = full(aval.shape if shape is None else shape, fill_value, target)
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     out = convert_element_type(out, target, weak) if weak else out
-    return out if type(a) is ArrayImpl or np.ndim(fill_value) else placed_like(out, a)
+    return out if type(a) is ArrayImpl or np.ndim(fill_value) else committed_like(out, a)
 
 
 def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Array:
@@ -659,14 +658,13 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None,
 
     Args:
       N: the number of rows.
-      M: the number of columns; that of the rows by default.
-      k: the diagonal, an integer that may be traced: that many places to the right of the main one, or below it if
-        negative.
+      M: the number of columns; by default the number of rows.
+      k: the diagonal, an integer that may be traced: 0 for the main diagonal, positive above it, negative below it.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Raises:
-      ShapeError: a size that is no int or negative, or a ``k`` that is no integer (a TypeError and a ValueError).
+      ShapeError: a size is negative or not an int, or ``k`` is not an integer (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.eye(2))
@@ -693,9 +691,8 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike = None)
 
     Args:
       N: the number of rows.
-      M: the number of columns; that of the rows by default.
-      k: the diagonal, an integer that may be traced: that many places to the right of the main one, or below it if
-        negative.
+      M: the number of columns; by default the number of rows.
+      k: the diagonal, an integer that may be traced: 0 for the main diagonal, positive above it, negative below it.
       dtype: the dtype of the result; ``float32`` (or 64) by default.
 
     >>> import pullback.numpy as pnp
@@ -746,9 +743,9 @@ def arange(
       start: the first number; the end, which is left out, if no other argument is given.
       stop: the end, which is left out.
       step: the difference of neighbours; 1 by default, and not zero.
-      dtype: the dtype of the result; by default the common one of the other arguments.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      dtype: the dtype of the result; by default the promoted dtype of the other arguments.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ConcretizationTypeError: a bound is traced, so that the shape of the result would depend on it (a TypeError).
@@ -794,7 +791,7 @@ def arange(
 
 
 def _bound(x: Any) -> Any:
-    """What has the shape and dtype of a bound; the default integer need not hold its value."""
+    """An array with the shape and dtype of the bound ``x`` of a range, which may exceed the default integer type."""
     if type(x) is int:
         return from_scalar(0)
     known = isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu"
@@ -805,9 +802,9 @@ _ENOUGH = 2**31
 
 
 def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None:
-    """Refuse a range with ints that its dtype does not hold; where it ends need not be one of them."""
+    """Raise OverflowError if the dtype cannot hold the first or the last int of a range; its end is excluded."""
     if type(first) is type(last) is int and 0 <= first < _ENOUGH and 0 <= last < _ENOUGH and dtype.itemsize >= 4:
-        return  # as nearly always, and the rest takes longer than the range
+        return  # the usual case; the rest takes longer than the range
     if not all(isinstance(x, int) for x in (first, last, step)):
         return
     numbers, limits = range(first, last, step), dtypes.iinfo(dtype)
@@ -821,7 +818,7 @@ def _check_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> None
 
 
 def _symbolic_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any:
-    """The range of integers between bounds, of which one is symbolic."""
+    """The range of integers between bounds, at least one of them symbolic."""
     first, last, step = (as_size(x) for x in (0 if first is None else first, last, step))
     count = largest(-(-(last - first) // step), 0)
     positions = slicing.iota_p.bind(dtype=dtype, shape=(count,), dimension=0)
@@ -851,7 +848,7 @@ def _staged_range(first: Any, last: Any, step: Any, dtype: np.dtype[Any]) -> Any
 
 
 def _number(x: Any) -> Any:
-    """The Python number of a scalar, which must be known; None of None."""
+    """Convert a concrete scalar to a Python number; None stays None."""
     if x is None or type(x) in SCALARS:
         return x
     kind = x.dtype.kind if isinstance(x, (np.ndarray, np.generic)) else operand("arange", x).dtype.kind
@@ -891,7 +888,7 @@ def linspace(
       retstep: whether to return the distance between two numbers too.
       dtype: the dtype of the result; integers are rounded down.
       axis: the position of the new axis.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linspace(0, 1, 5))
@@ -901,11 +898,11 @@ def linspace(
         return device_put(linspace(start, stop, num, endpoint, retstep, dtype, axis), device)
     (count,) = shape_tuple((num,), "linspace")
     first, last = inexact_operands("linspace", start, stop)
-    parts = count - 1 if endpoint else count
+    intervals = count - 1 if endpoint else count
     shape = np.broadcast_shapes(first.shape, last.shape)
     position = axis_index(axis, len(shape) + 1, "linspace")
     column = tuple(count if i == position else 1 for i in range(len(shape) + 1))
-    s, t = _weights(column, position, parts, first.dtype)
+    s, t = _weights(column, position, intervals, first.dtype)
     a, b = (shapes.expand_dims(shapes.broadcast_to(x, shape), (position,)) for x in (first, last))
     out = ops.add(ops.mul(s, a), ops.mul(t, b))
     if dtype is not None:
@@ -913,22 +910,22 @@ def linspace(
     out = convert_element_type(out, out.dtype)
     if not retstep:
         return out
-    step = ops.div(ops.sub(last, first), parts) if parts > 0 else full((), math.nan, first.dtype)
+    step = ops.div(ops.sub(last, first), intervals) if intervals > 0 else full((), math.nan, first.dtype)
     return out, step
 
 
-def _weights(column: tuple[int, ...], axis: int, parts: int, dtype: Any) -> tuple[Any, Any]:
-    """How much of the first number there is in each of evenly spaced ones, and how much of the last."""
-    if parts <= 0:
+def _weights(column: tuple[int, ...], axis: int, intervals: int, dtype: Any) -> tuple[Any, Any]:
+    """The weights of ``start`` and of ``stop`` in each of the evenly spaced numbers of ``linspace``."""
+    if intervals <= 0:
         return shapes.full(column, 1, dtype), shapes.full(column, 0, dtype)
     if state.trace.eager:
         steps = np.arange(column[axis]).reshape(column)
-        return ArrayImpl(((parts - steps) / parts).astype(dtype)), ArrayImpl((steps / parts).astype(dtype))
+        return ArrayImpl(((intervals - steps) / intervals).astype(dtype)), ArrayImpl((steps / intervals).astype(dtype))
     real = dtypes.to_real(dtype)
     wide = real if real.itemsize >= 4 else np.dtype(np.float32)
     steps = slicing.iota(wide, column, axis)
-    back = ops.sub(parts, steps)
-    return tuple(convert_element_type(ops.div(x, parts), dtype) for x in (back, steps))  # type: ignore[return-value]
+    back = ops.sub(intervals, steps)
+    return tuple(convert_element_type(ops.div(x, intervals), dtype) for x in (back, steps))  # type: ignore[return-value]
 
 
 def _rounded_down(x: Any, dtype: Any) -> Any:
@@ -952,7 +949,7 @@ def logspace(
     Args:
       start, stop: the first and the last exponent, or arrays of them.
       num: how many numbers.
-      endpoint: whether ``stop`` is the last exponent, and not the one after it.
+      endpoint: whether ``stop`` is the last exponent; otherwise it would be the next.
       base: a number, or an array.
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
@@ -973,9 +970,9 @@ def geomspace(
     """``num`` numbers from ``start`` to ``stop`` with a constant ratio.
 
     Args:
-      start, stop: the first and the last number, or arrays of them; neither is zero.
+      start, stop: the first and the last number, or arrays of them, not zero.
       num: how many numbers.
-      endpoint: whether ``stop`` is the last one, and not the one after it.
+      endpoint: whether ``stop`` is the last number; otherwise it would be the next.
       dtype: the dtype of the result; floats or complex numbers by default.
       axis: the position of the new axis, of size ``num``.
 
@@ -1001,7 +998,7 @@ def geomspace(
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
-    """The coordinates of the points of a grid, one array an axis.
+    """The coordinates of the points of a grid, one array for each axis.
 
     Args:
       xi: the coordinates along each axis, vectors.
@@ -1020,13 +1017,13 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     if any(len(x.shape) > 1 for x in vectors):
         raise ShapeError(f"meshgrid takes vectors, got shapes {', '.join(str(x.shape) for x in vectors)}")
     vectors = [shapes.reshape(x, (1,)) if x.shape == () else x for x in vectors]
-    places = list(range(len(vectors)))
+    axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:
-        places[:2] = [1, 0]
+        axes[:2] = [1, 0]
     shape = [0] * len(vectors)
-    for x, place in zip(vectors, places):
-        shape[place] = x.shape[0]
-    grids = [shapes.expand_dims(x, [i for i in range(len(vectors)) if i != place]) for x, place in zip(vectors, places)]
+    for x, axis in zip(vectors, axes):
+        shape[axis] = x.shape[0]
+    grids = [shapes.expand_dims(x, [i for i in range(len(vectors)) if i != axis]) for x, axis in zip(vectors, axes)]
     return grids if sparse else [shapes.broadcast_to(g, tuple(shape)) for g in grids]
 
 
@@ -1037,11 +1034,11 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, *, sparse: Liter
 @overload
 def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False) -> Any: ...
 def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False) -> Any:
-    """The indices of the elements of an array of a shape, one array an axis, stacked.
+    """The indices of the elements of an array, one array for each axis, stacked.
 
     Args:
       dimensions: the shape.
-      dtype: the dtype of the result; the default integer if it is not given.
+      dtype: the dtype of the result; None for the default integer.
       sparse: whether to return a tuple of arrays that broadcast to the shape, instead of stacking them.
 
     >>> import pullback.numpy as pnp
@@ -1056,15 +1053,15 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     if sparse:
         each = [tuple(n if i == axis else 1 for i, n in enumerate(shape)) for axis in range(len(shape))]
         return tuple(slicing.iota(target, sizes, axis) for axis, sizes in enumerate(each))
-    parts = [shapes.expand_dims(slicing.iota(target, shape, axis), (0,)) for axis in range(len(shape))]
-    return slicing.concatenate(parts, 0)
+    grids = [shapes.expand_dims(slicing.iota(target, shape, axis), (0,)) for axis in range(len(shape))]
+    return slicing.concatenate(grids, 0)
 
 
 def fromfunction(function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """A function of the indices of an array, called once with an array of indices for each axis.
 
     Args:
-      function: takes one array of indices an axis, each of the shape ``shape``, and the keyword arguments.
+      function: takes one array of indices for each axis, each of the shape ``shape``, and the keyword arguments.
       shape: the shape of the indices.
       dtype: the dtype of the indices.
       **kwargs: passed on to ``function``.
@@ -1084,8 +1081,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
     Args:
       x: a vector.
-      N: the number of columns; that of the elements by default.
-      increasing: whether the powers rise, from 0, and do not fall to it.
+      N: the number of columns; by default the number of elements.
+      increasing: whether the powers rise from 0 instead of falling to it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.vander(pnp.array([2.0, 3.0]), 3))

@@ -1,7 +1,7 @@
-"""How the elementwise functions are declared: one line each for those that are one primitive.
+"""Declarations of elementwise functions: one line for each function that is one primitive.
 
 A declared function checks and promotes its operands and hands them to the current trace. On concrete arrays of one of
-NumPy's own float types, where nothing is to be promoted, it calls NumPy directly.
+NumPy's own float types, where no promotion is needed, it calls NumPy directly.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class BinaryUfunc(Protocol):
 
 
 Doc = tuple[str, str, str]
-"""What a docstring says: a sentence, the operands of an example, and what it prints."""
+"""The contents of a docstring: a sentence, the operands of an example, and its output."""
 
 
 def document(function: Any, name: str, doc: Doc | Primitive, module: str) -> Any:
-    """Name a function and give it a docstring with an example: its own, or that of the primitive's declaration."""
+    """Set the name and the docstring of a function: a sentence and an example, from ``doc`` or a declaration."""
     sentence, example, result = PUBLIC[doc][2:] if isinstance(doc, Primitive) else doc
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
@@ -82,7 +82,7 @@ def document(function: Any, name: str, doc: Doc | Primitive, module: str) -> Any
 
 
 def public_names(module: str, names: dict[str, Any]) -> list[str]:
-    """The names of a module, without underscores, of the functions that were defined in it."""
+    """The names without a leading underscore of the functions that ``module`` defines."""
     return sorted(n for n, v in names.items() if n[0] != "_" and getattr(v, "__module__", None) == module)
 
 
@@ -91,9 +91,9 @@ def positional(function: Binary) -> BinaryUfunc: ...
 @overload
 def positional(function: F) -> F: ...
 def positional(function: Any) -> Any:
-    """A function of which the options ``out`` and ``where``, which it refuses, are no part of the signature.
+    """Drop the options ``out`` and ``where``, which ``function`` refuses, from its signature.
 
-    So it can have derivative rules, for rules take all arguments by position.
+    So it can have derivative rules, which take all arguments by position.
     """
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
     function.__signature__ = inspect.Signature(parameters)
@@ -101,12 +101,12 @@ def positional(function: Any) -> Any:
 
 
 def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[np.dtype[Any]] = COMPLEX) -> Unary:
-    """A function of floats and complex numbers; integers and booleans are converted."""
+    """Make a function that binds ``primitive`` to floats or complex numbers; it converts integers and booleans."""
     host: Any = primitive.host_rule
 
     def function(x: ArrayLike, /) -> Array:
         if type(x) is ArrayImpl and state.trace.quick:
-            value = x._held
+            value = x._host_value
             if value.dtype in fast:
                 try:
                     return ArrayImpl(state.silently(host, value), x.weak_type)
@@ -120,7 +120,7 @@ def inexact_unary(name: str, primitive: Primitive, module: str, fast: frozenset[
 
 
 def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> BinaryUfunc:
-    """A function of two operands of one dtype."""
+    """Make a function that binds ``primitive`` to two operands, which it promotes to one dtype."""
 
     def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
@@ -135,9 +135,9 @@ def binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None)
 
 
 def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
-    """Promoted operands that raised an error, as arrays; a Python integer that the others' dtype cannot hold wraps.
+    """Convert promoted operands that raised ``error`` to arrays; a Python integer too large for the dtype wraps.
 
-    Where there is no such integer the error goes on.
+    Raise ``error`` again if there is no Python integer among them.
     """
     if not any(type(x) is int for x in operands):
         raise error
@@ -145,7 +145,7 @@ def wrapped(name: str, operands: tuple[Any, ...], error: Exception) -> tuple[Any
 
 
 def inexact_binary(name: str, primitive: Primitive, module: str, doc: Doc | None = None) -> Binary:
-    """A function of two floats or complex numbers; integers and booleans are converted."""
+    """Make a function that binds ``primitive`` to two operands, which it promotes to a float or complex dtype."""
 
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         return state.trace.process(primitive, _inexact_pair(name, x, y), {})
@@ -154,12 +154,12 @@ def inexact_binary(name: str, primitive: Primitive, module: str, doc: Doc | None
 
 
 def inexact_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
-    """Two operands as arrays of their common dtype of floats or complex numbers."""
+    """Convert two operands to arrays of their common float or complex dtype."""
     return no_numbers(*_inexact_pair(name, x, y))
 
 
 def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """The same, where one may be a Python number that takes the dtype of the other."""
+    """Promote two operands to a float or complex dtype; a Python number that fits the other's dtype stays one."""
     if recorders and config.numpy_rank_promotion != "allow":
         promotion.check_ranks(name, x, y)
     if isinstance(x, Array):
@@ -177,7 +177,7 @@ def _inexact_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def no_numbers(a: Any, b: Any) -> tuple[Any, Any]:
-    """Promoted operands with a Python number among them as an array of the other's dtype."""
+    """Convert a Python number among two promoted operands to an array of the other's dtype."""
     if type(a) in SCALARS:
         return convert_element_type(from_scalar(a), b.dtype, True), b
     if type(b) in SCALARS:
@@ -186,13 +186,13 @@ def no_numbers(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def numeric(name: str, x: Any) -> Array:
-    """An operand as an array of numbers: booleans become integers."""
+    """Convert an operand to an array of numbers; booleans become integers."""
     x = operand(name, x)
     return convert_element_type(x, dtypes.default_int(), x.weak_type) if dtypes.is_bool(x.dtype) else x
 
 
 def numeric_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
-    """Two operands as arrays of their common dtype of numbers: two booleans become integers."""
+    """Convert two operands to arrays of their common dtype; two booleans become integers."""
     try:
         a, b = no_numbers(*promote(name, x, y))
     except OverflowError:
@@ -201,10 +201,10 @@ def numeric_pair(name: str, x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def strong_pair(x: Any, y: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Promoted operands ``a`` and ``b`` of ``x`` and ``y``, both weak only if these are; a number is as it is.
+    """Return the promoted operands ``a`` and ``b``, strongly typed unless the original ``x`` and ``y`` are both weak.
 
-    An integer array beside a weak float is promoted to a weak float. The functions whose results are strong in that
-    case, as in JAX, take their operands from here.
+    Promotion makes weak floats of an integer array and a weak float. Functions whose results are strong in that case,
+    as in JAX, use this. A Python number stays one.
     """
     if type(a) in SCALARS or type(b) in SCALARS or not (a.weak_type and b.weak_type):
         return a, b

@@ -35,10 +35,10 @@ _INT32 = np.dtype(np.int32)
 
 
 class EigResult(NamedTuple):
-    """What :func:`eig` returns.
+    """The result of :func:`eig`.
 
     Attributes:
-      eigenvalues: in no order.
+      eigenvalues: in no particular order.
       eigenvectors: as columns, in the order of the eigenvalues.
     """
 
@@ -47,7 +47,7 @@ class EigResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """What :func:`eigh` returns.
+    """The result of :func:`eigh`.
 
     Attributes:
       eigenvalues: ascending.
@@ -59,13 +59,13 @@ class EighResult(NamedTuple):
 
 
 def hermitian(name: str, a: Any, triangle: Any, symmetrize: bool) -> Any:
-    """Matrices of which the lower triangle is read."""
+    """Return the Hermitian matrices that ``eigh`` decomposes, which reads their lower triangles."""
     if triangle is None:
         triangle = "L"
     if not isinstance(triangle, str) or triangle.upper() not in ("L", "U"):
         raise ArgumentError(f'{name}: UPLO must be "L" or "U", got {triangle!r}')
     a = inexact_operand(name, a)
-    eigh_p.abstract_eval_rule(typeof(a), vectors=True)  # type: ignore[misc]  # so that an error is not one of the sum
+    eigh_p.abstract_eval_rule(typeof(a), vectors=True)  # type: ignore[misc]  # raises before the sum below can
     if symmetrize:
         return hermitian_part(a)
     return a if triangle.upper() == "L" else adjoint(a)
@@ -88,10 +88,10 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: another ``UPLO`` (a TypeError and a ValueError).
 
-    Where eigenvalues are equal, eigenvectors have no derivatives. Those of what does not depend on the choice of the
-    eigenvectors are then right, or NaN, as ``docs/decompositions.md`` says. Where eigenvalues are nearly equal digits
-    are lost. For functions of matrices, ``(v * f(w)) @ v.T``, use :func:`matrix_function`, which has neither fault. The
-    derivative is after Giles (2008).
+    Where eigenvalues are equal, eigenvectors have no derivatives. Derivatives of quantities that do not depend on the
+    choice of the eigenvectors are then right, or NaN, as ``docs/decompositions.md`` says. Where eigenvalues are nearly
+    equal, digits are lost. For functions of matrices, ``(v * f(w)) @ v.T``, use :func:`matrix_function`, which has no
+    such faults. The derivative is after Giles (2008).
 
     >>> import pullback.numpy as pnp
     >>> w, v = pnp.linalg.eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]))
@@ -110,8 +110,9 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
       symmetrize_input: whether to take the means of the matrices and their adjoints.
 
     Returns:
-      The eigenvalues (..., n), real and ascending. What is symmetric in those that are equal has right first and second
-      derivatives, of which the outer one is taken in forward mode; ``docs/decompositions.md`` says more.
+      The eigenvalues (..., n), real and ascending. Symmetric functions of equal eigenvalues have right first
+      derivatives, and right second derivatives if the outer one is taken in forward mode; see
+      ``docs/decompositions.md``.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.eigvalsh(pnp.array([[2.0, 1.0], [1.0, 2.0]])).round(4))
@@ -134,8 +135,8 @@ def eig(a: ArrayLike) -> EigResult:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    The derivative is after Giles (2008) and Boeddeker et al. (2017); that of a matrix without n independent
-    eigenvectors does not exist, and is not finite.
+    The derivative is after Giles (2008) and Boeddeker et al. (2017); for a matrix without n independent eigenvectors it
+    does not exist, and the result is not finite.
 
     >>> import pullback.numpy as pnp
     >>> w, v = pnp.linalg.eig(pnp.array([[1.0, 5.0], [0.0, 2.0]]))
@@ -159,7 +160,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 class SVDResult(NamedTuple):
-    """What :func:`svd` returns.
+    """The result of :func:`svd`.
 
     Attributes:
       U: the left singular vectors, as columns.
@@ -200,22 +201,24 @@ def svd(
       a: an array (..., m, n) of numbers; integers become floats.
       full_matrices: whether U and V are square; otherwise there are k = min(m, n) singular vectors of each.
       compute_uv: whether to return the singular vectors.
-      hermitian: the promise that the matrices are Hermitian, so that their eigenvalues serve.
+      hermitian: a promise that the matrices are Hermitian, so that eigenvalues are computed instead.
       subset_by_index: (first, end): which of the descending singular values to return; all by default. Others need
         ``full_matrices=False`` if singular vectors are returned.
 
     Returns:
-      ``U``, ``S`` and ``Vh``, of which U diag(S) Vh is the matrix; or the singular values alone. They are NaN where a
+      ``U``, ``S`` and ``Vh``, with product U diag(S) Vh; or the singular values alone. They are NaN
+      where a
       matrix is not finite.
 
     Raises:
-      ShapeError: ``a`` has fewer than two axes, or is not square where it is to be Hermitian (a TypeError and a
+      ShapeError: ``a`` has fewer than two axes, or is not square although ``hermitian`` is true (a TypeError and a
         ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: ``subset_by_index`` is no range of the values, or of all vectors (a TypeError and a ValueError).
+      ArgumentError: ``subset_by_index`` is not a range of the values, or is partial with ``full_matrices`` (a TypeError
+        and a ValueError).
 
-    The derivative is after Townsend (2016) and Wan and Zhang (2019). What was said of :func:`eigh` holds where singular
-    values are equal; of a singular value that is zero there is a derivative only of what is even in it.
+    The derivative is after Townsend (2016) and Wan and Zhang (2019). Where singular values are equal, the notes of
+    :func:`eigh` hold. At a zero singular value, only even functions of it have derivatives.
 
     >>> import pullback.numpy as pnp
     >>> u, s, vh = pnp.linalg.svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]))
@@ -225,38 +228,38 @@ def svd(
     a = inexact_operand("linalg.svd", a)
     full = bool(full_matrices) and not hermitian
     size = min(a.shape[-2:], default=0)
-    chosen = _range(subset_by_index, size)
-    if full_matrices and compute_uv and chosen != (0, size):
+    selected = _range(subset_by_index, size)
+    if full_matrices and compute_uv and selected != (0, size):
         raise ArgumentError(
             f"linalg.svd: subset_by_index={subset_by_index!r} chooses some of the singular vectors, and "
             "full_matrices=True all of them; pass full_matrices=False"
         )
     if hermitian:
-        u, s, vh = _svd_ofhermitian(a)
+        u, s, vh = _svd_of_hermitian(a)
     else:
         s, *factors = bind(svd_p, a, full_matrices=full and bool(compute_uv), vectors=bool(compute_uv), by_qr=False)
         u, vh = factors or (None, None)
-    if chosen != (0, size):
-        s = slice_in_dim(s, *chosen, len(s.shape) - 1)
+    if selected != (0, size):
+        s = slice_in_dim(s, *selected, len(s.shape) - 1)
         if compute_uv:
             rank = len(u.shape)
-            u, vh = slice_in_dim(u, *chosen, rank - 1), slice_in_dim(vh, *chosen, rank - 2)
+            u, vh = slice_in_dim(u, *selected, rank - 1), slice_in_dim(vh, *selected, rank - 2)
     return SVDResult(u, s, vh) if compute_uv else s
 
 
-def _range(given: Any, size: int) -> tuple[int, int]:
-    if given is None:
+def _range(requested: Any, size: int) -> tuple[int, int]:
+    if requested is None:
         return 0, size
-    first, end = (known_int("linalg.svd", "subset_by_index", i) for i in given)
+    first, end = (known_int("linalg.svd", "subset_by_index", i) for i in requested)
     if not 0 <= first <= end <= size:
         raise ArgumentError(
             f"linalg.svd: subset_by_index must be a range of the {size} singular values, (first, end) with "
-            f"0 <= first <= end <= {size}; got {given!r}"
+            f"0 <= first <= end <= {size}; got {requested!r}"
         )
     return first, end
 
 
-def _svd_ofhermitian(a: Any) -> tuple[Any, Any, Any]:
+def _svd_of_hermitian(a: Any) -> tuple[Any, Any, Any]:
     w, v = bind(eigh_p, a, vectors=True)
     order = argsort([ops.neg(ops.abs(w))], len(w.shape) - 1, _INT32)[-1]
     w = take_along_axis(w, order, len(w.shape) - 1, unique=True)
@@ -279,7 +282,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 class QRResult(NamedTuple):
-    """What :func:`qr` returns.
+    """The result of :func:`qr`.
 
     Attributes:
       Q: matrices with orthonormal columns.
@@ -313,8 +316,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: another mode (a TypeError and a ValueError).
 
-    The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); of a matrix whose first k columns are
-    dependent there is none. The columns of a complete Q that ``a`` does not determine do not turn among themselves.
+    The derivative is after Walter and Lehmann (2010) and Seeger et al. (2017); there is none if the first k columns are
+    dependent. Columns of a complete Q that ``a`` does not determine are not rotated among themselves.
 
     >>> import pullback.numpy as pnp
     >>> print(abs(pnp.linalg.qr(pnp.array([[3.0, 5.0], [4.0, 5.0]]), "r")).round(4))
@@ -334,16 +337,16 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 # By singular values ------------------------------------------------------------------------------------------------
 
 
-def _tolerances(name: str, x: Any, given: Any, factor: float) -> Any:
-    """What part of the largest singular value counts as zero, for each matrix."""
+def _tolerances(name: str, x: Any, requested: Any, factor: float) -> Any:
+    """The tolerance of each matrix: singular values up to this fraction of the largest count as zero."""
     real = dtypes.to_real(x.dtype)
-    if given is None:
+    if requested is None:
         value: Any = shapes.full((), factor * max(x.shape[-2:]) * float(np.finfo(real).eps), real)
     else:
-        value = ops.convert_element_type(ops.real(given) if dtypes.is_complex(given.dtype) else given, real)
+        value = ops.convert_element_type(ops.real(requested) if dtypes.is_complex(requested.dtype) else requested, real)
     batch = x.shape[:-2]
     if value.shape != batch and len(value.shape) > len(batch):
-        raise ShapeError(f"{name}: one tolerance a matrix is expected, {batch}, got shape {value.shape}")
+        raise ShapeError(f"{name}: expected a tolerance for each matrix, shape {batch}, got shape {value.shape}")
     return ops.stop_gradient_p.bind(shapes.broadcast_to(value, batch))
 
 
@@ -354,10 +357,10 @@ def pinv(
 
     Args:
       a: an array (..., m, n) of numbers; integers become floats.
-      rtol: numbers (...): singular values that are at most so large a part of the largest one count as zero; by default
-        10 max(m, n) times the precision of the dtype.
-      hermitian: the promise that the matrices are Hermitian, so that the eigenvalues of their means with their adjoints
-        serve.
+      rtol: numbers (...): singular values up to this fraction of the largest count as zero; by default 10 max(m, n)
+        times the precision of the dtype.
+      hermitian: a promise that the matrices are Hermitian, so that the eigenvalues of their means with their adjoints
+        are used.
       rcond: the older name of ``rtol``.
 
     Returns:
@@ -368,8 +371,8 @@ def pinv(
       DtypeError: floats of 16 bits (a TypeError).
       ArgumentError: both ``rtol`` and ``rcond`` (a TypeError and a ValueError).
 
-    The derivatives, of every order, are those along matrices of the same rank (Golub and Pereyra 1973), whether
-    singular values are equal or not. Along others there are none, since the pseudo-inverse jumps.
+    Derivatives of every order exist along matrices of the same rank (Golub and Pereyra 1973), also where singular
+    values are equal. Where the rank changes there are none, since the pseudo-inverse jumps.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.pinv(pnp.array([[2.0, 0.0], [0.0, 0.0]])))
@@ -380,27 +383,27 @@ def pinv(
         raise ArgumentError("linalg.pinv: rcond is the older name of rtol; pass one of them")
     a = inexact_operand("linalg.pinv", a)
     svd_p.abstract_eval_rule(typeof(a), full_matrices=False, vectors=True, by_qr=False)  # type: ignore[misc]
-    given = rtol if rcond is None else rcond
-    given = None if given is None else inexact_operand("linalg.pinv", given)
+    requested = rtol if rcond is None else rcond
+    requested = None if requested is None else inexact_operand("linalg.pinv", requested)
     if 0 in a.shape:
         return shapes.broadcast_to(shapes.full((), 0, a.dtype), (*a.shape[:-2], a.shape[-1], a.shape[-2]))
     if hermitian:
         eigh_p.abstract_eval_rule(typeof(a), vectors=True)  # type: ignore[misc]
         a = hermitian_part(a)
-    return bind(pinv_p, a, _tolerances("linalg.pinv", a, given, 10), hermitian=bool(hermitian))
+    return bind(pinv_p, a, _tolerances("linalg.pinv", a, requested, 10), hermitian=bool(hermitian))
 
 
 def matrix_rank(
     M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
 ) -> Array:
-    """How many singular values of matrices are not zero.
+    """The ranks of matrices: the numbers of singular values that are not zero.
 
     Args:
       M: an array (..., m, n) of numbers; integers become floats. A vector has rank one, unless it is zero.
-      rtol: numbers (...): singular values that are at most so large a part of the largest one count as zero; by default
-        max(m, n) times the precision of the dtype.
-      hermitian: the promise that the matrices are Hermitian, so that their eigenvalues serve; lower triangles are read.
-      tol: numbers (...), in place of ``rtol``: singular values that are at most so large count as zero.
+      rtol: numbers (...): singular values up to this fraction of the largest count as zero; by default max(m, n) times
+        the precision of the dtype.
+      hermitian: a promise that the matrices are Hermitian, with eigenvalues instead; lower triangles are read.
+      tol: numbers (...), instead of ``rtol``: singular values up to this number count as zero.
 
     Returns:
       An array (...) of the default integers. A matrix that is not finite has rank zero.
@@ -431,32 +434,32 @@ def matrix_rank(
 
 
 def _rank(sizes: Any, bound: Any) -> Any:
-    """How many singular values exceed the bound of their matrix."""
+    """The number of singular values of each matrix that exceed its bound."""
     return reductions.sum(ops.gt_p.bind(sizes, shapes.expand_dims(bound, (-1,))), -1)
 
 
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """The solution x of least squares of a x = b, of minimal norm where there are several.
+    """The least-squares solution x of a x = b; of several, the one of minimal norm.
 
     Args:
       a: a matrix (m, n) of numbers; integers become floats.
       b: a vector (m), or a matrix (m, k) of right sides.
-      rcond: singular values of ``a`` that are at most so large a part of the largest one count as zero; by default, and
-        if negative, max(m, n) times the precision of the dtype.
-      numpy_resid: whether to return no residuals where NumPy does not: of a matrix with fewer rows than columns, or
-        whose rank is less than n, which must be known then.
+      rcond: singular values of ``a`` up to this fraction of the largest count as zero; by default, and if negative,
+        max(m, n) times the precision of the dtype.
+      numpy_resid: whether to omit the residuals where NumPy does: for a matrix with fewer rows than columns, or of rank
+        less than n, which must be concrete then.
 
     Returns:
-      x, of shape (n) or (n, k); the squared norms of what is left, (1) or (k); the rank of ``a``, an integer; its
+      x, of shape (n) or (n, k); the squared norms of the residuals, (1) or (k); the rank of ``a``, an integer; its
       singular values (min(m, n)).
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    x is the pseudo-inverse times b, and has the derivatives of :func:`pinv`: right where the rank is less than full.
+    x is the pseudo-inverse times b, and has the derivatives of :func:`pinv`, also where the rank is less than full.
 
     >>> import pullback.numpy as pnp
     >>> x, left, rank, s = pnp.linalg.lstsq(pnp.array([[1.0], [1.0]]), pnp.array([1.0, 3.0]))
@@ -474,9 +477,9 @@ def lstsq(
     vector = len(b.shape) == 1
     sides = shapes.expand_dims(b, (-1,)) if vector else b
     if rcond is not None:
-        given = inexact_operand(name, rcond)
+        requested = inexact_operand(name, rcond)
         default = float(np.finfo(a.dtype).eps) * max(m, n)
-        rcond = ops.where(ops.lt_p.bind(given, 0), default, given)
+        rcond = ops.where(ops.lt_p.bind(requested, 0), default, requested)
     x = product(pinv(a, rcond if rcond is not None else _tolerances(name, a, None, 1)), sides)
     s = svdvals(a)
     if s.size:

@@ -27,8 +27,8 @@ __all__ = [
 # Diagonals ---------------------------------------------------------------------------------------------------------
 
 
-def _places(rows: int, columns: int, k: int) -> tuple[Any, Any]:
-    """The rows and the columns of the elements of a diagonal."""
+def _diagonal_indices(rows: int, columns: int, k: int) -> tuple[Any, Any]:
+    """The row indices and the column indices of diagonal ``k`` of a matrix."""
     count = max(0, min(rows + min(k, 0), columns - max(k, 0)))
     return np.arange(count) + max(-k, 0), np.arange(count) + max(k, 0)
 
@@ -38,15 +38,15 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
     Args:
       a: an array with at least two axes.
-      offset: which diagonal: that many places to the right of the main one, or below it if negative.
+      offset: which diagonal: 0 for the main one, positive above it, negative below it.
       axis1: the axis of the rows.
       axis2: the axis of the columns.
 
     Returns:
-      The array without these axes, and with the diagonals along a last one.
+      The array without these axes, and with the diagonals along a new last axis.
 
     Raises:
-      ShapeError: too few axes, or two that are one (a ValueError).
+      ShapeError: too few axes, or ``axis1`` and ``axis2`` are the same (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(diagonal(pnp.arange(6).reshape(2, 3), 1))
@@ -64,7 +64,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
         return ArrayImpl(x._value.diagonal(k, first, second), x.weak_type)
     others = [i for i in range(rank) if i not in (first, second)]
     matrices = shapes.transpose(x, [*others, first, second])
-    return read(matrices, (..., *_places(x.shape[first], x.shape[second], k)), unique=True)
+    return read(matrices, (..., *_diagonal_indices(x.shape[first], x.shape[second], k)), unique=True)
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
@@ -72,10 +72,10 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
     Args:
       v: a matrix, or a vector.
-      k: which diagonal: that many places to the right of the main one, or below it if negative.
+      k: which diagonal: 0 for the main one, positive above it, negative below it.
 
     Raises:
-      ShapeError: neither a matrix nor a vector (a ValueError).
+      ShapeError: ``v`` is not a matrix or a vector (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(diag(pnp.array([1, 2])))
@@ -89,7 +89,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         raise ShapeError(f"diag needs an array with one or two axes, got shape {x.shape}")
     k = known_int("diag", "k", k)
     n = x.shape[0] + abs(k)
-    return write(scatter, indexing.zeros((n, n), x.dtype), _places(n, n, k), x, unique=True)
+    return write(scatter, indexing.zeros((n, n), x.dtype), _diagonal_indices(n, n, k), x, unique=True)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
@@ -105,7 +105,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """An array with its main diagonal, the elements whose positions are equal, replaced.
+    """The array with its main diagonal replaced: the elements whose indices along all axes are equal.
 
     Args:
       a: an array with at least two axes, of one size if there are more than two.
@@ -149,8 +149,8 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Any:
     if any_symbolic(x.shape[-2:]) or not state.trace.eager:
         rows, columns = (slicing.iota_p.bind(dtype=np.dtype(np.int32), shape=x.shape[-2:], dimension=d) for d in (0, 1))
         rows = ops.add(rows, k) if k else rows
-        kept = ops.ge_p.bind(rows, columns) if lower else ops.ge_p.bind(columns, rows)
-        return ops.where(kept, x, shapes.full((), 0, x.dtype))
+        inside = ops.ge_p.bind(rows, columns) if lower else ops.ge_p.bind(columns, rows)
+        return ops.where(inside, x, shapes.full((), 0, x.dtype))
     mask = np.tri(x.shape[-2], x.shape[-1], k - (not lower), bool)
     zero = shapes.full((), 0, x.dtype)
     return ops.where(ArrayImpl(mask if lower else ~mask), x, zero)
@@ -160,8 +160,8 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     """Each matrix in an array with zeros above a diagonal.
 
     Args:
-      m: an array with at least two axes; the last two are those of the matrices.
-      k: the diagonal: that many places to the right of the main one, or below it if negative.
+      m: an array with at least two axes; the matrices are in the last two.
+      k: the diagonal: 0 for the main one, positive above it, negative below it.
 
     Raises:
       ShapeError: too few axes (a ValueError).
@@ -202,8 +202,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
     Args:
       n: the number of rows.
-      k: the diagonal: that many places to the right of the main one, or below it if negative.
-      m: the number of columns; that of the rows by default.
+      k: the diagonal: 0 for the main one, positive above it, negative below it.
+      m: the number of columns; by default the number of rows.
 
     >>> print(*tril_indices(2))
     [0 1 1] [0 0 1]
@@ -216,8 +216,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
     Args:
       n: the number of rows.
-      k: the diagonal: that many places to the right of the main one, or below it if negative.
-      m: the number of columns; that of the rows by default.
+      k: the diagonal: 0 for the main one, positive above it, negative below it.
+      m: the number of columns; by default the number of rows.
 
     >>> print(*triu_indices(2))
     [0 0 1] [0 1 1]

@@ -1,4 +1,4 @@
-"""Arrays with elements added at their borders or in their midst, or taken away."""
+"""Functions that pad and trim arrays, and that insert, append and delete elements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pullback.numpy.creation import listed
 from pullback.numpy.index_lowering import write
 from pullback.numpy.indexing import nonzero
 from pullback.numpy.joining import concatenate
-from pullback.numpy.manipulation import broadcast_to, ravel, take_parts, tile
+from pullback.numpy.manipulation import broadcast_to, ravel, take_slices, tile
 from pullback.numpy.promotion import another, axis_index, concrete, operand, quote, several, shape_tuple
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
@@ -45,15 +45,15 @@ def pad(
 
     Args:
       array: an array.
-      pad_width: how many: an int, a pair (before, after), a pair for each axis, or a dict from axes to these.
-      mode: what they are: ``"constant"`` (``constant_values=0``), ``"edge"``, ``"reflect"`` and ``"symmetric"``
+      pad_width: the widths: an int, a pair (before, after), a pair for each axis, or a dict from axes to these.
+      mode: their values: ``"constant"`` (``constant_values=0``), ``"edge"``, ``"reflect"`` and ``"symmetric"``
         (``reflect_type="even"`` or ``"odd"``), ``"wrap"``, ``"linear_ramp"`` (``end_values=0``), ``"maximum"``,
         ``"minimum"``, ``"mean"``, ``"median"`` (``stat_length=None``), ``"empty"``; or a function of a padded vector,
         its pair of widths, its axis and the other arguments, that returns the vector filled.
-      kwargs: what the mode takes.
+      kwargs: the options of the mode.
 
     Raises:
-      ShapeError: widths that are negative or do not fit, or a mode that there is not (a TypeError and a ValueError).
+      ShapeError: the widths are negative or do not fit, or the mode is unknown (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.pad(pnp.array([1, 2, 3]), (1, 2)), pnp.pad(pnp.array([1, 2, 3]), 2, mode="reflect"))
@@ -95,7 +95,7 @@ _KEYWORDS = {
 
 
 def _pairs(name: str, value: Any, rank: int) -> list[Widths]:
-    """A pair of ints for each axis."""
+    """Broadcast the argument ``value`` to a pair of ints for each of ``rank`` axes."""
     if isinstance(value, dict):
         pairs = {axis_index(i, rank, "pad"): v for i, v in value.items()}
         return [_pairs(name, pairs.get(i, 0), 1)[0] for i in range(rank)]
@@ -109,7 +109,7 @@ def _pairs(name: str, value: Any, rank: int) -> list[Widths]:
 
 
 def _values(name: str, value: Any, x: Any) -> list[tuple[Any, Any]]:
-    """A pair of scalars for each axis, in the dtype of the array."""
+    """Broadcast the argument ``value`` to a pair of scalars for each axis of ``x``, in its dtype."""
     value = concatenate_nested(value)
     rank = len(x.shape)
     if len(value.shape) > 2 or any(n not in (1, m) for n, m in zip(value.shape[::-1], (2, rank))):
@@ -123,11 +123,11 @@ def _values(name: str, value: Any, x: Any) -> list[tuple[Any, Any]]:
 
 
 def concatenate_nested(value: Any) -> Any:
-    """A number, or nested sequences of numbers, as an array."""
+    """Convert a number, or nested sequences of numbers, to an array."""
     if not isinstance(value, (list, tuple)):
         return operand("pad", value)
-    parts = [concatenate_nested(v) for v in value]
-    return concatenate([shapes.reshape(p, (1, *p.shape)) for p in parts])
+    pieces = [concatenate_nested(v) for v in value]
+    return concatenate([shapes.reshape(p, (1, *p.shape)) for p in pieces])
 
 
 def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
@@ -141,19 +141,19 @@ def _pad_constant(x: Any, widths: list[Widths], value: Any) -> Any:
 
 
 def _fill_from_positions(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Modes that repeat elements: NumPy says which, by padding their positions."""
+    """Pad an axis in a mode that repeats elements; NumPy finds their indices by padding a range."""
     if option == "odd":
         return _fill_linearly(x, pair, axis, mode, option)
     if option not in (None, "even"):
         raise ShapeError(f"pad: reflect_type must be 'even' or 'odd', got {option!r}")
-    return take_parts(x, np.pad(np.arange(x.shape[axis]), pair, mode=mode), axis)  # type: ignore[call-overload]
+    return take_slices(x, np.pad(np.arange(x.shape[axis]), pair, mode=mode), axis)  # type: ignore[call-overload]
 
 
 def _fill_linearly(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Odd reflection: a linear map, whose matrix is what NumPy returns when it pads the unit matrix."""
+    """Pad an axis by odd reflection: a linear map, whose matrix is the identity padded by NumPy."""
     n = x.shape[axis]
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode=mode, reflect_type=option)  # type: ignore[call-overload]
-    before, after = (_apply(part, x, axis) for part in (matrix[: pair[0]], matrix[pair[0] + n :]))
+    before, after = (_apply(block, x, axis) for block in (matrix[: pair[0]], matrix[pair[0] + n :]))
     return slicing.concatenate([before, x, after], axis)
 
 
@@ -164,9 +164,9 @@ def _apply(matrix: np.ndarray[Any, Any], x: Any, axis: int) -> Any:
 
 
 def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """Evenly spaced values from an end value to the edge."""
+    """Pad an axis with evenly spaced values from an end value to the edge."""
     n = x.shape[axis]
-    parts = [x]
+    pieces = [x]
     for width, end, edge, first in ((pair[0], option[0], 0, True), (pair[1], option[1], n - 1, False)):
         if width:
             dtype = x.dtype if dtypes.is_inexact(x.dtype) else dtypes.default_float()
@@ -177,46 +177,46 @@ def _fill_ramp(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
             end = convert_element_type(end, dtype)
             line = _rounded(end + (start - end) * ramp, x.dtype, "floor")
             line = convert_element_type(line, x.dtype)
-            parts = [line, *parts] if first else [*parts, line]
-    return slicing.concatenate(parts, axis)
+            pieces = [line, *pieces] if first else [*pieces, line]
+    return slicing.concatenate(pieces, axis)
 
 
 def _rounded(x: Any, dtype: np.dtype[Any], how: str) -> Any:
-    """Floats as they are to be cast to integers."""
+    """Round floats before a cast to an integer ``dtype``, down or to the nearest integer as ``how`` says."""
     if dtypes.is_inexact(dtype):
         return x
     return (ops.floor_p if how == "floor" else ops.round_p).bind(x)
 
 
 def _fill_statistic(x: Any, pair: Widths, axis: int, mode: str, option: Any) -> Any:
-    """A statistic of the elements nearest to the border, of all of them by default."""
+    """Pad an axis with a statistic of the elements nearest to each border, by default of all elements."""
     n = x.shape[axis]
     near = option if option is not None else (n, n)
     if min(near) < 1 and mode in ("maximum", "minimum"):
         raise ShapeError(f"pad: stat_length must be positive for mode {mode!r}, got {option!r}")
-    parts = []
-    for width, part in (
+    pieces = []
+    for width, block in (
         (pair[0], slicing.slice_in_dim(x, 0, min(near[0], n), axis)),
         (pair[1], slicing.slice_in_dim(x, max(n - near[1], 0), n, axis)),
     ):
-        value = shapes.expand_dims(_statistic(mode, part, axis), (axis,))
-        parts.append(shapes.broadcast_to(value, (*x.shape[:axis], width, *x.shape[axis + 1 :])))
-    return slicing.concatenate([parts[0], x, parts[1]], axis)
+        value = shapes.expand_dims(_statistic(mode, block, axis), (axis,))
+        pieces.append(shapes.broadcast_to(value, (*x.shape[:axis], width, *x.shape[axis + 1 :])))
+    return slicing.concatenate([pieces[0], x, pieces[1]], axis)
 
 
-def _statistic(mode: str, part: Any, axis: int) -> Any:
+def _statistic(mode: str, block: Any, axis: int) -> Any:
     if mode == "maximum":
-        return reductions.reduce_max(part, (axis,))
+        return reductions.reduce_max(block, (axis,))
     if mode == "minimum":
-        return reductions.reduce_min(part, (axis,))
-    n = part.shape[axis]
+        return reductions.reduce_min(block, (axis,))
+    n = block.shape[axis]
     if mode == "median":
-        (ordered,) = sorting.sort([part], axis)
-        part = slicing.slice_in_dim(ordered, (n - 1) // 2, n // 2 + 1, axis)
-        n = part.shape[axis]
-    dtype = part.dtype
+        (ordered,) = sorting.sort([block], axis)
+        block = slicing.slice_in_dim(ordered, (n - 1) // 2, n // 2 + 1, axis)
+        n = block.shape[axis]
+    dtype = block.dtype
     wide = dtype if dtypes.is_inexact(dtype) else dtypes.default_float()
-    mean = ops.div(reductions.reduce_sum(convert_element_type(part, wide), (axis,)), n)
+    mean = ops.div(reductions.reduce_sum(convert_element_type(block, wide), (axis,)), n)
     return convert_element_type(_rounded(mean, dtype, "round"), dtype)
 
 
@@ -238,16 +238,16 @@ def _pad_by(function: Callable[..., Any], x: Any, widths: list[Widths], options:
     return x
 
 
-# Elements added and taken away -------------------------------------------------------------------------------------
+# Insertion and deletion --------------------------------------------------------------------------------------------
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """The array with others after it, along an axis; of the elements of both, as vectors, by default.
+    """``arr`` followed by ``values`` along an axis; by default both as vectors.
 
     Args:
       arr: an array.
-      values: an array; with ``axis`` of the shape of ``arr`` but for that axis.
-      axis: along which axis; None for the elements of both in row-major order.
+      values: an array; with ``axis``, of the shape of ``arr`` except along that axis.
+      axis: the axis; None for the elements of both in row-major order.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.append(pnp.array([1, 2]), 3))
@@ -264,17 +264,17 @@ def delete(
     *,
     assume_unique_indices: bool = False,
 ) -> Array:
-    """The array without the parts at some positions of an axis.
+    """The array without the slices at some indices of an axis.
 
     Args:
       arr: an array.
-      obj: an int, a slice, integers or a boolean mask. The shape of the result depends on a mask and on how many
-        integers differ: they may be traced if there is one, or if all are promised to differ.
-      axis: along which axis; of the elements of the whole array, as a vector, by default.
-      assume_unique_indices: a promise that no position comes twice.
+      obj: an int, a slice, integers or a boolean mask. The shape of the result depends on the mask, or on the number of
+        distinct integers: these may be traced if there is only one, or with ``assume_unique_indices``.
+      axis: the axis; by default the array is flattened.
+      assume_unique_indices: a promise that no index occurs twice.
 
     Raises:
-      ShapeError: there is no such position (a TypeError and a ValueError).
+      ShapeError: an index is out of range (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.delete(pnp.arange(5), pnp.array([1, 3])))
@@ -286,23 +286,23 @@ def delete(
     axis = axis_index(axis, len(x.shape), "delete")
     refuse_masked(obj)
     if is_traced_integer(obj) and (assume_unique_indices or obj.aval.size <= 1):
-        return take_parts(x, _others(obj, x.shape[axis]), axis)
+        return take_slices(x, _others(obj, x.shape[axis]), axis)
     try:
-        kept = np.delete(np.arange(x.shape[axis]), _positions(obj))
+        remaining = np.delete(np.arange(x.shape[axis]), _positions(obj))
     except (IndexError, ValueError) as error:
         raise ShapeError(f"delete: {obj!r} does not fit axis {axis} of an array of shape {x.shape}: {error}") from None
-    return take_parts(x, kept, axis)
+    return take_slices(x, remaining, axis)
 
 
 def _others(obj: Any, n: int) -> Any:
-    """The positions among ``n`` that are not among traced ones, which differ; one out of range takes away the last."""
+    """The indices below ``n`` without the traced, distinct indices ``obj``; one out of range drops the last."""
     count = obj.aval.size
-    kept = write(scatter, shapes.full((n,), 1, _INT32), _from_start(shapes.reshape(obj, (count,)), n), _zero(_INT32))
-    return nonzero(kept, size=max(n - count, 0))[0]
+    mask = write(scatter, shapes.full((n,), 1, _INT32), _from_start(shapes.reshape(obj, (count,)), n), _zero(_INT32))
+    return nonzero(mask, size=max(n - count, 0))[0]
 
 
 def _from_start(positions: Any, n: int) -> Any:
-    """Traced positions, of which negative ones count from the end, brought into the range from 0 to ``n``."""
+    """Clip traced indices to the range from 0 to ``n``; negative ones count from the end."""
     positions = wide_enough(convert_element_type(positions, dtypes.default_int()), n)
     positions = ops.where(ops.lt(positions, 0), ops.add(positions, n), positions)
     return ops.min_p.bind(ops.max_p.bind(positions, 0), n)
@@ -313,7 +313,7 @@ def _zero(dtype: Any) -> Any:
 
 
 def is_traced_integer(x: Any) -> TypeGuard[Tracer]:
-    """Whether an argument is an array of integers whose values are not known."""
+    """Whether an argument is a traced array of integers."""
     return isinstance(x, Tracer) and dtypes.is_integer(x.dtype) and x.concrete() is None
 
 
@@ -325,17 +325,17 @@ def _positions(obj: Any) -> Any:
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: ArrayLike, axis: int | None = None) -> Array:
-    """The array with parts inserted before some positions of an axis.
+    """The array with slices inserted before some indices of an axis.
 
     Args:
       arr: an array.
-      obj: an int, a slice, integers or a boolean mask: positions in ``arr``. Integers may be traced; one that is out of
-        range then means the beginning or the end.
+      obj: an int, a slice, integers or a boolean mask: indices of ``arr``. Integers may be traced; a traced index out
+        of range means the beginning or the end.
       values: what to insert; it broadcasts.
-      axis: along which axis; into the elements of the whole array, as a vector, by default.
+      axis: the axis; by default the array is flattened.
 
     Raises:
-      ShapeError: there is no such position, or ``values`` does not fit (a TypeError and a ValueError).
+      ShapeError: an index is out of range, or ``values`` does not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.insert(pnp.array([1, 2, 3]), 1, 9), pnp.insert(pnp.array([1, 2, 3]), pnp.array([0, 3]), 9))
@@ -347,10 +347,10 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
         x, axis = ravel(x), 0
     axis = axis_index(axis, len(x.shape), "insert")
     n = x.shape[axis]
-    given: Any = obj if isinstance(obj, slice) else listed("insert", obj)
-    if is_traced_integer(given) and len(given.shape) < 2:
-        return _inserted(x, given, v, axis)
-    where = np.arange(*given.indices(n)) if isinstance(given, slice) else concrete(given)
+    index: Any = obj if isinstance(obj, slice) else listed("insert", obj)
+    if is_traced_integer(index) and len(index.shape) < 2:
+        return _inserted(x, index, v, axis)
+    where = np.arange(*index.indices(n)) if isinstance(index, slice) else concrete(index)
     if where.dtype.kind == "b":
         where = np.flatnonzero(where)
     if where.dtype.kind not in "iu" and where.size:
@@ -358,45 +358,45 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: Array
     if where.ndim > 1 or (where.size and (where.min() < -n or where.max() > n)):
         raise ShapeError(f"insert: {obj!r} does not fit axis {axis} of an array of shape {x.shape}")
     where = np.where(where < 0, where + n, where).astype(np.intp)
-    if where.size == 1:  # all values go there, together
-        v = _as_parts(x, where, v, axis)
+    if where.size == 1:  # all values are inserted at this index
+        v = _as_slices(x, where, v, axis)
         where = np.full(v.shape[axis], where)
     count = where.size
     v = broadcast_to(v, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
     order = where.argsort(kind="stable")
-    places = where.copy()
-    places[order] += np.arange(count)
+    targets = where.copy()
+    targets[order] += np.arange(count)
     source = np.empty(n + count, np.intp)
-    source[places] = n + np.arange(count)
-    source[np.delete(np.arange(n + count), places)] = np.arange(n)
-    return take_parts(slicing.concatenate([x, v], axis), source, axis)
+    source[targets] = n + np.arange(count)
+    source[np.delete(np.arange(n + count), targets)] = np.arange(n)
+    return take_slices(slicing.concatenate([x, v], axis), source, axis)
 
 
-def _as_parts(x: Any, where: Any, v: Any, axis: int) -> Any:
-    """Values that go to one position, with as many axes as the array; in NumPy an int takes them along the first."""
+def _as_slices(x: Any, where: Any, v: Any, axis: int) -> Any:
+    """Reshape values to insert at one index to the rank of ``x``; for an int, their first axis becomes ``axis``."""
     v = shapes.reshape(v, (*(1,) * (len(x.shape) - len(v.shape)), *v.shape))
     return shapes.moveaxis(v, 0, axis) if not where.shape else v
 
 
 def _inserted(x: Any, where: Any, v: Any, axis: int) -> Any:
-    """``insert`` at traced integers: as for known ones, by operations of arrays."""
+    """Insert at traced indices, by the steps of ``insert`` at concrete ones in array operations."""
     n = x.shape[axis]
     if where.aval.size == 1:
-        v = _as_parts(x, where, v, axis)
+        v = _as_slices(x, where, v, axis)
         where = shapes.broadcast_to(shapes.reshape(where, (1,)), (v.shape[axis],))
     count = where.shape[0]
     v = broadcast_to(v, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
     where = _from_start(where, n)
     *_, order = sorting.argsort([where], 0, where.dtype)
-    places = write(scatter_add, where, order, slicing.iota(where.dtype, (count,), 0))
-    taken = write(scatter, shapes.full((n + count,), 0, where.dtype), places, shapes.full((), 1, where.dtype))
-    source = ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(taken))
-    source = write(scatter, source, places, ops.add(slicing.iota(where.dtype, (count,), 0), n))
-    return take_parts(slicing.concatenate([x, v], axis), source, axis)
+    targets = write(scatter_add, where, order, slicing.iota(where.dtype, (count,), 0))
+    occupied = write(scatter, shapes.full((n + count,), 0, where.dtype), targets, shapes.full((), 1, where.dtype))
+    source = ops.sub(slicing.iota(where.dtype, (n + count,), 0), reductions.cumsum(occupied))
+    source = write(scatter, source, targets, ops.add(slicing.iota(where.dtype, (count,), 0), n))
+    return take_slices(slicing.concatenate([x, v], axis), source, axis)
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """The elements in another shape, from the start again as often as it takes, or cut off.
+    """The elements in another shape, repeated from the start or cut off to fill it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.resize(pnp.array([1, 2, 3]), (2, 2)))
@@ -408,8 +408,8 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     size = math.prod(shape)
     if x.shape[0] == 0:
         return shapes.full(shape, 0, x.dtype)
-    whole = tile(x, -(-size // x.shape[0]))
-    return shapes.reshape(slicing.slice_in_dim(whole, 0, size, 0), shape)
+    repeated = tile(x, -(-size // x.shape[0]))
+    return shapes.reshape(slicing.slice_in_dim(repeated, 0, size, 0), shape)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
@@ -417,7 +417,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
 
     Args:
       filt: an array; it must not be traced, for the shape of the result depends on its values.
-      trim: where: ``"f"`` at the front, ``"b"`` at the back, ``"fb"`` at both.
+      trim: ``"f"`` at the front, ``"b"`` at the back, ``"fb"`` at both.
       axis: along which axes; all by default.
 
     >>> import pullback.numpy as pnp

@@ -1,7 +1,7 @@
 """Einstein summation: a formula becomes a list of pairwise contractions, planned once for its shapes.
 
-Each pair is one ``dot_general``, or a multiplication where nothing is contracted, of operands from which repeated
-indices (diagonals) and indices that occur nowhere else (sums) have been removed.
+Each pair is one ``dot_general``, or a multiplication if no index is contracted. Before it, repeated indices of an
+operand are reduced to diagonals, and indices that occur in no other operand are summed.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def einsum(
         as in ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
       operands: an array for each term.
       out: must be None.
-      optimize: how the order of contraction is chosen: True, the name of an algorithm of ``opt_einsum``, a path as a
-        list of pairs of positions, or False for from left to right.
+      optimize: the order of contraction: True, the name of an algorithm of ``opt_einsum``, a path as a list of pairs of
+        positions, or False for left to right.
       precision: accepted for compatibility; products are computed in full precision.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
-      _dot_general: a function with the signature of ``lax.dot_general``, which is called in its place.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
+      _dot_general: a function with the signature of ``lax.dot_general``, which is called instead of it.
 
     Returns:
       An array with the axes that the formula names.
@@ -127,7 +127,7 @@ def einsum(
 
 
 def _of_one_dtype(values: Sequence[Any]) -> Sequence[Any]:
-    """Operands as arrays of their common dtype; nothing is done where they are that already."""
+    """Promote operands to arrays of their common dtype, unless they are already."""
     dtype = values[0].dtype if isinstance(values[0], Array) else None
     if dtype is not None and all([isinstance(x, Array) and x.dtype is dtype for x in values]):  # noqa: C419
         return values
@@ -149,10 +149,10 @@ def einsum_path(
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
 ) -> tuple[list[tuple[int, ...]], Any]:
-    """The order in which ``einsum`` would contract its operands, and what it would cost.
+    """The order in which ``einsum`` would contract its operands, and the cost.
 
     Args:
-      subscripts, operands, optimize: as of :func:`einsum`.
+      subscripts, operands, optimize: as in :func:`einsum`.
 
     Returns:
       The path, a list of tuples of positions, and a description of it by ``opt_einsum``.
@@ -173,7 +173,7 @@ def einsum_path(
 def contract(
     formula: str, arrays: Sequence[Any], optimize: Any = "auto", product: Callable[..., Any] | None = None
 ) -> Any:
-    """The sum of products for arrays of one dtype; ``product`` takes the place of ``dot_general``."""
+    """Evaluate an einsum formula for arrays of one dtype, with ``product``, if any, instead of ``dot_general``."""
     direct, steps = _plan(formula, tuple([x.shape for x in arrays]), _hashable(optimize))
     if direct is not None:
         return direct(*arrays) if product is None else _by(product, direct)(*arrays)
@@ -195,7 +195,7 @@ def contract(
 
 
 def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """The formula as text, of either calling convention."""
+    """Return the formula as text, and the operands, for either calling convention."""
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), operands
     rest = [subscripts, *operands]
@@ -206,7 +206,7 @@ def _formula(name: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, 
 
 
 def _letters(name: str, sublists: Sequence[Any]) -> Callable[[Any], str]:
-    """From lists of names, which are ints or anything with an order, and Ellipsis to text; it keeps their order."""
+    """Return a function from lists of names and Ellipsis to subscripts, whose letters sort as the names do."""
     try:
         known = sorted({i for sublist in sublists for i in sublist if i is not Ellipsis})
         letter = {name: _letter(i) for i, name in enumerate(known)}
@@ -224,7 +224,7 @@ def _letter(i: int) -> str:
 
 
 def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
-    """The indices of each operand, one character an axis, and of the result.
+    """Return the subscripts of each operand and of the result, one character for each axis.
 
     Raises:
       ShapeError: the formula is ill-formed, or does not fit operands of these shapes.
@@ -241,7 +241,7 @@ def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
     for i, (term, n) in enumerate(zip(terms, extra, strict=True)):
         if n < 0 or (n > 0 and "..." not in term):
             raise ShapeError(f"einsum: the indices {term!r} do not fit operand {i} of shape {sizes[i]}, in {formula!r}")
-    # The axes of an ellipsis get characters of a private area, aligned at their ends.
+    # The axes of an ellipsis get characters of Unicode's private area, aligned at the last axis.
     deepest = max((n for n, t in zip(extra, terms, strict=True) if "..." in t), default=0)
     hidden = "".join(chr(0xE000 + i) for i in range(deepest))
     full = [t.replace("...", hidden[deepest - n :]) for t, n in zip(terms, extra, strict=True)]
@@ -258,7 +258,7 @@ def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
 
 
 def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int]:
-    """The size of each index; an axis of size one fits any other."""
+    """The size of each index; an axis of size one broadcasts."""
     sizes: dict[str, int] = {}
     for i, (term, shape) in enumerate(zip(terms, shapes_, strict=True)):
         for c, n in zip(term, shape, strict=True):
@@ -278,36 +278,36 @@ def _sizes(formula: str, terms: Sequence[str], shapes_: Shapes) -> dict[str, int
 
 
 class _Contraction(NamedTuple):
-    """One contraction of one or two operands, whose result goes to the end of the list."""
+    """One step of a plan: a contraction of one or two operands, whose result is appended to the operands."""
 
-    positions: Shape  # in decreasing order; they are removed
-    prepare: list[list[Action]]  # for each of them, the leftmost first
+    positions: Shape  # of the operands to remove, in decreasing order
+    prepare: list[list[Action]]  # for each operand, the leftmost first
     combine: Callable[[Any, Any], Any] | None
     finish: list[Action]
 
 
 @lru_cache(maxsize=4096)
 def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., Any] | None, list[_Contraction]]:
-    """The operation on all operands, if a single one will do, and the steps."""
+    """Plan a formula: return the operation that is equal to the whole plan, or None, and the list of contractions."""
     terms, output = parse(formula, shapes_)
     sizes = _sizes(formula, terms, shapes_)
     steps = []
     present = [_Term(t, s) for t, s in zip(terms, shapes_, strict=True)]
     for pair in _pairs(terms, output, shapes_, optimize):
         positions = tuple(sorted(pair, reverse=True))
-        taken = [present.pop(i) for i in positions]
-        kept = set(output).union(*(t.indices for t in present))
+        operands = [present.pop(i) for i in positions]
+        needed = set(output).union(*(t.indices for t in present))
         last = not present
-        if len(taken) == 1:
-            (x,) = taken
-            x.reduce(sizes, kept)
+        if len(operands) == 1:
+            (x,) = operands
+            x.reduce(sizes, needed)
             steps.append(_Contraction(positions, [x.actions], None, x.reordered(output)))
             continue
-        x, y = taken[1], taken[0]  # the one further left first
-        x.reduce(sizes, kept | set(y.indices))
-        y.reduce(sizes, kept | set(x.indices))
-        x.reduce(sizes, kept | set(y.indices))
-        combine, indices = _combine(x, y, kept, output if last else None)
+        x, y = operands[1], operands[0]  # the leftmost first
+        x.reduce(sizes, needed | set(y.indices))
+        y.reduce(sizes, needed | set(x.indices))
+        x.reduce(sizes, needed | set(y.indices))
+        combine, indices = _combine(x, y, needed, output if last else None)
         finish = _Term(indices, ()).reordered(output) if last else []
         steps.append(_Contraction(positions, [x.actions, y.actions], combine, finish))
         result = output if last else indices
@@ -318,15 +318,17 @@ def _plan(formula: str, shapes_: Shapes, optimize: Any) -> tuple[Callable[..., A
 
 
 class _Term:
-    """What a plan knows of an operand: the indices of its axes, its shape, and what is done to it first."""
+    """An operand in a plan: the indices of its axes, its shape, and the actions that prepare it."""
 
     def __init__(self, indices: str, shape: Shape) -> None:
         self.indices = indices
         self.shape = shape
         self.actions: list[Action] = []
 
-    def reduce(self, sizes: dict[str, int], kept: set[str]) -> None:
-        """Remove repeated indices, axes of size one that stand for a longer index, and indices that are not kept."""
+    def reduce(self, sizes: dict[str, int], needed: set[str]) -> None:
+        """Reduce repeated indices to diagonals, drop axes of size one that broadcast, and sum indices not in
+        ``needed``.
+        """
         for c in self.indices:
             while self.indices.count(c) > 1:
                 first = self.indices.index(c)
@@ -335,25 +337,25 @@ class _Term:
         short = tuple(i for i, c in enumerate(self.indices) if self.shape[i] != sizes[c])
         if short:
             self._apply(partial(shapes.squeeze, axes=short), short)
-        summed = tuple(i for i, c in enumerate(self.indices) if c not in kept)
+        summed = tuple(i for i, c in enumerate(self.indices) if c not in needed)
         if summed:
             self._apply(partial(_sum, axes=summed), summed)
 
     def _apply(self, action: Action, removed: Shape, added: str = "") -> None:
-        """Note an action that removes some axes and puts one with the index ``added`` at the end."""
+        """Record an action that removes some axes, and adds one with the index ``added`` at the end."""
         size = tuple(self.shape[self.indices.index(c)] for c in added)
         self.actions.append(action)
         self.shape = tuple(n for i, n in enumerate(self.shape) if i not in removed) + size
         self.indices = "".join(c for i, c in enumerate(self.indices) if i not in removed) + added
 
     def reordered(self, indices: str) -> list[Action]:
-        """The actions that bring the axes into another order."""
+        """The actions that bring the axes into the order of ``indices``."""
         if self.indices == indices:
             return []
         return [partial(shapes.transpose, permutation=tuple(map(self.indices.index, indices)))]
 
     def spread(self, indices: str) -> None:
-        """Bring the axes into the order of ``indices``, with axes of size one for those that are missing."""
+        """Bring the axes into the order of ``indices``, with axes of size one for missing indices."""
         own = "".join(c for c in indices if c in self.indices)
         self.actions += self.reordered(own)
         shape = [self.shape[self.indices.index(c)] if c in own else 1 for c in indices[indices.find(own[:1]) :]]
@@ -361,11 +363,11 @@ class _Term:
             self.actions.append(partial(shapes.reshape, shape=tuple(shape)))
 
 
-def _combine(x: _Term, y: _Term, kept: set[str], output: str | None) -> tuple[Callable[[Any, Any], Any], str]:
-    """The operation on two prepared operands, and the indices of its result; it returns ``output`` itself if it can."""
+def _combine(x: _Term, y: _Term, needed: set[str], output: str | None) -> tuple[Callable[[Any, Any], Any], str]:
+    """Return a function that contracts two operands, and the indices of its result: ``output`` if possible."""
     common = [c for c in x.indices if c in y.indices]
-    summed = [c for c in common if c not in kept]
-    batch = [c for c in common if c in kept]
+    summed = [c for c in common if c not in needed]
+    batch = [c for c in common if c in needed]
     x_free = [c for c in x.indices if c not in common]
     y_free = [c for c in y.indices if c not in common]
     indices = "".join([*batch, *x_free, *y_free])
@@ -391,7 +393,7 @@ def _swapped(a: Any, b: Any, dimension_numbers: Any) -> Any:
 
 
 def _by(product: Callable[..., Any], combine: Any) -> Callable[[Any, Any], Any]:
-    """An operation on two operands, by another function than ``dot_general`` if it is one."""
+    """Return the operation ``combine`` with ``product`` instead of ``dot_general``; a multiplication is unchanged."""
     if not isinstance(combine, partial):
         return combine  # type: ignore[no-any-return]
     numbers = combine.keywords["dimension_numbers"]
@@ -399,7 +401,7 @@ def _by(product: Callable[..., Any], combine: Any) -> Callable[[Any, Any], Any]:
 
 
 def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) -> Iterator[Shape]:
-    """The positions of the operands to contract next, at most two at a time, until one is left."""
+    """Yield the positions of the operands to contract next, at most two at a time, until one is left."""
     count = len(terms)
     if count <= 2:
         yield tuple(range(count))
@@ -419,22 +421,22 @@ def _pairs(terms: Sequence[str], output: str, shapes_: Shapes, optimize: Any) ->
             yield group[0], group[1]
             count -= 1
             group = [*(i - 2 for i in group[2:]), count - 1] if len(group) > 2 else []
-    for _ in range(count - 1):  # what the path has left
+    for _ in range(count - 1):  # the operands that the path leaves
         yield 0, 1
 
 
 def _hashable(optimize: Any) -> Any:
-    """A path as a tuple, without the word that NumPy puts in front of it; anything else as it is."""
+    """Convert a path to a tuple, without NumPy's leading "einsum_path"; return other values unchanged."""
     if not isinstance(optimize, (list, tuple)):
         return optimize
     return tuple(tuple(together) for together in optimize if together != "einsum_path")
 
 
-# Parts of the sums -------------------------------------------------------------------------------------------------
+# Steps of the sums -------------------------------------------------------------------------------------------------
 
 
 def diagonal(x: Any, axis1: int, axis2: int) -> Any:
-    """The elements with equal indices along two axes of one size, as the last axis: a stride through both together."""
+    """Move the diagonal of two axes of one size to the last axis, by a strided slice through both."""
     rank = len(x.shape)
     n = x.shape[axis1]
     moved = shapes.transpose(x, (*(i for i in range(rank) if i not in (axis1, axis2)), axis1, axis2))
@@ -443,5 +445,5 @@ def diagonal(x: Any, axis1: int, axis2: int) -> Any:
 
 
 def _sum(x: Any, axes: Shape) -> Any:
-    """The sum over some axes; of booleans, whether any is true."""
+    """The sum over some axes; for booleans, whether any is true."""
     return reduce_or(x, axes) if dtypes.is_bool(x.dtype) else reduce_sum(x, axes)

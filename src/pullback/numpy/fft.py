@@ -40,16 +40,16 @@ __all__ = [
 ]  # fmt: skip
 face(globals())
 
-# What all transforms do ----------------------------------------------------------------------------------------------
+# Shared by transforms ----------------------------------------------------------------------------------------------
 
-_TAKEN = {FftType.FFT: "fdFD", FftType.IFFT: "fdFD", FftType.RFFT: "fd", FftType.IRFFT: "FD"}
+_DTYPES = {FftType.FFT: "fdFD", FftType.IFFT: "fdFD", FftType.RFFT: "fd", FftType.IRFFT: "FD"}
 _REALS = (FftType.RFFT, FftType.IRFFT)
 _INVERSE = (FftType.IFFT, FftType.IRFFT)
 _OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, axes: Sequence[int], norm: Any) -> Any:
-    """The transform over some axes, of these lengths; the operand is cut off or padded with zeros to fit them."""
+    """Transform ``x`` over some axes; cut it off or pad it with zeros to ``lengths`` first."""
     if norm not in _OPPOSITE:
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     if not axes:
@@ -59,7 +59,7 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
         if kind is FftType.IRFFT:
             lengths[-1] = 2 * (lengths[-1] - 1)
         if kind is not FftType.RFFT and 0 in [x.shape[a] for a in axes]:
-            return _of_nothing(kind, x, lengths, axes)
+            return _empty_transform(kind, x, lengths, axes)
     if min(lengths) < 1:
         raise ShapeError(
             f"{name}: a transform needs at least one point along each axis, got {tuple(lengths)} for an array of shape "
@@ -81,8 +81,8 @@ def _transform(name: str, kind: FftType, x: Any, lengths: Sequence[int] | None, 
     return out if factor == 1 else ops.mul(out, factor)
 
 
-def _of_nothing(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
-    """The transform of no points, as JAX has it; in NumPy it is an error."""
+def _empty_transform(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
+    """The transform of zero points: zeros, as in JAX; NumPy raises an error."""
     dtype = dtypes.to_real(x.dtype) if kind is FftType.IRFFT else dtypes.to_complex(dtypes.to_real(x.dtype))
     sizes = list(x.shape)
     for a, n in zip(axes, lengths, strict=True):
@@ -91,7 +91,7 @@ def _of_nothing(kind: FftType, x: Any, lengths: Sequence[int], axes: Sequence[in
 
 
 def _factor(norm: str | None, count: int, inverse: bool) -> float:
-    """By what a transform is multiplied beyond what the primitive does: it divides the inverse by ``count``."""
+    """The factor that ``norm`` adds to the primitive, which divides only inverse transforms, by ``count``."""
     if norm == "ortho":
         return math.sqrt(count) if inverse else 1 / math.sqrt(count)
     if norm == "forward":
@@ -100,7 +100,7 @@ def _factor(norm: str | None, count: int, inverse: bool) -> float:
 
 
 def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
-    """``x`` cut off, or padded with zeros, at the end of each axis, to the sizes."""
+    """Cut off ``x``, or pad it with zeros, at the end of each axis to the sizes."""
     have = list(x.shape)
     limit, padding = list(have), [(0, 0, 0)] * len(have)
     for a, n in zip(axes, sizes, strict=True):
@@ -111,10 +111,10 @@ def _resized(x: Any, axes: Sequence[int], sizes: Sequence[int]) -> Any:
 
 
 def _prepared(name: str, kind: FftType, a: Any) -> Any:
-    """An operand in single or double precision: real for ``RFFT``, complex for ``IRFFT``, any for the others."""
+    """Convert an operand to single or double precision (complex for ``IRFFT``); for ``RFFT`` raise if it is complex."""
     x = inexact_operand(name, a)
     dtype = x.dtype
-    if dtype.char in _TAKEN[kind]:
+    if dtype.char in _DTYPES[kind]:
         return x
     if kind is FftType.RFFT and dtypes.is_complex(dtype):
         raise DtypeError(
@@ -179,14 +179,14 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
       a: an array.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the length; "ortho": by its
+        square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has the length.
+      Complex numbers, of the shape of the operand except for the axis, which has the length.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.fft(pnp.array([1.0, 2.0, 3.0, 4.0])))
@@ -202,14 +202,14 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: an array.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length; "forward": no division; "ortho": the result
+        is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has the length.
+      Complex numbers, of the shape of the operand except for the axis, which has the length.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.ifft(pnp.array([4.0, 0.0, 0.0, 0.0])))
@@ -225,14 +225,14 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       a: an array of real numbers.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the length; "ortho": by its
+        square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has ``n // 2 + 1`` elements.
+      Complex numbers, of the shape of the operand except for the axis, which has ``n // 2 + 1`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -246,17 +246,17 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     """The inverse of :func:`rfft`.
 
     Args:
-      a: an array; the imaginary parts of what a real transform has no use for are left out.
+      a: an array; imaginary parts that the transform of a real signal lacks are ignored.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length; "forward": no division; "ortho": the result
+        is divided by the square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axis, which has ``n`` elements.
+      Real numbers, of the shape of the operand except for the axis, which has ``n`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.irfft(pnp.array([10.0, -2.0, -2.0]), 4))
@@ -266,20 +266,20 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform, which is real, of a Hermitian signal of which the first half is given.
+    """The Fourier transform, which is real, of a Hermitian signal, from its first half.
 
     Args:
       a: an array.
       n: the length of the result: ``n // 2 + 1`` elements are used. By default ``2 * (m - 1)`` for an axis of size m.
       axis: the axis.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the length; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the length; "ortho": by its
+        square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axis, which has ``n`` elements.
+      Real numbers, of the shape of the operand except for the axis, which has ``n`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.hfft(pnp.array([1.0, 2.0, 3.0])))
@@ -295,14 +295,14 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
       a: an array of real numbers.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default): the result is divided by the length;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the length; "forward": no division; "ortho": the result
+        is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axis, which has ``n // 2 + 1`` elements.
+      Complex numbers, of the shape of the operand except for the axis, which has ``n // 2 + 1`` elements.
 
     Raises:
-      ShapeError: there is no such axis, the length is zero, or an unknown norm (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, the length is zero, or an unknown norm (a TypeError and a ValueError).
       DtypeError: complex operands (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -313,7 +313,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def _opposite(name: str, norm: Any) -> str:
-    """The norm of the transform in the other direction that is the same."""
+    """The norm with which the transform in the other direction has the same factor."""
     if norm not in _OPPOSITE:
         raise ShapeError(f'{name}: norm must be "backward", "ortho", "forward" or None, got {norm!r}')
     return _OPPOSITE[norm]
@@ -331,14 +331,14 @@ def fftn(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -358,14 +358,14 @@ def ifftn(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -385,15 +385,15 @@ def rfftn(
       a: an array of real numbers.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths, the last
       one ``s[-1] // 2 + 1``.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
       DtypeError: complex operands (a TypeError).
 
@@ -415,14 +415,14 @@ def irfftn(
       s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the
         axes, the last one ``2 * (m - 1)`` for a size m.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axes, which have the lengths.
+      Real numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -442,14 +442,14 @@ def fft2(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -469,14 +469,14 @@ def ifft2(
       a: an array.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths.
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -496,15 +496,15 @@ def rfft2(
       a: an array of real numbers.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): nothing is divided;
-        "forward": the result is divided by the product of the lengths; "ortho": by its square root both ways.
+      norm: "backward" (the default): no division; "forward": the result is divided by the product of the lengths;
+        "ortho": by its square root.
 
     Returns:
-      Complex numbers, of the shape of the operand but for the axes, which have the lengths, the last
+      Complex numbers, of the shape of the operand except for the axes, which have the lengths, the last
       one ``s[-1] // 2 + 1``.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
       DtypeError: complex operands (a TypeError).
 
@@ -526,14 +526,14 @@ def irfft2(
       s: the lengths of the result: of the last axis ``s[-1] // 2 + 1`` elements are used. By default the sizes of the
         axes, the last one ``2 * (m - 1)`` for a size m.
       axes: the axes; two of them, by default the last.
-      norm: "backward" (the default): the result is divided by the product of the lengths;
-        "forward": nothing is divided; "ortho": by its square root both ways.
+      norm: "backward" (the default): the result is divided by the product of the lengths; "forward": no division;
+        "ortho": the result is divided by the square root.
 
     Returns:
-      Real numbers, of the shape of the operand but for the axes, which have the lengths.
+      Real numbers, of the shape of the operand except for the axes, which have the lengths.
 
     Raises:
-      ShapeError: there are no such axes, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
+      ShapeError: an axis is out of range, a length is zero, ``s`` does not fit, or an unknown norm (a TypeError and a
         ValueError).
 
     >>> import pullback.numpy as pnp
@@ -544,7 +544,7 @@ def irfft2(
     return _over_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
-# Frequencies, and where they are --------------------------------------------------------------------------------------
+# Frequencies and their positions --------------------------------------------------------------------------------------
 
 
 def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Array:
@@ -553,14 +553,14 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Devi
     Args:
       n: the length of the transform, an int.
       d: the distance of neighbouring samples, a scalar, in seconds for frequencies in hertz.
-      dtype: the dtype of the result; by default the common one of ``d`` and the default float.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      dtype: the dtype of the result; by default the promoted dtype of ``d`` and the default float.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Returns:
       An array (n,).
 
     Raises:
-      ShapeError: ``n`` is no int, or not positive, or ``d`` is no scalar (a TypeError and a ValueError).
+      ShapeError: ``n`` is not a positive int, or ``d`` is not a scalar (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.fftfreq(4, 0.5))
@@ -578,14 +578,14 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Dev
     Args:
       n: the length of the transform, an int.
       d: the distance of neighbouring samples, a scalar, in seconds for frequencies in hertz.
-      dtype: the dtype of the result; by default the common one of ``d`` and the default float.
-      device: where the result is to be, a device or a sharding; see :func:`pullback.device_put`.
+      dtype: the dtype of the result; by default the promoted dtype of ``d`` and the default float.
+      device: the device or sharding of the result; see :func:`pullback.device_put`.
 
     Returns:
       An array (n // 2 + 1,).
 
     Raises:
-      ShapeError: ``n`` is no int, or not positive, or ``d`` is no scalar (a TypeError and a ValueError).
+      ShapeError: ``n`` is not a positive int, or ``d`` is not a scalar (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.rfftfreq(4, 0.5))
@@ -621,7 +621,7 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
       axes: an axis or several; all by default.
 
     Raises:
-      ShapeError: there is no such axis (a TypeError and a ValueError).
+      ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.fftshift(pnp.fft.fftfreq(4, 0.25)))
@@ -638,7 +638,7 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
       axes: an axis or several; all by default.
 
     Raises:
-      ShapeError: there is no such axis (a TypeError and a ValueError).
+      ShapeError: the axis is out of range (a  TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fft.ifftshift(pnp.array([-1, 0, 1])))

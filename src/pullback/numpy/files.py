@@ -22,7 +22,7 @@ FileLike = str | os.PathLike[str] | IO[Any]
 
 
 def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """What was read; elements of which NumPy knows only the two bytes are bfloat16, for no others are written."""
+    """View elements of two raw bytes, as NumPy reads bfloat16, as bfloat16; raise for other raw bytes."""
     if x.dtype == np.dtype("V2"):
         return x.view(_BFLOAT16)
     if x.dtype.kind == "V":
@@ -34,9 +34,9 @@ def _of_bits(x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
 
 
 def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
-    """An array as NumPy writes it; refused where it could not be read again as what it was.
+    """Convert ``x`` to a NumPy array to write; raise for a dtype that the format does not keep.
 
-    Python's numbers, also in lists, are written with all their digits, as NumPy writes them.
+    Python numbers, also in lists, keep all their digits, as in NumPy.
     """
     value = np.asarray(x) if _is_of_python(x) else np.asarray(listed(name, x))
     if value.dtype.isbuiltin != 1 and value.dtype != _BFLOAT16:
@@ -48,7 +48,7 @@ def _for_file(name: str, x: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_of_python(x: Any) -> bool:
-    """Whether something is a Python number, or nested lists of them."""
+    """Whether ``x`` is a Python number, or nested lists of Python numbers."""
     return all(map(_is_of_python, x)) if isinstance(x, (list, tuple)) else type(x) in dtypes.python_scalar_kind
 
 
@@ -56,9 +56,9 @@ def save(file: FileLike, arr: ArraySource, allow_pickle: bool = True) -> None:
     """Write an array to a file, in NumPy's format ``.npy``.
 
     Args:
-      file: a path, to which ``.npy`` is added where it does not end so; or a file that is open for writing bytes.
+      file: a path, to which ``.npy`` is added if it is missing; or a file that is open for writing bytes.
       arr: an array whose elements are known, or nested lists.
-      allow_pickle: not used: no array of objects is written.
+      allow_pickle: not used, since arrays of objects are not supported.
 
     Raises:
       DtypeError: the format does not keep the dtype (a TypeError).
@@ -79,10 +79,10 @@ def savez(file: FileLike, *args: ArraySource, allow_pickle: bool = True, **kwds:
     """Write several arrays to a file, in NumPy's format ``.npz``.
 
     Args:
-      file: as of :func:`save`, with ``.npz``.
+      file: as in :func:`save`, with ``.npz``.
       *args: arrays, which are named ``arr_0``, ``arr_1``, ...
-      allow_pickle: not used: no array of objects is written.
-      **kwds: arrays by the names that they are to have.
+      allow_pickle: not used, since arrays of objects are not supported.
+      **kwds: arrays by name.
 
     Raises:
       DtypeError: the format does not keep a dtype (a TypeError).
@@ -108,14 +108,14 @@ def load(file: FileLike, *args: Any, **kwargs: Any) -> Any:
 
     Args:
       file: a path, or a file that is open for reading bytes.
-      *args, **kwargs: as of ``numpy.load``.
+      *args, **kwargs: as in ``numpy.load``.
 
     Returns:
-      An array; of a file of several, what ``numpy.load`` returns, a mapping from names to NumPy arrays that reads each
-      when it is asked for.
+      An array; for a file of several, the mapping of ``numpy.load`` from names to NumPy arrays, which reads each on
+      access.
 
     Raises:
-      DtypeError: the elements are of no dtype that arrays have (a TypeError).
+      DtypeError: the dtype of the elements is not supported (a TypeError).
 
     >>> import io
     >>> import pullback.numpy as pnp
@@ -134,9 +134,9 @@ def fromfile(file: FileLike, dtype: DTypeLike = float, count: int = -1, sep: str
 
     Args:
       file: a path, or an open file.
-      dtype: the dtype of the elements in the file; those of 64 bits are narrowed then, unless ``enable_x64`` is on.
+      dtype: the dtype of the elements in the file; 64 bits are narrowed to 32 unless ``enable_x64`` is on.
       count: how many elements to read; all by default.
-      sep: what separates the numbers of a text; a file of bytes if it is empty.
+      sep: the separator of the numbers in a text; empty for a file of bytes.
       offset: how many bytes to skip first, in a file of bytes.
 
     >>> import tempfile
@@ -160,11 +160,11 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
       string: the text.
       dtype: the dtype of the result.
       count: how many numbers to read; all by default.
-      sep: what separates the numbers; blanks around it do not count.
+      sep: the separator of the numbers; blanks around it do not count.
 
     Raises:
       ArgumentError: ``sep`` is empty, which stands for bytes: use :func:`frombuffer` (a ValueError).
-      ValueError: the text has something else than numbers.
+      ValueError: the text contains something other than numbers.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.fromstring("1, 2, 3", dtype=int, sep=","))
@@ -179,5 +179,5 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 def _in_file(dtype: Any) -> np.dtype[Any]:
-    """The dtype of elements in a file, which may be of 64 bits whether or not arrays have these."""
+    """The dtype of elements in a file; it may have 64 bits even if ``enable_x64`` is off."""
     return dtype.dtype if isinstance(getattr(dtype, "dtype", None), np.dtype) else np.dtype(dtype)

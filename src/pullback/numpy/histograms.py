@@ -1,4 +1,4 @@
-"""Histograms, counts of integers, and the bins that numbers are in."""
+"""Histograms, counts of integers, and searches for the bins of numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def histogram_bin_edges(
     """The edges of the bins of :func:`histogram`.
 
     Args:
-      a, bins, range: as of :func:`histogram`.
+      a, bins, range: as in :func:`histogram`.
       weights: not used.
 
     >>> import pullback.numpy as pnp
@@ -54,9 +54,9 @@ def histogram_bin_edges(
     if isinstance(bins, str):
         raise UnsupportedArgumentError(f"histogram_bin_edges: bins must be a number or an array of edges, got {bins!r}")
     x = inexact_operand("histogram_bin_edges", a)
-    given = operand("histogram_bin_edges", bins)
-    if given.shape:
-        return convert_element_type(given, x.dtype)
+    requested = operand("histogram_bin_edges", bins)
+    if requested.shape:
+        return convert_element_type(requested, x.dtype)
     count = operator.index(cast(SupportsIndex, bins))
     if range is None:
         low, high = min(x), max(x)
@@ -64,9 +64,9 @@ def histogram_bin_edges(
         low, high = (asarray(r, x.dtype) for r in range)
     flat = ops.eq(low, high)
     low, high = ops.where(flat, ops.sub(low, 0.5), low), ops.where(flat, ops.add(high, 0.5), high)
-    part = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
-    between = low * (1 - part) + high * part
-    return ops.where(ops.eq(part, 1), high, between)
+    fraction = ops.div(iota(x.dtype, (count + 1,), 0), builtins.max(count, 1))
+    between = low * (1 - fraction) + high * fraction
+    return ops.where(ops.eq(fraction, 1), high, between)
 
 
 def histogram(
@@ -76,7 +76,7 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements are in each of a row of bins.
+    """The numbers of elements in the bins of a histogram.
 
     Args:
       a: an array; elements outside all bins do not count.
@@ -119,12 +119,12 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """How many points of the plane are in each rectangle of a grid.
+    """The numbers of points of the plane in the rectangles of a grid.
 
     Args:
       x, y: the coordinates of n points, vectors of n.
       bins: the number of bins, the same for both axes, or their edges; or a pair of either.
-      range, weights, density: as of :func:`histogramdd`.
+      range, weights, density: as in :func:`histogramdd`.
 
     Returns:
       The counts, a matrix with a row for each bin along ``x``, and the edges along ``x`` and ``y``.
@@ -155,7 +155,7 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """How many points are in each box of a grid of any number of axes.
+    """The numbers of points in the boxes of a grid with any number of axes.
 
     Args:
       sample: n points of d coordinates, of shape (n, d), or a list of d vectors of n.
@@ -183,9 +183,11 @@ def histogramdd(
     if len(points.shape) != 2:
         raise ShapeError(f"histogramdd takes points of shape (n, d), got shape {points.shape}")
     n, d = points.shape
-    given = list(cast("Sequence[Any]", bins)) if isinstance(bins, (tuple, list)) or _shape(bins) else [bins] * d
-    if len(given) != d:
-        raise ShapeError(f"histogramdd: bins must be one for each of {d} axes, or one number for all; got {len(given)}")
+    per_axis = list(cast("Sequence[Any]", bins)) if isinstance(bins, (tuple, list)) or _shape(bins) else [bins] * d
+    if len(per_axis) != d:
+        raise ShapeError(
+            f"histogramdd: bins must be one for each of {d} axes, or one number for all; got {len(per_axis)}"
+        )
     ranges: Any = [None] * d if range is None else list(cast("Sequence[Any]", range))
     if len(ranges) != d:
         raise ShapeError(f"histogramdd: range must have a pair, or None, for each of {d} axes; got {len(ranges)}")
@@ -195,16 +197,16 @@ def histogramdd(
     if weights is not None:
         w = convert_element_type(w, dtypes.common_dtype(points, w))
     columns = [shapes.reshape(slice_in_dim(points, i, i + 1, 1), (n,)) for i in builtins.range(d)]
-    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, given, ranges, strict=True)]
+    edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, per_axis, ranges, strict=True)]
     sizes = [edge.shape[0] - 1 for edge in edges]
     if math.prod(sizes) > np.iinfo(np.int32).max:
         raise ShapeError(f"histogramdd: there would be {math.prod(sizes)} bins, which do not fit in memory: {sizes}")
-    place, inside = shapes.full((n,), 0, _INT32), shapes.full((n,), True, np.dtype(bool))
+    index, inside = shapes.full((n,), 0, _INT32), shapes.full((n,), True, np.dtype(bool))
     for column, edge, size in zip(columns, edges, sizes, strict=True):
         own = _bin_of(column, edge, size)
         inside = ops.and_p.bind(inside, ops.and_p.bind(ops.ge_p.bind(own, 0), ops.lt(own, size)))
-        place = ops.add(ops.mul(place, size), own)
-    counts = _added_up(ops.where(inside, place, -1), w, math.prod(sizes))
+        index = ops.add(ops.mul(index, size), own)
+    counts = _added_up(ops.where(inside, index, -1), w, math.prod(sizes))
     counts = shapes.reshape(counts, sizes)
     if density:
         counts = ops.div(convert_element_type(counts, points.dtype), convert_element_type(sum(counts), points.dtype))
@@ -214,18 +216,18 @@ def histogramdd(
 
 
 def _bin_of(x: Any, edges: Any, size: int) -> Any:
-    """For each number the bin that it is in; below 0 or beyond the last one if it is in none."""
-    place = ops.sub(sorting.searchsorted(edges, x, "right", _INT32), 1)
-    return ops.where(ops.eq(x, slice_in_dim(edges, size, size + 1, 0)), size - 1, place)
+    """The index of the bin of each number; below 0 or at least ``size`` for a number outside all bins."""
+    index = ops.sub(sorting.searchsorted(edges, x, "right", _INT32), 1)
+    return ops.where(ops.eq(x, slice_in_dim(edges, size, size + 1, 0)), size - 1, index)
 
 
-def _added_up(place: Any, weights: Any, size: int) -> Any:
-    """For each position the sum of the weights with this place; those without a position do not count."""
-    inside = ops.and_p.bind(ops.ge_p.bind(place, 0), ops.lt(place, size))
+def _added_up(index: Any, weights: Any, size: int) -> Any:
+    """Sum the weights by index, for each index below ``size``; weights with an index out of range do not count."""
+    inside = ops.and_p.bind(ops.ge_p.bind(index, 0), ops.lt(index, size))
     if size == 0:
         return shapes.full((0,), 0, weights.dtype)
     counted = ops.where(inside, weights, 0)
-    return sorting.add_along_axis(counted, sorting.clip_indices(place, size), 0, size)
+    return sorting.add_along_axis(counted, sorting.clip_indices(index, size), 0, size)
 
 
 def bincount(
@@ -236,14 +238,14 @@ def bincount(
     length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """How often each integer from 0 on occurs.
+    """The number of occurrences of each integer from 0 up.
 
     Args:
       x: an array of integers, of one axis; negative ones count as 0.
       weights: of the integers; 1 by default.
       minlength: the least length of the result.
-      length: its length, beyond which integers do not count; needed if ``x`` is traced.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      length: its length, beyond which integers do not count; required if ``x`` is traced.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       DtypeError: ``x`` does not hold integers (a TypeError).
@@ -261,7 +263,7 @@ def bincount(
         raise DtypeError(f"bincount takes integers, got {dtypes.short_name(values.dtype)}")
     if len(values.shape) != 1:
         raise ShapeError(f"bincount takes an array of one axis, got shape {values.shape}")
-    if values.dtype.itemsize < _INT32.itemsize:  # which may not have the length among its values
+    if values.dtype.itemsize < _INT32.itemsize:  # a narrow dtype may not hold the length
         values = convert_element_type(values, _INT32)
     if length is None:
         length = builtins.max(minlength, int(max(values)) + 1 if values.size else 0, 0)

@@ -1,7 +1,7 @@
-"""What an index expression means: NumPy's rules, as a slice or as a gather or scatter.
+"""Lowering of index expressions, by NumPy's rules, to a slice, a gather or a scatter.
 
-An expression is first parsed into *entries*: ``None`` for a new axis, ``Ellipsis`` where one stood, and for each axis
-of the array an int, a ``range`` (what a slice selects), or an array of integers.
+An expression is first parsed to *entries*: ``None`` for a new axis, ``Ellipsis`` for an ellipsis, and for each axis of
+the array an int, a ``range`` (for a slice), or an array of integers.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _INT64 = np.dtype(np.int64)
 
 
 def quote(index: Any) -> str:
-    """An index expression as it was written, or nearly so."""
+    """Format an index expression nearly as the user wrote it."""
     if isinstance(index, tuple) and index:
         return ", ".join([f"({quote(item)})" if isinstance(item, tuple) else quote(item) for item in index])
     if isinstance(index, slice):
-        parts = ["" if p is None else quote(p) for p in (index.start, index.stop, index.step)]
-        return ":".join(parts if index.step is not None else parts[:2])
+        bounds = ["" if p is None else quote(p) for p in (index.start, index.stop, index.step)]
+        return ":".join(bounds if index.step is not None else bounds[:2])
     if index is Ellipsis:
         return "..."
     text = " ".join(repr(index).split())
@@ -61,7 +61,7 @@ def quote(index: Any) -> str:
 
 
 def _classify(item: Any, index: Any) -> Any:
-    """One item of an index expression as None, Ellipsis, a slice, an int, or an array of integers or booleans."""
+    """Convert an item of an index to None, Ellipsis, a slice, an int, or an array of integers or booleans."""
     if item is None or item is Ellipsis or type(item) is int or type(item) is slice:
         return item
     if isinstance(item, (bool, np.bool_)):
@@ -102,7 +102,7 @@ def _classify(item: Any, index: Any) -> Any:
 
 
 def _array_of(items: Any, index: Any) -> Any:
-    """A list or tuple among the items of an index as an array."""
+    """Convert a list or tuple among the items of an index to an array."""
     try:
         value = np.asarray(items)
     except (TypeError, ValueError):  # of traced integers, or of lists of several lengths
@@ -123,33 +123,33 @@ def _not_an_index(item: Any, index: Any) -> OperandError:
 
 
 def _width(item: Any) -> int:
-    """How many axes an item indexes."""
+    """The number of axes that an item of an index expression indexes."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
 
 
 def _range(item: slice, size: int, index: Any) -> range:
-    for part in (item.start, item.stop, item.step):
-        if isinstance(part, Tracer) and part.concrete() is None:
+    for bound in (item.start, item.stop, item.step):
+        if isinstance(bound, Tracer) and bound.concrete() is None:
             raise TracerSliceError(
-                f"the size of x[{quote(index)}] depends on a traced value, {part!r}. Use lax.dynamic_slice or "
+                f"the size of x[{quote(index)}] depends on a traced value, {bound!r}. Use lax.dynamic_slice or "
                 "lax.dynamic_slice_in_dim for a block of a fixed size, or jnp.where with a mask."
             )
     try:
         return range(*item.indices(size))
     except TypeError:
-        raise OperandError(f"the parts of a slice must be ints or None, got x[{quote(index)}]") from None
+        raise OperandError(f"the bounds of a slice must be ints or None, got x[{quote(index)}]") from None
 
 
 def parse(index: Any, shape: Shape) -> tuple[list[Any], Shape]:
-    """The entries of an index expression, and the shape that the array must be given first.
+    """Parse an index expression; return its entries, and the shape to which the array must be reshaped first.
 
-    A boolean that is no array indexes an axis of size one, which the array must get first.
+    A scalar boolean indexes an axis of size one, which this shape contains.
 
     Raises:
       IndexingError: too many indices, several ellipses, a mask of another shape.
-      OperandError: an index that is none (a TypeError).
+      OperandError: an item that cannot index (a TypeError).
     """
     if isinstance(index, list):
         raise OperandError(
@@ -202,10 +202,10 @@ def _mask_entries(mask: Any, shape: Shape, index: Any) -> Sequence[Any]:
 
 
 def require_in_range(index: Any, shape: Shape, wrap: bool = True) -> None:
-    """Refuse positions that are known and out of range, where a switch asks for that.
+    """Raise if a concrete position is out of range, where a switch enables the check.
 
     Raises:
-      OutOfBoundsError: one is (an IndexError and a ValueError).
+      OutOfBoundsError: a position is out of range (an IndexError and a ValueError).
     """
     if not (config.indices_are_checked or config.check_static_indices):
         return
@@ -216,7 +216,7 @@ def require_in_range(index: Any, shape: Shape, wrap: bool = True) -> None:
 
 
 def require_positions(positions: Any, size: int, axis: int, where: str, wrap: bool = True) -> None:
-    """Refuse positions along an axis, an int or an array of NumPy's, of which one is out of range."""
+    """Raise if one of the positions along an axis, an int or a NumPy array, is out of range."""
     values = np.asarray(positions)
     outside = values[(values >= size) | (values < (-size if wrap else 0))]
     if outside.size:
@@ -227,12 +227,12 @@ def require_positions(positions: Any, size: int, axis: int, where: str, wrap: bo
 
 
 def unless_checked(mode: Any) -> Any:
-    """The mode of an index for which the user gave one, or None: where indices are checked, there is a promise."""
+    """Return ``mode``; if it is None and checks of indices are on, the promise that they are in bounds."""
     return GatherScatterMode.PROMISE_IN_BOUNDS if mode is None and config.indices_are_checked else mode
 
 
 def checked_mode(name: str, positions: Any, x: Any, axis: int, mode: Any, wrap: bool = True) -> Any:
-    """The mode; positions that are known are looked at where a switch asks for that, and the user gave no mode."""
+    """Check concrete positions if a switch enables it and ``mode`` is None; return the mode to use."""
     looks = config.indices_are_checked or config.check_static_indices
     if looks and mode is None and not isinstance(positions, Tracer):
         require_positions(positions, x.shape[axis], axis, f"{name} of an array of shape {x.shape}", wrap)
@@ -243,30 +243,30 @@ def checked_mode(name: str, positions: Any, x: Any, axis: int, mode: Any, wrap: 
 
 
 def is_basic(entries: Sequence[Any]) -> bool:
-    """Whether an index has no arrays: it selects a block of the array."""
+    """Whether an index has no arrays, so that it selects a block of the array."""
     return all(e is None or e is Ellipsis or type(e) is int or type(e) is range for e in entries)
 
 
 def in_range(entries: Sequence[Any], shape: Shape) -> bool:
-    """Whether all ints among the entries are indices of their axes."""
+    """Whether all ints among the entries of an index are in the range of their axes."""
     axes = (e for e in entries if e is not None and e is not Ellipsis)
     return all(type(e) is not int or -n <= e < n for e, n in zip(axes, shape, strict=True))
 
 
 def require_element(i: int, size: int, axis: int) -> None:
-    """Refuse an int that indexes an axis without elements."""
+    """Raise if an int indexes an axis without elements."""
     if size == 0:
         raise IndexingError(f"index {i} is out of bounds for axis {axis} with size 0")
 
 
 def position(i: int, size: int, axis: int = 0) -> int:
-    """An int index, which may count from the end; out of range it means the first or last element, as in JAX."""
+    """The position of an int index, which may count from the end; out of range it is clipped, as in JAX."""
     require_element(i, size, axis)
     return min(max(i + size if i < 0 else i, 0), size - 1)
 
 
 def read_basic(x: Any, entries: Sequence[Any]) -> Any:
-    """The block of ``x`` at a basic index: one slice, a reversal if a step is negative, one change of shape."""
+    """Read the block of ``x`` at a basic index: by one slice, a reversal for negative steps, and one reshape."""
     starts: list[int] = []
     limits: list[int] = []
     steps: list[int] = []
@@ -294,8 +294,8 @@ def read_basic(x: Any, entries: Sequence[Any]) -> Any:
             starts.append(e.start if len(e) else 0)
             limits.append(e[-1] + 1 if len(e) else 0)
             steps.append(e.step if len(e) else 1)
-    whole = all(step == 1 for step in steps) and not any(starts) and tuple(limits) == sizes
-    out = x if whole else slicing.slice(x, starts, limits, steps)
+    everything = all(step == 1 for step in steps) and not any(starts) and tuple(limits) == sizes
+    out = x if everything else slicing.slice(x, starts, limits, steps)
     out = slicing.rev(out, back)
     return shapes.reshape(out, shape) if new else shapes.squeeze(out, single)
 
@@ -308,10 +308,10 @@ class Lowered(NamedTuple):
 
     Attributes:
       indices: the index vectors.
-      numbers: how axes belong together.
-      sizes: of the windows.
-      shape: of the result of the gather.
-      full_shape: of the result, with the new axes.
+      numbers: the dimension numbers.
+      sizes: the sizes of the windows.
+      shape: the shape of the result of the gather.
+      full_shape: the shape of ``x[index]``, with its new axes.
       unique: whether no element is selected twice.
     """
 
@@ -324,25 +324,25 @@ class Lowered(NamedTuple):
 
 
 def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
-    """An index as a gather of an array of some shape.
+    """Lower the entries of an index to a gather from an array of the shape ``shape``.
 
-    The arrays and ints are broadcast against each other; their axes stand in the result where the first of them does,
-    or in front if slices, new axes or an ellipsis come between them. A contiguous slice is a window; one with steps
-    is an array of positions with an axis of its own.
+    The arrays and ints are broadcast against each other; their axes are in the result at the first of them, or in front
+    if slices, new axes or an ellipsis come between them. A contiguous slice is a window; a slice with steps is an array
+    of positions with an axis of its own.
 
     Args:
       entries: the index.
-      shape: that of the array.
+      shape: the shape of the array.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
-    places = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or type(e) is range)]
-    adjacent = not places or places[-1] - places[0] == len(places) - 1
-    block = _broadcast([() if type(entries[k]) is int else entries[k].shape for k in places])
+    advanced = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or type(e) is range)]
+    adjacent = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
+    block = _broadcast([() if type(entries[k]) is int else entries[k].shape for k in advanced])
     full: list[int] = []  # the axes of the result
-    batch: list[int] = []  # those of them that are of the indices
-    windows: dict[int, int] = {}  # the axes of the array that are windows, and their places in the result
+    batch: list[int] = []  # the axes of the result that come from the indices
+    windows: dict[int, int] = {}  # the axes of the array that are windows, and their axes in the result
     new: list[int] = []
-    vectors: list[tuple[int, Any, int]] = []  # an axis of the array, positions, after how many batch axes they end
+    vectors: list[tuple[int, Any, int]] = []  # axis of the array, positions, batch axis at which they end
     if not adjacent:
         full += block
         batch += block
@@ -356,7 +356,7 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
             new.append(len(full))
             full.append(1)
         elif type(e) is not range:
-            if adjacent and k == places[0]:
+            if adjacent and k == advanced[0]:
                 end = len(batch) + len(block)
                 full += block
                 batch += block
@@ -371,7 +371,7 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
             full.append(len(e))
             vectors.append((axis, np.arange(e.start, e.stop, e.step), len(batch)))
     numbers = GatherDimensionNumbers(
-        tuple(place - sum(n < place for n in new) for place in windows.values()),
+        tuple(axis_ - sum(n < axis_ for n in new) for axis_ in windows.values()),
         tuple(a for a in range(len(shape)) if a not in windows),
         tuple(a for a, _, _ in vectors),
     )
@@ -381,12 +381,12 @@ def lower(entries: Sequence[Any], shape: Shape, wrap: bool = True) -> Lowered:
         sizes=tuple(full[windows[a]] if a in windows else 1 for a in range(len(shape))),
         shape=tuple(n for i, n in enumerate(full) if i not in new),
         full_shape=tuple(full),
-        unique=all(type(entries[k]) is int for k in places),
+        unique=all(type(entries[k]) is int for k in advanced),
     )
 
 
 def lowered(index: Any, shape: Shape, wrap: bool = True) -> tuple[Lowered, Shape]:
-    """An index as a gather, and the shape that the array must be given first."""
+    """Lower an index; return the gather, and the shape to which the array must be reshaped first."""
     try:
         return _lowered_basic(_key(index), shape, wrap)
     except LookupError:
@@ -398,7 +398,7 @@ _ATOMS = frozenset((int, type(None), type(Ellipsis)))
 
 
 def _key(index: Any) -> Any:
-    """A basic index as something hashable; LookupError for others."""
+    """Convert a basic index to a cache key; raise LookupError for other indices."""
     kind = type(index)
     if kind in _ATOMS:
         return index
@@ -430,7 +430,7 @@ def _broadcast(shapes_: Sequence[Shape]) -> Shape:
 
 
 def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
-    """Positions that may count from the end as positions from the start; what is out of range stays out of range."""
+    """Convert positions that may count from the end to positions from the start; others stay out of range."""
     size = shape[axis]
     if type(positions) is int:
         require_element(positions, size, axis)
@@ -440,7 +440,7 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
             positions = positions.astype(np.int64, copy=False)
             positions = np.where(positions < 0, positions + size, positions)
         far = (-(2**31), max(size, 2**31 - 1)) if positions.dtype == np.int64 else (-1, size)
-        return np.asarray(np.clip(positions, *far))  # what is out of range stays what it is, for messages
+        return np.asarray(np.clip(positions, *far))  # keeps positions out of range, for messages
     kind, width = positions.dtype.kind, positions.dtype.itemsize
     if width < 4 or kind == "u":
         positions = ops.convert_element_type(positions, _INT64 if width == 8 else _INT32)
@@ -451,7 +451,7 @@ def _from_the_end(positions: Any, axis: int, shape: Shape, wrap: bool) -> Any:
 
 
 def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
-    """Index vectors with the given components, each with the number of batch axes after which its axes end."""
+    """Stack components to index vectors, with the axes ``batch``; each has the batch axis at which its axes end."""
     if all(isinstance(c, np.ndarray) for c, _ in columns):
         large = any(c.max(initial=0) >= 2**31 for c, _ in columns)
         out = np.empty((*batch, len(columns)), np.int64 if large else np.int32)
@@ -460,13 +460,13 @@ def _vectors(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
         return ArrayImpl(out)
     wide = any(c.dtype.itemsize == 8 if isinstance(c, Array) else c.max(initial=0) >= 2**31 for c, _ in columns)
     dtype = _INT64 if wide else _INT32
-    parts = []
+    components = []
     for c, end in columns:
         c = ops.convert_element_type(c, dtype) if isinstance(c, Array) else ArrayImpl(c.astype(dtype)[()])
         missing = len(batch) - end if c.shape else 0
         c = shapes.broadcast_to(shapes.reshape(c, (*c.shape, *(1,) * missing)), batch)
-        parts.append(shapes.reshape(c, (*batch, 1)))
-    return slicing.concatenate(parts, len(batch))
+        components.append(shapes.reshape(c, (*batch, 1)))
+    return slicing.concatenate(components, len(batch))
 
 
 # Reading and writing -----------------------------------------------------------------------------------------------
@@ -476,15 +476,15 @@ def read(
     x: Any, index: Any, mode: Any = None, fill_value: Any = None, sorted_: bool = False, unique: bool = False,
     wrap: bool = True,
 ) -> Any:  # fmt: skip
-    """``x[index]``.
+    """Read ``x[index]``.
 
     Args:
       x: an array.
-      index: as NumPy has it.
-      mode: of ``GatherScatterMode``; None clips too, but ``checkify`` reports what is out of range.
+      index: an index in NumPy's forms.
+      mode: a ``GatherScatterMode``; None clips, and ``checkify`` reports positions out of range.
       fill_value: for ``FILL_OR_DROP``.
       sorted_: a promise that the index vectors are in order.
-      unique: a promise that nothing is selected twice.
+      unique: a promise that no element is selected twice.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
     if mode is None or mode is GatherScatterMode.PROMISE_IN_BOUNDS:
@@ -492,7 +492,7 @@ def read(
     if is_on_default_device(index) and mode is None and wrap:
         positions = index._value
         if positions.dtype.kind == "i" and positions.ndim and positions.size and x.shape and x.shape[0]:
-            return _read_parts(x, positions, sorted_, unique)
+            return _read_slices(x, positions, sorted_, unique)
     entries, sizes = parse(index, x.shape)
     x = shapes.reshape(x, sizes)
     if is_basic(entries) and in_range(entries, sizes) and (wrap or not any(map(_negative, entries))):
@@ -523,8 +523,8 @@ def read(
     return shapes.reshape(out, low.full_shape)
 
 
-def _read_parts(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
-    """``x[positions]`` for one array of known integers."""
+def _read_slices(x: Any, positions: Any, sorted_: bool, unique: bool) -> Any:
+    """Read ``x[positions]`` for one array of concrete integers."""
     size = x.shape[0]
     if (positions < 0).any():
         wide = positions.astype(np.int64) if size >= 2**31 else positions
@@ -555,16 +555,16 @@ def write(
     scatter: Any, x: Any, index: Any, value: Any, mode: Any = None, sorted_: bool = False, unique: bool = False,
     wrap: bool = True,
 ) -> Any:  # fmt: skip
-    """``x`` with ``value`` at ``index``.
+    """Update ``x`` at ``index`` with ``value``, by a scatter.
 
     Args:
       scatter: the operation, ``scatter_add`` for instance.
       x: an array.
-      index: as NumPy has it.
+      index: an index in NumPy's forms.
       value: an array of the dtype of ``x`` that broadcasts to the shape of ``x[index]``.
-      mode: of ``GatherScatterMode``; None drops.
+      mode: a ``GatherScatterMode``; None drops.
       sorted_: a promise that the index vectors are in order.
-      unique: a promise that nothing is selected twice.
+      unique: a promise that no element is selected twice.
       wrap: whether negative positions count from the end; otherwise they are out of range.
     """
     if mode is None:
@@ -589,11 +589,11 @@ def write(
 
 
 def fitting(value: Any, target: Shape, index: Any) -> Any:
-    """A value without the axes of one element before those of what it replaces, whose shape it must broadcast to."""
+    """Drop leading axes of size one of an update beyond the rank of ``target``; raise unless it broadcasts to it."""
     shape = value.shape
     missing = len(target) - len(shape)
-    beside = [1] * -missing + list(target[max(missing, 0) :])
-    if any(n not in (1, m) for n, m in zip(shape, beside, strict=True)):
+    aligned = [1] * -missing + list(target[max(missing, 0) :])
+    if any(n not in (1, m) for n, m in zip(shape, aligned, strict=True)):
         where = quote(index)
         raise ShapeError(f"x.at[{where}]: a value of shape {shape} does not fit x[{where}] of shape {target}")
     return value if missing >= 0 else shapes.reshape(value, shape[-missing:])

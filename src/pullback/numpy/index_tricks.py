@@ -1,4 +1,4 @@
-"""Grids and concatenations written as indices: ``mgrid[0:3, 0:2]``, ``r_[1:4, 0, x]``, and indices kept as values."""
+"""Grids and concatenations written as indices, ``mgrid[0:3, 0:2]`` and ``r_[1:4, 0, x]``, and indices as values."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pullback.primitives.operands import made
 __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 
 
-def _range(name: str, part: Any) -> np.ndarray[Any, Any]:
-    """The numbers of ``start:stop:step``, or as many as say ``start:stop:5j``, in a dtype that is in use."""
-    if isinstance(part, slice) and part.start is part.stop is None:
+def _range(name: str, item: Any) -> np.ndarray[Any, Any]:
+    """The numbers of the slice ``start:stop:step``, or 5 numbers for ``start:stop:5j``, in a canonical dtype."""
+    if isinstance(item, slice) and item.start is item.stop is None:
         return np.arange(0, dtype=dtypes.default_int())
-    if not isinstance(part, slice) or part.stop is None:
-        raise IndexingError(f"{name} takes slices start:stop:step, or start:stop:5j for five points; got {quote(part)}")
-    start, stop, step = (x.item() if hasattr(x, "item") else x for x in (part.start, part.stop, part.step))
+    if not isinstance(item, slice) or item.stop is None:
+        raise IndexingError(f"{name} takes slices start:stop:step, or start:stop:5j for five points; got {quote(item)}")
+    start, stop, step = (x.item() if hasattr(x, "item") else x for x in (item.start, item.stop, item.step))
     start, step = 0 if start is None else start, 1 if step is None else step
     try:
         if isinstance(step, complex):
@@ -36,12 +36,12 @@ def _range(name: str, part: Any) -> np.ndarray[Any, Any]:
         else:
             found = np.arange(start, stop, step)
     except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise IndexingError(f"{name}: {quote(part)} is no range of numbers ({error})") from None
+        raise IndexingError(f"{name}: {quote(item)} is no range of numbers ({error})") from None
     return found.astype(dtypes.canonicalize_dtype(found.dtype))
 
 
 class _Grid:
-    """What ``mgrid`` and ``ogrid`` are."""
+    """The type of ``mgrid`` and ``ogrid``, which return grids when indexed."""
 
     def __init__(self, name: str, sparse: bool, doc: str) -> None:
         self._name, self._sparse, self.__doc__ = name, sparse, doc
@@ -49,11 +49,11 @@ class _Grid:
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, tuple):
             return made(ArrayImpl(_range(self._name, key)))
-        ranges = [_range(self._name, part) for part in key]
+        ranges = [_range(self._name, item) for item in key]
         if ranges:
             dtype = np.result_type(*ranges)
             ranges = [r.astype(dtypes.canonicalize_dtype(dtype)) for r in ranges]
-        if not state.trace.eager:  # which keeps no more than the ranges
+        if not state.trace.eager:  # so that a program holds only the ranges as constants
             coordinates = meshgrid(*[made(ArrayImpl(r)) for r in ranges], sparse=self._sparse, indexing="ij")
             return coordinates if self._sparse else array(coordinates)
         grids = np.meshgrid(*ranges, sparse=self._sparse, indexing="ij")
@@ -64,7 +64,7 @@ class _Grid:
 
 
 class _Concatenation:
-    """What ``r_`` and ``c_`` are."""
+    """The type of ``r_`` and ``c_``, which concatenate when indexed."""
 
     def __init__(self, name: str, axis: int, ndmin: int, at: int, doc: str) -> None:
         self._name, self._axis, self._ndmin, self._at, self.__doc__ = name, axis, ndmin, at, doc
@@ -80,8 +80,8 @@ class _Concatenation:
                 axis, ndmin, at = self._numbers(directive, (axis, ndmin, at))
         if not items:
             raise IndexingError(f"{self._name} needs at least one slice, number or array to concatenate")
-        parts = [self._part(item, ndmin, at) for item in items]
-        out = concatenate(parts, axis)
+        arrays = [self._item(item, ndmin, at) for item in items]
+        out = concatenate(arrays, axis)
         if not matrix:
             return out
         row = array(out, ndmin=2)
@@ -89,17 +89,17 @@ class _Concatenation:
 
     def _numbers(self, directive: str, default: tuple[int, int, int]) -> tuple[int, int, int]:
         try:
-            given = tuple(map(int, directive.split(",")))
+            numbers = tuple(map(int, directive.split(",")))
         except ValueError:
-            given = ()
-        if not 1 <= len(given) <= 3:
+            numbers = ()
+        if not 1 <= len(numbers) <= 3:
             raise ArgumentError(
                 f"{self._name}: a directive is 'r', 'c', or up to three integers 'axis,ndmin,position', got "
                 f"{directive!r}"
             )
-        return (*given, *default[len(given) :])  # type: ignore[return-value]
+        return (*numbers, *default[len(numbers) :])  # type: ignore[return-value]
 
-    def _part(self, item: Any, ndmin: int, at: int) -> Any:
+    def _item(self, item: Any, ndmin: int, at: int) -> Any:
         if isinstance(item, str):
             raise IndexingError(f"{self._name}: a directive comes first, got {item!r} after other items")
         if isinstance(item, slice):
@@ -111,7 +111,7 @@ class _Concatenation:
         missing = ndmin - own
         if missing <= 0:
             return x
-        first = missing if at == -1 else at  # where the axes of the item are among those of the result
+        first = missing if at == -1 else at  # the position of the item's axes in the result
         first = first + missing + 1 if first < 0 else first
         if not 0 <= operator.index(first) <= missing or own == 0:
             first = missing
@@ -124,12 +124,12 @@ class _Concatenation:
 mgrid = _Grid(
     "mgrid",
     False,
-    """The coordinates of the points of a grid, one array of all axes for each axis, as one array.
+    """The coordinates of the points of a grid, stacked in one array: along the first axis, one array for each axis.
 
     Index it with slices: ``start:stop:step``, or ``start:stop:5j`` for five points, the last one included.
 
     Raises:
-      IndexingError: something else than slices (an IndexError).
+      IndexingError: an item is not a slice (an IndexError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.mgrid[0:2, 0:3][1])
@@ -155,11 +155,11 @@ r_ = _Concatenation(
     """Slices, numbers and arrays, concatenated along the first axis.
 
     Index it with them; a slice is the numbers ``start:stop:step``, or ``start:stop:5j`` for five points. A string in
-    front says how: ``"axis,ndmin,position"``, along which axis, of how many axes at least the items are made, and at
-    which position the axes that they had come; ``"r"`` or ``"c"`` for a matrix of one row or one column.
+    front is a directive: ``"axis,ndmin,position"``, the axis of the concatenation, the least number of axes of the
+    items, and the position of their own axes among these; ``"r"`` or ``"c"`` for a matrix of one row or one column.
 
     Raises:
-      IndexingError: a directive that is none, or nothing to concatenate (an IndexError).
+      IndexingError: the directive is not first, or there are no items (an IndexError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.r_[1:3, 0, pnp.array([5, 6])])

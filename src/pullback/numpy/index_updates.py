@@ -1,4 +1,4 @@
-"""``x.at[index]``: arrays with some of their elements changed, in the manner of indexing."""
+"""``x.at[index]``: functional updates of the elements at an index."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from pullback.primitives.arrays.indexing import GatherScatterMode
 
 Mode = GatherScatterMode | str | None
 Flags = tuple[bool, bool, bool]
-"""Whether positions are in order, whether nothing is selected twice, and whether negative ones count from the end."""
+"""Whether positions are sorted, whether no element occurs twice, whether negative positions count from the end.
+"""
 
 _DIRECT = frozenset((int, slice, type(None), type(Ellipsis), ArrayImpl, np.ndarray, bool))
 
 
 class IndexUpdateHelper:
-    """What ``x.at`` is: it takes an index."""
+    """The property ``x.at``, which takes an index."""
 
     __slots__ = ("array",)
 
@@ -41,10 +42,10 @@ class IndexUpdateHelper:
 
 
 class IndexUpdateRef:
-    """What ``x.at[index]`` is: each method returns a new array with the elements at the index changed.
+    """The reference ``x.at[index]``: each method returns a new array with the elements at the index changed.
 
     Where elements are selected several times, ``set`` keeps the last value and all others apply each in turn, like the
-    method ``at`` of NumPy's ufuncs. All take ``mode``: what becomes of positions out of range, "drop" (the default),
+    method ``at`` of NumPy's ufuncs. All take ``mode``: the treatment of positions out of range, "drop" (the default),
     "clip" or "promise_in_bounds"; ``indices_are_sorted`` and ``unique_indices``, which are promises; and
     ``wrap_negative_indices``: whether negative positions count from the end (the default) or are out of range.
 
@@ -72,11 +73,11 @@ class IndexUpdateRef:
         fill_value: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """The selected elements, with a choice of what positions out of range give.
+        """The selected elements, with a mode for positions out of range.
 
         Args:
           indices_are_sorted: a promise that the positions are in order.
-          unique_indices: a promise that nothing is selected twice.
+          unique_indices: a promise that no element is selected twice.
           mode: "clip" (the default) the first or last element, "fill" the fill value.
           fill_value: a number; by default NaN, or the least signed, the greatest unsigned integer, or True.
           wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
@@ -101,7 +102,7 @@ class IndexUpdateRef:
         mode: Mode = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """The array with ``values``, which broadcast to the shape of ``x[index]``, in the place of the elements.
+        """The array with ``values``, which broadcast to the shape of ``x[index]``, instead of the elements.
 
         >>> import pullback.numpy as pnp
         >>> print(pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0])))
@@ -261,9 +262,9 @@ class IndexUpdateRef:
         Args:
           func: takes and returns an array; applied as often as an element is selected.
           indices_are_sorted: a promise that the positions are in order.
-          unique_indices: a promise that nothing is selected twice. If positions are traced and this is not promised,
-            the function is called as often as there are positions.
-          mode: what becomes of positions out of range.
+          unique_indices: a promise that no element is selected twice. Without it, the function is called once for each
+            position if positions are traced.
+          mode: the treatment of positions out of range.
           wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
         >>> import pullback.numpy as pnp
@@ -296,7 +297,7 @@ class IndexUpdateRef:
         return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
     def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        """Apply an operation such that twice with x and with y is once with x times y."""
+        """Update by an operation whose operands multiply when it is repeated: ``op(op(a, x), y) == op(a, x * y)``."""
         x = self.array
         if 0 in x.shape:  # nothing can be selected: this checks the index and the values
             return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, *flags)
@@ -306,12 +307,12 @@ class IndexUpdateRef:
         return write(scatter.scatter, x, self.index, new, mode, *flags)
 
     def _get_again(self, x: Any, flags: Flags) -> Any:
-        """What is at the index of another array of the same shape."""
+        """Read the index of this update in ``x``, an array of the same shape."""
         return read(x, self.index, GatherScatterMode.CLIP, None, *flags)
 
 
 def _most(counts: Any, low: Any) -> int:
-    """How often at most an element is selected: what is known of it."""
+    """An upper bound of how often an element is selected: exact if ``counts`` is concrete."""
     known = counts.concrete() if isinstance(counts, Tracer) else counts
     if known is not None and is_on_default_device(known):
         return int(known._value.max(initial=0))
@@ -322,7 +323,7 @@ def _most(counts: Any, low: Any) -> int:
 
 
 def _cast(values: Any, x: Any, name: str) -> Any:
-    """Values in the dtype of the array that they go into."""
+    """Convert ``values`` to the dtype of ``x``, which they update; warn if that loses digits."""
     if isinstance(values, (list, tuple, range)):
         from pullback.numpy.creation import asarray
 
@@ -343,7 +344,7 @@ def _cast(values: Any, x: Any, name: str) -> Any:
 
 
 def _only_there(number: int, dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype of integers holds a number that the default integer does not, such as uint32 2**32 - 1."""
+    """Whether an integer dtype holds a number that the default integer type does not, as uint32 holds ``2**32 - 1``."""
     if not dtypes.is_integer(dtype):
         return False
     default, own = dtypes.iinfo(dtypes.default_int()), dtypes.iinfo(dtype)
@@ -351,7 +352,7 @@ def _only_there(number: int, dtype: np.dtype[Any]) -> bool:
 
 
 def _update_at_once(name: str, x: ArrayImpl, index: Any, values: Any) -> ArrayImpl | None:
-    """The update by NumPy itself, where it means the same and is quick; None where it does not."""
+    """Update ``x`` by NumPy's indexing if the result is the same and it is quick; otherwise return None."""
     if isinstance(x, CommittedArray) or isinstance(values, CommittedArray):
         return None
     old = x._value

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
-from pullback.core.array import Absent, Array, ArrayImpl, ArrayLike
+from pullback.core.array import Array, ArrayImpl, ArrayLike, OnDevice
 from pullback.core.dims import any_symbolic
 from pullback.core.errors import (
     ArgumentError,
@@ -70,7 +70,7 @@ def getitem(x: Any, index: Any) -> Any:
 
     Raises:
       IndexingError: too many indices, a mask of another shape, or an index into an axis of size 0 (an IndexError).
-      OperandError: an index of another type, such as a float, or a list by itself (a TypeError).
+      OperandError: an index of another type, such as a float, or a list outside a tuple (a TypeError).
       NonConcreteBooleanIndexError: a traced mask (an IndexError too).
 
     >>> import pullback.numpy as pnp
@@ -81,7 +81,7 @@ def getitem(x: Any, index: Any) -> Any:
     kind = type(index)
     if type(x) is ArrayImpl:
         if state.trace.quick:
-            value = x._held
+            value = x._host_value
             try:
                 if kind is int or kind is slice:
                     return ArrayImpl(value[index], x.weak_type)
@@ -91,12 +91,12 @@ def getitem(x: Any, index: Any) -> Any:
                             return ArrayImpl(value[_numpy_index(index)], x.weak_type)
                     out = value[index]
                     return ArrayImpl(out if out.shape else out[()], x.weak_type)
-                if kind is ArrayImpl and index._held.dtype.kind in "iub":
-                    return ArrayImpl(value[index._held], x.weak_type)
+                if kind is ArrayImpl and index._host_value.dtype.kind in "iub":
+                    return ArrayImpl(value[index._host_value], x.weak_type)
                 if kind is np.ndarray and index.dtype.kind in "iub":
                     return ArrayImpl(value[index], x.weak_type)
             except (IndexError, TypeError):  # out of range, or an error to explain
-                if type(value) is Absent:  # or the elements are still on the device
+                if type(value) is OnDevice:  # or the elements are still on the device
                     return getitem(ArrayImpl(x._value, x.weak_type), index)
         if has_symbolic(index) and is_simple(index):
             return read_simple(x, index)
@@ -120,7 +120,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An index with arrays as one that NumPy can take; IndexError where it should not."""
+    """Convert an index with arrays to an index of NumPy; raise IndexError if NumPy cannot handle it."""
     out = []
     for item in index:
         if type(item) is ArrayImpl:
@@ -129,13 +129,13 @@ def _numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
             if item.dtype.kind not in "iub":
                 raise IndexError("only integers and booleans index")
         elif type(item) not in _BASIC:
-            raise IndexError("something to look at more closely")
+            raise IndexError("not an index for NumPy")
         out.append(item)
     return tuple(out)
 
 
 def _slice_first(x: Any, index: slice) -> Any:
-    """A slice of the first axis with steps of 1, as one operation; None for others."""
+    """Read a slice of the first axis with step 1 by one operation; return None for other slices."""
     shape = x.shape
     step = index.step
     if not shape or not (step is None or (type(step) is int and step == 1)):
@@ -157,13 +157,13 @@ def _slice_first(x: Any, index: slice) -> Any:
 
 
 def iterate(x: Any) -> Iterator[Any]:
-    """The parts of an array along its first axis.
+    """Iterate over the slices of an array along its first axis.
 
     Args:
       x: an array.
 
     Returns:
-      An iterator over arrays with one axis less.
+      An iterator over arrays without that axis.
 
     Raises:
       OperandError: the array has no axes (a TypeError).
@@ -176,7 +176,7 @@ def iterate(x: Any) -> Iterator[Any]:
         raise OperandError("an array without axes cannot be iterated over")
     if type(x) is ArrayImpl and state.trace.quick:
         weak = x.weak_type
-        return iter([ArrayImpl(part, weak) for part in x._value])
+        return iter([ArrayImpl(row, weak) for row in x._value])
     return iter(slicing.unstack(x, 0) if x.shape[0] else ())
 
 
@@ -184,7 +184,7 @@ def iterate(x: Any) -> Iterator[Any]:
 
 
 def _wrapped(name: str, positions: Any, size: int, mode: Any) -> tuple[Any, GatherScatterMode]:
-    """Positions for a mode of NumPy's or XLA's, and XLA's mode."""
+    """Adjust positions for ``mode``, such as "wrap" or "clip"; return them and the mode of the gather."""
     if mode == "raise":
         raise ArgumentError(
             f"{name}: mode='raise' is not possible where indices are traced; choose 'fill', 'clip' or 'wrap'"
@@ -211,26 +211,26 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements at some positions of an axis.
+    """The elements at some positions along an axis.
 
     Args:
       a: an array.
       indices: integers of any shape; negative ones count from the end.
       axis: the axis; None for the elements in row-major order.
       out: must be None.
-      mode: what is read at a position out of range: "fill" (the default) the ``fill_value``, "clip" the first or last
-        element (negative ones are then out of range), "wrap" the element at the remainder.
-      unique_indices: a promise that no position comes twice.
-      indices_are_sorted: a promise that the positions are in order.
+      mode: the result at a position out of range: "fill" (the default) the ``fill_value``, "clip" the first or last
+        element (negative positions are then out of range), "wrap" the element at the remainder.
+      unique_indices: a promise that no position occurs twice.
+      indices_are_sorted: a promise that the positions are sorted.
       fill_value: by default NaN, or the least signed, the greatest unsigned integer, or True.
 
     Returns:
-      An array with the axes of ``indices`` in the place of the axis.
+      An array with the axes of ``indices`` instead of the axis.
 
     Raises:
-      DtypeError: positions that are no integers (a TypeError).
-      ShapeError: there is no such axis (a ValueError).
-      IndexingError: there are positions, and the axis has no elements (an IndexError).
+      DtypeError: ``indices`` are not integers (a TypeError).
+      ShapeError: the axis is out of range (a ValueError).
+      IndexingError: the axis is empty, and ``indices`` is not (an IndexError).
 
     >>> import pullback.numpy as pnp
     >>> print(take(pnp.array([1.0, 2.0]), pnp.array([1, 0, 5])))
@@ -256,7 +256,7 @@ def take(
 
 
 def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, Any, int]:
-    """An array and positions along one of its axes, of one shape but for that axis."""
+    """Return the array, the positions and the axis, after a check that the shapes agree along the other axes."""
     x, positions = operand(name, arr), positions_operand(name, indices)
     if axis is None:
         x, axis = shapes.reshape(x, (x.aval.size,)), 0
@@ -276,7 +276,7 @@ def _aligned(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Any, 
 
 
 def _spread(x: Any, like: Any, axis: int) -> Any:
-    """``x`` with its axes of size 1 repeated to the sizes of those of another array, but for one axis."""
+    """Broadcast the axes of size 1 of ``x``, except ``axis``, to the sizes of ``like``."""
     shape = tuple(n if i == axis or n != 1 else m for i, (n, m) in enumerate(zip(x.shape, like.shape, strict=True)))
     return shapes.broadcast_to(x, shape)
 
@@ -305,23 +305,23 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool = True,
 ) -> Array:
-    """For each place along the other axes the elements at its own positions along one axis.
+    """The elements at positions along an axis, with separate positions for each vector along it.
 
     Args:
       arr: an array.
       indices: integers, with as many axes as ``arr``; negative ones count from the end.
       axis: the axis; None for the elements in row-major order.
-      mode: what is read at a position out of range: "fill" (the default) or "clip". "one_hot" reads by a product with
-        ones where a position is and zeros elsewhere, which accelerators do faster; out of range it reads 0.
-      fill_value: as for :func:`take`.
+      mode: the treatment of positions out of range: "fill" (the default) or "clip". "one_hot" multiplies by a one-hot
+        array, which is faster on accelerators; out of range it reads 0.
+      fill_value: as in :func:`take`.
       wrap_negative_indices: whether negative positions count from the end; otherwise they are out of range.
 
     Returns:
       An array of the shape of ``indices``, broadcast along the other axes.
 
     Raises:
-      ShapeError: shapes that do not fit (a ValueError).
-      DtypeError: positions that are no integers (a TypeError).
+      ShapeError: the shapes do not fit (a ValueError).
+      DtypeError: ``indices`` are not integers (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> x = pnp.array([[3, 1, 2], [5, 6, 4]])
@@ -354,7 +354,7 @@ def take_along_axis(
 
 
 def _by_product(x: Any, positions: Any, axis: int) -> Any:
-    """The elements at positions along an axis as the contraction with a one-hot array."""
+    """Read the elements at positions along an axis, by a contraction with a one-hot array."""
     n = x.shape[axis]
     rank = len(x.shape)
     positions = shapes.moveaxis(_index_vectors(positions, n), axis, rank - 1)  # an axis of size 1 is the last
@@ -378,7 +378,7 @@ def put_along_axis(
     *,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """The array with values at each place's own positions along an axis: the inverse of :func:`take_along_axis`.
+    """The array with values at the elements that :func:`take_along_axis` reads.
 
     Args:
       arr: an array.
@@ -386,11 +386,11 @@ def put_along_axis(
       values: broadcast to the shape of ``indices``.
       axis: the axis; None for the elements in row-major order.
       inplace: must be False, for arrays are immutable.
-      mode: what becomes of positions out of range: "drop" (the default) or "clip".
+      mode: the treatment of positions out of range: "drop" (the default) or "clip".
 
     Raises:
       ArgumentError: ``inplace`` is true (a ValueError).
-      ShapeError: shapes that do not fit (a ValueError).
+      ShapeError: the shapes do not fit (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(put_along_axis(pnp.zeros((2, 2)), pnp.array([[0], [1]]), 9.0, axis=1, inplace=False))
@@ -424,8 +424,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
       a: an array.
       ind: integers.
       v: the values, repeated if there are too few.
-      mode: what becomes of positions out of range: "clip", which takes all negative ones for 0, "wrap", or "drop". By
-        default negative ones count from the end first, and are then clipped.
+      mode: the treatment of positions out of range: "clip" (negative positions become 0), "wrap", or "drop". By default
+        negative ones count from the end first, and are then clipped.
       inplace: must be False, for arrays are immutable.
 
     Raises:
@@ -443,7 +443,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         return another(x)
     flat = shapes.reshape(x, (x.aval.size,))
     positions = shapes.reshape(positions, (count,))
-    if positions.dtype.itemsize < 4:  # which may not hold the size
+    if positions.dtype.itemsize < 4:  # a narrow dtype may not hold the size
         positions = ops.convert_element_type(positions, dtypes.default_int())
     if mode is None:
         size = shapes.full((), x.aval.size, positions.dtype)
@@ -454,7 +454,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
 
 def repeated(value: Any, count: int) -> Any:
-    """The elements of an array, from the beginning again as often as needed."""
+    """A vector of ``count`` elements: the elements of an array, repeated from the start as needed."""
     size = value.aval.size
     flat = shapes.reshape(value, (size,))
     if size == 0:
@@ -483,31 +483,31 @@ def place(arr: ArrayLike, mask: ArrayLike | Sequence[Any], vals: ArrayLike, *, i
     [0 1 7 8]
     """
     _not_in_place("place", inplace)
-    x, chosen = operand("place", arr), operand("place", np.asarray(mask) if isinstance(mask, (list, tuple)) else mask)
+    x, selected = operand("place", arr), operand("place", np.asarray(mask) if isinstance(mask, (list, tuple)) else mask)
     count = x.aval.size
-    if chosen.aval.size != count:
-        raise ShapeError(f"place: mask and array must have one size, got shapes {chosen.shape} and {x.shape}")
+    if selected.aval.size != count:
+        raise ShapeError(f"place: mask and array must have one size, got shapes {selected.shape} and {x.shape}")
     values = ops.convert_element_type(operand("place", vals), x.dtype)
     values = shapes.reshape(values, (values.aval.size,))
     if values.shape == (0,):
         raise ShapeError(f"place needs at least one value, got an array of shape {np.shape(vals)}")
     if count == 0:
         return another(x)
-    if not dtypes.is_bool(chosen.dtype):
-        chosen = ops.ne_p.bind(chosen, 0)
-    chosen = shapes.reshape(chosen, (count,))
-    # The k-th place that is true takes value k.
-    rank = ops.sub(reductions.cumsum(ops.convert_element_type(chosen, dtypes.default_int())), 1)
-    rank = ops.where(chosen, ops.rem_p.bind(rank, shapes.full((), values.shape[0], rank.dtype)), 0)
-    placed = ops.where(chosen, read(values, rank), shapes.reshape(x, (count,)))
-    return shapes.reshape(placed, x.shape)
+    if not dtypes.is_bool(selected.dtype):
+        selected = ops.ne_p.bind(selected, 0)
+    selected = shapes.reshape(selected, (count,))
+    # The k-th true element of the mask takes value k.
+    rank = ops.sub(reductions.cumsum(ops.convert_element_type(selected, dtypes.default_int())), 1)
+    rank = ops.where(selected, ops.rem_p.bind(rank, shapes.full((), values.shape[0], rank.dtype)), 0)
+    updated = ops.where(selected, read(values, rank), shapes.reshape(x, (count,)))
+    return shapes.reshape(updated, x.shape)
 
 
 # Conditions --------------------------------------------------------------------------------------------------------
 
 
 def _known(name: str, x: Any) -> Any:
-    """The values of a condition, of which the shape of the result depends."""
+    """The concrete values of a condition, on which the shape of the result depends; raise if it is traced."""
     x = listed(name, x)
     known = x.concrete() if isinstance(x, Tracer) else x
     if known is None:
@@ -524,9 +524,9 @@ def nonzero(
     """The positions of the elements that are not zero, as one array for each axis.
 
     Args:
-      a: an array; concrete, unless ``size`` is given.
-      size: how many positions to give: further ones are left out, missing ones filled.
-      fill_value: what missing positions are: a number, or one for each axis; 0 by default.
+      a: an array; concrete, unless ``size`` is passed.
+      size: the number of positions to return: further ones are dropped, missing ones filled.
+      fill_value: the value of missing positions: a number, or one for each axis; 0 by default.
 
     Raises:
       ShapeError: the array has no axes (a ValueError).
@@ -551,14 +551,14 @@ def nonzero(
         raise ShapeError(f"nonzero: fill_value needs a number for each of the {rank} axes, got {fill_value!r}")
     mask = shapes.reshape(ops.ne_p.bind(x, shapes.full((), 0, x.dtype)), (x.aval.size,))
     so_far = reductions.cumsum(ops.convert_element_type(mask, _INT32))
-    # The element that is the k-th of those that are not zero goes to place k, others to none.
-    places = shapes.reshape(ops.where(mask, ops.sub(so_far, 1), count), (x.aval.size, 1))
+    # The k-th element that is not zero goes to position k; zeros go to count, out of range, and are dropped.
+    targets = shapes.reshape(ops.where(mask, ops.sub(so_far, 1), count), (x.aval.size, 1))
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     out = []
     for axis, fill in enumerate(fills):
         start = shapes.broadcast_to(ops.convert_element_type(operand("nonzero", fill), dtypes.default_int()), (count,))
         coordinates = shapes.reshape(slicing.iota(dtypes.default_int(), x.shape, axis), (x.aval.size,))
-        out.append(scatter(start, places, coordinates, numbers, unique_indices=True) if x.aval.size else start)
+        out.append(scatter(start, targets, coordinates, numbers, unique_indices=True) if x.aval.size else start)
     return tuple(out)
 
 
@@ -566,9 +566,9 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
     """The positions, in row-major order, of the elements that are not zero.
 
     Args:
-      a: an array; concrete, unless ``size`` is given.
-      size: how many positions to return: further ones are left out, missing ones filled.
-      fill_value: what missing positions are; 0 by default.
+      a: an array; concrete, unless ``size`` is passed.
+      size: the number of positions to return: further ones are dropped, missing ones filled.
+      fill_value: the value of missing positions; 0 by default.
 
     >>> import pullback.numpy as pnp
     >>> print(flatnonzero(pnp.array([[0, 1], [2, 0]])))
@@ -588,9 +588,9 @@ def argwhere(
     """The positions of the elements that are not zero, as rows.
 
     Args:
-      a: an array; concrete, unless ``size`` is given.
-      size: how many positions to return: further ones are left out, missing ones filled.
-      fill_value: what missing positions are: a number, or one for each axis; 0 by default.
+      a: an array; concrete, unless ``size`` is passed.
+      size: the number of positions to return: further ones are dropped, missing ones filled.
+      fill_value: the value of missing positions: a number, or one for each axis; 0 by default.
 
     >>> import pullback.numpy as pnp
     >>> print(argwhere(pnp.array([[0, 1], [2, 0]])))
@@ -613,18 +613,18 @@ def compress(
     fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """The parts of an array along an axis for which a condition holds.
+    """The slices of an array along an axis for which a condition holds.
 
     Args:
-      condition: booleans, one for each part; concrete, unless ``size`` is given. Missing ones are False.
+      condition: booleans, one for each slice; concrete, unless ``size`` is passed. Missing ones are False.
       a: an array.
       axis: the axis; None for the elements in row-major order.
-      size: how many parts to give: further ones are left out, missing ones filled.
-      fill_value: what missing parts hold.
+      size: the number of slices to return: further ones are dropped, missing ones filled.
+      fill_value: the elements of missing slices.
       out: must be None.
 
     Raises:
-      ShapeError: the condition is not one-dimensional, or holds for a part that is not there (a ValueError).
+      ShapeError: the condition is not one-dimensional, or holds beyond the end of the axis (a ValueError).
       ConcretizationTypeError: the condition is traced, and there is no ``size`` (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -639,17 +639,17 @@ def compress(
         raise ShapeError(f"compress: the condition must be one-dimensional, got shape {holds.shape}")
     x = _raveled("compress", a) if axis is None else operand("compress", a)
     where = axis_index(0 if axis is None else axis, len(x.shape), "compress")
-    parts = x.shape[where]
-    if holds.shape[0] > parts:
-        if isinstance(holds, ArrayImpl) and holds._value[parts:].any():
+    length = x.shape[where]
+    if holds.shape[0] > length:
+        if isinstance(holds, ArrayImpl) and holds._value[length:].any():
             raise ShapeError(
-                f"compress: the condition, of {holds.shape[0]} elements, holds beyond the {parts} of axis {where}"
+                f"compress: the condition, of {holds.shape[0]} elements, holds beyond the {length} of axis {where}"
             )
-        holds = slicing.slice_in_dim(holds, 0, parts, 0)
+        holds = slicing.slice_in_dim(holds, 0, length, 0)
     if size is None:
         (positions,) = _known("compress", holds).nonzero()
         return take(x, positions, where)
-    (positions_,) = nonzero(holds, size=size, fill_value=parts)
+    (positions_,) = nonzero(holds, size=size, fill_value=length)
     return take(x, positions_, where, mode="fill", fill_value=fill_value)
 
 
@@ -658,10 +658,10 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     """The elements for which a condition holds, in row-major order.
 
     Args:
-      condition: booleans, as many as ``arr`` has elements; concrete, unless ``size`` is given.
+      condition: booleans, as many as ``arr`` has elements; concrete, unless ``size`` is passed.
       arr: an array.
-      size: how many elements to return: further ones are left out, missing ones filled.
-      fill_value: what missing elements are.
+      size: the number of elements to return: further ones are dropped, missing ones filled.
+      fill_value: the value of missing elements.
 
     >>> import pullback.numpy as pnp
     >>> x = pnp.arange(4)
@@ -682,16 +682,16 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike = None,
 ) -> Array:
-    """Positions along each axis as positions in row-major order.
+    """Convert positions along each axis to positions in row-major order.
 
     Args:
       multi_index: for each axis an array of integers.
       dims: the shape of the array.
-      mode: what a position out of range means: "raise" an error (indices must be concrete), "clip" the first or last
-        position, "wrap" the remainder, "ignore" itself, multiplied and added as the others; or one of these for each
-        axis.
+      mode: the meaning of a position out of range: "raise" an error (indices must be concrete), "clip" the first or
+        last position, "wrap" the remainder, "ignore" itself, multiplied and added as the others; or one of these for
+        each axis.
       order: "C" for row-major, "F" for column-major order.
-      dtype: the dtype to compute in, of integers; that of the positions by default.
+      dtype: the dtype to compute in, of integers; by default the dtype of the positions.
 
     Raises:
       ShapeError: positions out of range with "raise", or not one array for each axis (a ValueError).
@@ -720,28 +720,28 @@ def ravel_multi_index(
     stride = 1
     axes = reversed(range(len(sizes))) if order == "C" else range(len(sizes))
     for axis in axes:
-        place_, n = positions[axis], sizes[axis]
+        coordinate, n = positions[axis], sizes[axis]
         if modes[axis] == "raise":
-            known = _known("ravel_multi_index with mode='raise'", place_)
+            known = _known("ravel_multi_index with mode='raise'", coordinate)
             if ((known < 0) | (known >= n)).any():
                 raise ShapeError(f"ravel_multi_index: positions along axis {axis} are not all in range({n}): {known}")
         elif modes[axis] == "clip":
-            place_ = ops.min_p.bind(ops.max_p.bind(place_, 0), n - 1)
+            coordinate = ops.min_p.bind(ops.max_p.bind(coordinate, 0), n - 1)
         elif modes[axis] == "wrap":
-            place_, _ = _wrapped("ravel_multi_index", place_, n, "wrap")
-        total = ops.add(total, ops.mul(place_, stride))
+            coordinate, _ = _wrapped("ravel_multi_index", coordinate, n, "wrap")
+        total = ops.add(total, ops.mul(coordinate, stride))
         stride *= n
     return total
 
 
 def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None, mode: str = "raise") -> Array:
-    """For each element that of the choice which an integer selects.
+    """The elements of several arrays, selected by integers: element i comes from array ``a[i]``.
 
     Args:
       a: integers.
-      choices: arrays, or one array whose parts along the first axis are the choices; they broadcast with ``a``.
+      choices: arrays, or one array whose slices along the first axis are the choices; they broadcast with ``a``.
       out: must be None.
-      mode: what an integer out of range means: "raise" an error (``a`` must be concrete), "clip" or "wrap".
+      mode: the meaning of an integer out of range: "raise" an error (``a`` must be concrete), "clip" or "wrap".
 
     Raises:
       ShapeError: an integer out of range with "raise" (a ValueError).
@@ -753,12 +753,12 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | Array, out: None = None,
     if out is not None:
         raise ArgumentError("choose: out must be None, for arrays are immutable")
     which = positions_operand("choose", a)
-    parts = (
+    arrays = (
         list(iterate(operand("choose", choices)))
         if isinstance(choices, (Array, np.ndarray))
         else sequence("choose", choices)
     )
-    cases = promote_all("choose", parts)
+    cases = promote_all("choose", arrays)
     n = len(cases)
     if mode == "raise":
         known = _known("choose with mode='raise'", which)

@@ -2,7 +2,7 @@
 
 NumPy hands a call with one of our arrays among the operands to ``array_ufunc`` or ``array_function``. Concrete arrays
 go back to NumPy as NumPy arrays, so that results are what NumPy returns, and can be written to. Where an operand is
-traced, the function of the same name in ``pullback.numpy`` or ``pullback.scipy.special`` takes its place, so that
+traced, the function of the same name in ``pullback.numpy`` or ``pullback.scipy.special`` is called instead, so that
 ``grad(np.sin)`` works.
 """
 
@@ -30,7 +30,7 @@ _REDUCTIONS = {
 }  # fmt: skip
 _ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
 
-# What NumPy calls for an operator whose left operand is its own, and our half of it.
+# The ufuncs that NumPy calls for operators with a NumPy array on the left, and our reflected methods.
 _OPERATORS: dict[Any, str] = {
     np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.true_divide: "__rtruediv__",
     np.floor_divide: "__rfloordiv__", np.remainder: "__rmod__", np.divmod: "__rdivmod__", np.power: "__rpow__",
@@ -39,12 +39,12 @@ _OPERATORS: dict[Any, str] = {
     np.less: "__gt__", np.less_equal: "__ge__", np.greater: "__lt__", np.greater_equal: "__le__",
 }  # fmt: skip
 
-# What asks for types and shapes only, which need no elements.
+# Functions that read only shapes, and need no elements.
 _OF_THE_TYPE = frozenset((np.shape, np.ndim, np.size))
 
-# What prints, writes, or asks about memory: these get NumPy arrays, which traced values cannot become.
+# Functions that print, write or inspect memory: they get NumPy arrays, to which traced values cannot be converted.
 _NAMED = (np.savez, np.savez_compressed)
-"""Functions whose keyword arguments are arrays by names that users choose, which may be ``out``."""
+"""Functions whose keyword arguments are arrays under names that users choose, which may be ``out``."""
 _ON_THE_HOST = frozenset((
     "array2string", "array_repr", "array_str", "can_cast", "common_type", "copyto", "may_share_memory",
     "min_scalar_type", "save", "savetxt", "savez", "savez_compressed", "shares_memory",
@@ -52,15 +52,15 @@ _ON_THE_HOST = frozenset((
 
 
 def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A call of a NumPy ufunc, or of one of its methods.
+    """Evaluate a call of a NumPy ufunc, or of one of its methods.
 
-    An operator between a NumPy array and one of ours, as in ``a + x``, is such a call too. It returns an array of ours;
-    NumPy does not tell it apart from ``np.add(a, x)``. So does ``a += x``, which leaves the elements of ``a`` alone
-    and makes ``a`` the name of the result.
+    An operator with a NumPy array on the left, as in ``a + x``, is also a call of a ufunc, and cannot be distinguished
+    from ``np.add(a, x)``. It returns one of our arrays. So does ``a += x``, which binds ``a`` to the result, and does
+    not change the NumPy array.
 
     Raises:
-      ImmutableArrayError: the result is to be written into an array of ours (a TypeError).
-      UnsupportedFunctionError: an operand is traced, and there is no such function here (a TypeError).
+      ImmutableArrayError: the call would write into one of our arrays (a TypeError).
+      UnsupportedFunctionError: an operand is traced, and Pullback has no such function (a TypeError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -107,16 +107,16 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
 
 def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call may come from an operator whose left operand is NumPy's; masked arrays keep their own."""
+    """Whether a call may come from an operator with a NumPy array on the left; masked arrays have their own."""
     left = inputs[0]
     return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)
 
 
 def _is_in_place(inputs: tuple[Any, ...], outs: list[Any]) -> bool:
-    """Whether a call comes from an operator such as ``a += x``, where ``a`` is NumPy's and ``x`` is ours.
+    """Whether a call comes from an operator such as ``a += x``, with a NumPy array ``a`` and our array ``x``.
 
-    To NumPy it is ``np.add(a, x, out=a)``, which does write into ``a``; the instruction that the caller is at tells the
-    two apart. Callers without one, as those in C, write.
+    Its arguments are the same as in ``np.add(a, x, out=a)``, which does write into ``a``; the current bytecode
+    instruction of the caller distinguishes them. Callers without bytecode, as in C, write.
     """
     if len(inputs) != 2 or outs[0] is not inputs[0] or not isinstance(inputs[1], Array):
         return False
@@ -127,11 +127,11 @@ def _is_in_place(inputs: tuple[Any, ...], outs: list[Any]) -> bool:
         return False
     at = caller.f_lasti
     code = caller.f_code.co_code
-    return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _IN_PLACE
+    return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _INPLACE_OPERATORS
 
 
 _BINARY_OP = opcode.opmap["BINARY_OP"]
-_IN_PLACE = range(13, 26)  # of Python's NB_INPLACE_ADD, ..., NB_INPLACE_XOR
+_INPLACE_OPERATORS = range(13, 26)  # Python's NB_INPLACE_ADD, ..., NB_INPLACE_XOR
 
 
 def _no_writing(name: str) -> str:
@@ -162,7 +162,7 @@ def _call(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _function_for(ufunc: np.ufunc) -> Callable[..., Any]:
-    """The function for one of NumPy's ufuncs, or of SciPy's special functions."""
+    """Find our function for a ufunc of NumPy or of ``scipy.special``; raise if there is none."""
     name = ufunc.__name__
     special = sys.modules.get("scipy.special")
     if getattr(special, name, None) is not ufunc:
@@ -185,7 +185,7 @@ def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _along_an_axis(function: Callable[..., Any], inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``ufunc.reduce(array, axis=0, ...)``, whose axis is the first by default, as the function's is not."""
+    """Call ``function`` with the arguments of ``ufunc.reduce(array, axis=0, ...)``, whose default axis is the first."""
     array, *rest = inputs
     names = ("axis", "dtype", "out", "keepdims", "initial", "where")
     options = {"axis": 0, **dict(zip(names, rest)), **kwargs}
@@ -193,11 +193,11 @@ def _along_an_axis(function: Callable[..., Any], inputs: tuple[Any, ...], kwargs
 
 
 def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """A call of one of NumPy's other functions.
+    """Evaluate a call of a NumPy function that is not a ufunc.
 
     Raises:
-      ImmutableArrayError: the result is to be written into an array of ours (a TypeError).
-      UnsupportedFunctionError: an operand is traced, and there is no such function here (a TypeError).
+      ImmutableArrayError: the call would write into one of our arrays (a TypeError).
+      UnsupportedFunctionError: an operand is traced, and Pullback has no such function (a TypeError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -241,7 +241,7 @@ def array_function(function: Callable[..., Any], types: Any, args: Any, kwargs: 
 
 
 def _from_list(x: Any) -> Any:
-    """An operand that is a list as an array: NumPy's functions take lists, and ours do not."""
+    """Convert a list to an array, and return others unchanged: NumPy's functions take lists, and ours do not."""
     return _find("", "asarray", "np.asarray")(x) if isinstance(x, (list, tuple)) else x
 
 
@@ -250,7 +250,7 @@ def _on_the_host(values: Any) -> Any:
 
 
 def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
-    """The function of ``pullback.numpy`` (or of a module in it) for one of NumPy's."""
+    """Find the function of ``pullback.numpy``, or of a module in it, for a NumPy function; raise if there is none."""
     try:
         home = importlib.import_module(f"pullback.numpy.{module}" if module else "pullback.numpy")
     except ModuleNotFoundError:

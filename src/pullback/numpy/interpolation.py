@@ -1,4 +1,4 @@
-"""Functions given by their values at some points."""
+"""Interpolation between points, and unwrapping of periodic values."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def interp(
       x: where to evaluate it.
       xp: the abscissae, a vector that increases (in any order with ``period``).
       fp: the ordinates, a vector of the same size.
-      left: the value to the left of ``xp[0]``; ``fp[0]`` by default. With ``"extrapolate"`` the first line goes on.
-      right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default. With ``"extrapolate"`` the last line goes on.
-      period: the period of the function, if it has one; ``left`` and ``right`` do not count then.
+      left: the value to the left of ``xp[0]``; ``fp[0]`` by default. ``"extrapolate"`` continues the first line.
+      right: the value to the right of ``xp[-1]``; ``fp[-1]`` by default. ``"extrapolate"`` continues the last line.
+      period: the period of the function, if it has one; ``left`` and ``right`` are then ignored.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.interp(0.25, pnp.array([0.0, 1.0]), pnp.array([0.0, 8.0])))
@@ -60,7 +60,7 @@ def _vector(x: Any) -> Any:
 
 
 def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """A point and the points of a period, sorted, with one more on either side."""
+    """Map ``x`` and the points into one period; sort the points, and add one more on either side."""
     period = ops.abs(ops.convert_element_type(inexact_operand("interp", period), x.dtype))
     x, xp = ufuncs.remainder(x, period), ufuncs.remainder(xp, period)
     order = sorting.argsort(xp)
@@ -78,17 +78,17 @@ def _between(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
     x0, f0 = xp[before], fp[before]
     width = ops.sub(xp[after], x0)
     flat = ops.lt(ops.abs(width), tiny)
-    share = ops.div(ops.sub(x, x0), ops.where(flat, 1, width))
-    out = ops.where(flat, f0, f0 + _as(share, f0) * (fp[after] - f0))
+    fraction = ops.div(ops.sub(x, x0), ops.where(flat, 1, width))
+    out = ops.where(flat, f0, f0 + _as(fraction, f0) * (fp[after] - f0))
     for i, value, outside in ((0, left, ops.lt(point, points[0])), (-1, right, ops.gt(point, points[-1]))):
-        if not isinstance(value, str):  # where it does, the line of the nearest interval goes on
+        if not isinstance(value, str):  # a string continues the line of the nearest interval
             end = fp[i] if value is None else _as(inexact_operand("interp", value), fp)
             out = ops.where(outside, end, out)
     return out
 
 
 def _normal(x: Any, tiny: float) -> Any:
-    """``x`` with 0 for subnormal numbers, for which the compiler takes them: the choice of an interval is the same."""
+    """Replace subnormal numbers by 0, as the compiler does, so that eager and compiled calls use the same interval."""
     return ops.where(ops.lt(ops.abs(x), tiny), 0, x)
 
 
@@ -100,9 +100,9 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     """``p`` with multiples of the period added, so that no two neighbours along an axis differ by more than half of it.
 
     Args:
-      p: angles, say. Of integers, with a period that is one, the result has their dtype.
-      discont: differences up to this one are left alone too; half the period by default.
-      axis: along which axis.
+      p: angles, for example. Integers with an integer period keep their dtype.
+      discont: differences up to this size are kept too; half the period by default.
+      axis: the axis.
       period: the period, a number; differentiable too.
 
     >>> import pullback.numpy as pnp
@@ -112,7 +112,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     p, period = promote_all("unwrap", (p, period))
     if dtypes.is_bool(p.dtype):
         p, period = inexact_operands("unwrap", p, period)
-    if dtypes.is_unsigned(p.dtype):  # whose differences are computed with their signs
+    if dtypes.is_unsigned(p.dtype):  # whose differences may be negative
         signed = [ops.convert_element_type(x, dtypes.default_int()) for x in (p, period)]
         return ops.convert_element_type(unwrap(signed[0], discont, axis, signed[1]), p.dtype)
     i = axis_index(axis, len(p.shape), "unwrap")
@@ -120,15 +120,15 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     if size < 2:
         return p
     steps = ops.sub(slicing.slice_in_dim(p, 1, size, i), slicing.slice_in_dim(p, 0, size - 1, i))
-    whole = dtypes.is_integer(p.dtype)
-    half = ufuncs.floor_divide(period, 2) if whole else ops.div(period, 2)
+    integral = dtypes.is_integer(p.dtype)
+    half = ufuncs.floor_divide(period, 2) if integral else ops.div(period, 2)
     wrapped = ops.sub(ufuncs.remainder(ops.add(steps, half), period), half)
     at_edge = ops.and_p.bind(ops.eq(wrapped, ops.neg(half)), ops.gt(steps, 0))
-    if whole:
+    if integral:
         at_edge = ops.and_p.bind(at_edge, ops.eq(ops.mul(half, 2), period))
     wrapped = ops.where(at_edge, half, wrapped)
     correction = ops.sub(wrapped, steps)
-    if whole:
+    if integral:
         small = logic.less(ops.mul(ops.abs(steps), 2), period if discont is None else ufuncs.multiply(discont, 2))
     else:
         limit = half if discont is None else _as(operand("unwrap", discont), steps)

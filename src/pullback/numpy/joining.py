@@ -1,4 +1,4 @@
-"""Arrays put together, and taken apart, along their axes."""
+"""Functions that join arrays along axes, and split them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _sequence(name: str, arrays: Any) -> Sequence[Any]:
-    """A sequence of arrays; an array is one of its parts along the first axis."""
+    """Return a sequence of arrays; unstack an array along its first axis."""
     if isinstance(arrays, (list, tuple)):
         if not arrays:
             raise ShapeError(f"{name} needs at least one array")
@@ -38,8 +38,8 @@ def _sequence(name: str, arrays: Any) -> Sequence[Any]:
     raise OperandError(f"{name} takes a sequence of arrays, got {arrays!r} of type {type(arrays).__name__}")
 
 
-def _at_once(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> ArrayImpl | None:
-    """NumPy's own result, if all arrays are concrete and of one dtype, and there is no error to explain."""
+def _by_numpy(arrays: Sequence[Any], function: Callable[..., Any], *args: Any) -> ArrayImpl | None:
+    """Call a NumPy function on concrete arrays of one dtype; return None for others, and if NumPy raises."""
     if not state.trace.quick:
         return None
     for x in arrays:
@@ -63,12 +63,12 @@ def _promoted(name: str, arrays: Sequence[Any], dtype: Any) -> list[Any]:
 
 
 def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike = None) -> Array:
-    """Arrays put one after another along an axis.
+    """The concatenation of arrays along an axis.
 
     Args:
-      arrays: a sequence of arrays that have one shape but for ``axis``.
-      axis: along which axis; None for the elements of all of them as a vector.
-      dtype: the dtype of the result; the common one of the arrays by default.
+      arrays: a sequence of arrays of one shape, except along ``axis``.
+      axis: the axis; None to flatten the arrays first.
+      dtype: the dtype of the result; by default the promoted dtype of the arrays.
 
     Raises:
       ShapeError: no arrays, scalars, or shapes that do not fit (a TypeError and a ValueError).
@@ -78,7 +78,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
     [1 2 3]
     """
     arrays = _sequence("concatenate", arrays)
-    if dtype is None and (out := _at_once(arrays, np.concatenate, axis)) is not None:
+    if dtype is None and (out := _by_numpy(arrays, np.concatenate, axis)) is not None:
         return out
     xs = _promoted("concatenate", arrays, dtype)
     if axis is None:
@@ -87,7 +87,7 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
 
 
 def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
-    """The concatenation of arrays of one dtype, whose shapes are checked."""
+    """Concatenate arrays of one dtype, after a check of their shapes."""
     first = xs[0].shape
     if not first:
         raise ShapeError(f"{name}: arrays without axes cannot be concatenated; use stack")
@@ -100,7 +100,7 @@ def _joined(name: str, xs: Sequence[Any], axis: int) -> Any:
 
 
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """Arrays put one after another along an axis; see :func:`concatenate`.
+    """The concatenation of arrays along an axis; see :func:`concatenate`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.concat([pnp.array([1, 2]), pnp.array([3])]))
@@ -110,13 +110,13 @@ def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) 
 
 
 def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
-    """Arrays of one shape put side by side along a new axis.
+    """Arrays of one shape, joined along a new axis.
 
     Args:
       arrays: a sequence of arrays.
       axis: the position of the new axis in the result.
       out: must be None.
-      dtype: the dtype of the result; the common one of the arrays by default.
+      dtype: the dtype of the result; by default the promoted dtype of the arrays.
 
     Raises:
       ShapeError: no arrays, or shapes that differ (a TypeError and a ValueError).
@@ -129,7 +129,7 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
     if out is not None:
         raise ShapeError("stack: arrays are immutable, so that out must be None")
     arrays = _sequence("stack", arrays)
-    if dtype is None and (done := _at_once(arrays, _stack_rows if axis == 0 else np.stack, axis)) is not None:
+    if dtype is None and (done := _by_numpy(arrays, _stack_rows if axis == 0 else np.stack, axis)) is not None:
         return done
     xs = _promoted("stack", arrays, dtype)
     shape = xs[0].shape
@@ -140,7 +140,7 @@ def stack(arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = No
 
 
 def _stack_rows(values: list[Any], axis: int) -> Any:
-    """``np.stack`` along the first axis, without a view of each value."""
+    """``np.stack`` along the first axis, without a view for each value."""
     shape = values[0].shape
     if not shape:
         return np.stack(values)
@@ -150,7 +150,7 @@ def _stack_rows(values: list[Any], axis: int) -> Any:
 
 
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
-    """Arrays put below each other: along the first axis, vectors as rows.
+    """Arrays joined along the first axis; vectors are rows.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.vstack([pnp.array([1, 2]), pnp.array([[3, 4], [5, 6]])]))
@@ -159,7 +159,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Arr
      [5 6]]
     """
     arrays = _sequence("vstack", tup)
-    if dtype is None and (out := _at_once(arrays, _vstack_values)) is not None:
+    if dtype is None and (out := _by_numpy(arrays, _vstack_values)) is not None:
         return out
     return _joined("vstack", [two_axes(x) for x in _promoted("vstack", arrays, dtype)], 0)
 
@@ -175,7 +175,7 @@ def _vstack_values(values: list[Any]) -> Any:
 
 
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
-    """Arrays put beside each other: along the second axis, vectors along their only one.
+    """Arrays joined along the second axis, vectors along their only axis.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.hstack([pnp.array([[1], [2]]), pnp.array([[3], [4]])]))
@@ -183,21 +183,21 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Arr
      [2 4]]
     """
     arrays = _sequence("hstack", tup)
-    if dtype is None and (out := _at_once(arrays, np.hstack)) is not None:
+    if dtype is None and (out := _by_numpy(arrays, np.hstack)) is not None:
         return out
     xs = [x if x.shape else shapes.reshape(x, (1,)) for x in _promoted("hstack", arrays, dtype)]
     return _joined("hstack", xs, 0 if len(xs[0].shape) == 1 else 1)
 
 
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike = None) -> Array:
-    """Arrays put behind each other: along the third axis.
+    """Arrays joined along the third axis.
 
     >>> import pullback.numpy as pnp
     >>> pnp.dstack([pnp.ones((2, 3)), pnp.zeros((2, 3))]).shape
     (2, 3, 2)
     """
     arrays = _sequence("dstack", tup)
-    if dtype is None and (out := _at_once(arrays, np.dstack)) is not None:
+    if dtype is None and (out := _by_numpy(arrays, np.dstack)) is not None:
         return out
     return _joined("dstack", [three_axes(x) for x in _promoted("dstack", arrays, dtype)], 2)
 
@@ -211,14 +211,14 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
      [2 4]]
     """
     arrays = _sequence("column_stack", tup)
-    if (out := _at_once(arrays, np.column_stack)) is not None:
+    if (out := _by_numpy(arrays, np.column_stack)) is not None:
         return out
     xs = promote_all("column_stack", arrays)
     return _joined("column_stack", [transpose(two_axes(x)) if len(x.shape) < 2 else x for x in xs], 1)
 
 
 def block(arrays: ArrayLike | Sequence[Any]) -> Array:
-    """An array put together from nested lists of blocks: the innermost lists along the last axis.
+    """An array assembled from nested lists of blocks: the innermost lists are joined along the last axis.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.block([[pnp.eye(2), pnp.zeros((2, 1))], [pnp.ones((1, 3))]]))
@@ -231,42 +231,42 @@ def block(arrays: ArrayLike | Sequence[Any]) -> Array:
     rank = max(depth, *(len(x.shape) for x in leaves))
     promoted = iter(promote_all("block", leaves))
 
-    def build(part: Any, level: int) -> Any:
-        if isinstance(part, list):
-            return _joined("block", [build(p, level + 1) for p in part], rank - depth + level)
+    def build(item: Any, level: int) -> Any:
+        if isinstance(item, list):
+            return _joined("block", [build(p, level + 1) for p in item], rank - depth + level)
         x = next(promoted)
         return shapes.reshape(x, (*(1,) * (rank - len(x.shape)), *x.shape))
 
     return build(arrays, 0)
 
 
-def _depth(part: Any) -> int:
-    """How deeply lists are nested; all parts must agree."""
-    if not isinstance(part, list):
+def _depth(item: Any) -> int:
+    """The nesting depth of lists; raise unless it is the same for all items."""
+    if not isinstance(item, list):
         return 0
-    depths = {_depth(p) for p in part}
+    depths = {_depth(p) for p in item}
     if len(depths) != 1:
         raise ShapeError("block: empty lists, or lists that are not nested equally deep")
     return depths.pop() + 1
 
 
-def _leaves(part: Any) -> list[Any]:
-    return [leaf for p in part for leaf in _leaves(p)] if isinstance(part, list) else [operand("block", part)]
+def _leaves(item: Any) -> list[Any]:
+    return [leaf for p in item for leaf in _leaves(p)] if isinstance(item, list) else [operand("block", item)]
 
 
 # Splitting ---------------------------------------------------------------------------------------------------------
 
 
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
-    """The parts of an array along an axis, as a list.
+    """Split an array along an axis; return the list of its sections.
 
     Args:
       ary: an array.
-      indices_or_sections: the number of equal parts, or the positions at which to cut.
-      axis: along which axis.
+      indices_or_sections: the number of equal sections, or the positions at which to cut.
+      axis: the axis.
 
     Raises:
-      ShapeError: the axis cannot be divided into equal parts (a TypeError and a ValueError).
+      ShapeError: the axis cannot be divided into equal sections (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> [x.tolist() for x in pnp.split(pnp.arange(5), [2, 4])]
@@ -276,12 +276,12 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, 
 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
-    """The parts of an array along an axis, as a list; parts that cannot be equal differ by one.
+    """Split an array along an axis, into sections whose sizes may differ by one; return their list.
 
     Args:
       ary: an array.
-      indices_or_sections: the number of parts, or the positions at which they begin, but for the first.
-      axis: along which axis.
+      indices_or_sections: the number of sections, or the positions at which to cut.
+      axis: the axis.
 
     >>> import pullback.numpy as pnp
     >>> [x.tolist() for x in pnp.array_split(pnp.arange(5), 2)]
@@ -309,7 +309,7 @@ def _split(name: str, ary: Any, where: Any, axis: int, equal: bool = True) -> li
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """The parts of an array along its first axis; see :func:`split`.
+    """Split an array along its first axis; see :func:`split`.
 
     >>> import pullback.numpy as pnp
     >>> [x.shape for x in pnp.vsplit(pnp.ones((4, 2)), 2)]
@@ -319,7 +319,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """The parts of an array along its second axis, of a vector along its only one; see :func:`split`.
+    """Split an array along its second axis, a vector along its only axis; see :func:`split`.
 
     >>> import pullback.numpy as pnp
     >>> [x.shape for x in pnp.hsplit(pnp.ones((4, 2)), 2)]
@@ -330,7 +330,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """The parts of an array along its third axis; see :func:`split`.
+    """Split an array along its third axis; see :func:`split`.
 
     >>> import pullback.numpy as pnp
     >>> [x.shape for x in pnp.dsplit(pnp.ones((4, 2, 2)), 2)]

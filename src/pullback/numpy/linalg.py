@@ -1,6 +1,6 @@
 """Linear algebra: norms, products, decompositions, systems of equations, inverses and determinants.
 
-What needs eigenvalues, singular values or a QR decomposition is in ``decompositions``.
+Functions that need eigenvalues, singular values or a QR decomposition are in ``decompositions``.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes = None, keepdi
 
     Args:
       x: an array; without ``axis`` it must be a vector or a matrix, unless ``ord`` is None.
-      ord: the order: any number of a vector; of a matrix "fro", "nuc" (the sum of its singular values), 2 (the largest
-        one), -2 (the smallest one), 1, -1, infinity or its negative. By default the root of the sum of the squares,
-        none of which overflows; its derivative is zero where all elements are.
+      ord: the order: any number for vectors; for matrices "fro", "nuc" (the sum of the singular values), 2 (the
+        largest), -2 (the smallest), 1, -1, infinity or its negative. By default the root of the sum of the squares,
+        computed without overflow; its derivative is zero where all elements are zero.
       axis: the axis of the vectors, or the two axes of the matrices.
-      keepdims: whether to leave the axes that are reduced, with size one.
+      keepdims: whether to keep the reduced axes, with size one.
 
     Raises:
       ShapeError: the order and the axes do not fit.
@@ -121,7 +121,7 @@ def _vector_norm(x: Any, ord: Any, axes: Any, keepdims: bool) -> Any:
 
 
 def _largest(sizes: Any, axes: Any, keepdims: bool) -> Any:
-    """The largest of some numbers that are not negative; of none of them, 0."""
+    """The maximum of nonnegative numbers over some axes; 0 if there are no numbers."""
     rank = len(sizes.shape)
     empty = any(sizes.shape[i] == 0 for i in axes_tuple(axes, rank, "linalg.norm"))
     return (reductions.sum if empty else reductions.max)(sizes, axes, keepdims=keepdims)
@@ -158,7 +158,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     Args:
       x: an array.
       axis: an axis or several, over which the norm is taken; None for all.
-      keepdims: whether to leave the axes that are reduced, with size one.
+      keepdims: whether to keep the reduced axes, with size one.
       ord: the order, any number.
 
     >>> import pullback.numpy as pnp
@@ -167,8 +167,8 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     """
     x = inexact_operand("linalg.vector_norm", x)
     rank = len(x.shape)
-    given = range(rank) if axis is None else several(axis)
-    return _vector_norm(x, ord, tuple(axis_index(a, rank, "linalg.vector_norm") for a in given), keepdims)
+    requested = range(rank) if axis is None else several(axis)
+    return _vector_norm(x, ord, tuple(axis_index(a, rank, "linalg.vector_norm") for a in requested), keepdims)
 
 
 @named
@@ -177,7 +177,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str | N
 
     Args:
       x: an array of at least two axes.
-      keepdims: whether to leave the axes that are reduced, with size one.
+      keepdims: whether to keep the reduced axes, with size one.
       ord: the order: "fro", "nuc", 2, -2, 1, -1, infinity or its negative.
 
     >>> import pullback.numpy as pnp
@@ -193,8 +193,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
       upper: whether to return upper triangular factors U, for which the adjoint of U times U is the matrix.
-      symmetrize_input: whether to factorise the means of the matrices and their adjoints; otherwise the triangles that
-        the factors have are read alone.
+      symmetrize_input: whether to factorise the means of the matrices and their adjoints; otherwise only the triangles
+        of the factors are read.
 
     Returns:
       Lower triangular L, of the shape of ``a``, for which L times its adjoint is the matrix; or U. The factor is NaN,
@@ -224,8 +224,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
     Args:
       a: the matrices A, an array (..., n, n) of numbers; integers become floats.
-      b: a vector (n), or matrices (..., n, k), whose columns are the right sides; any array of two or more axes is
-        taken for matrices.
+      b: a vector (n), or matrices (..., n, k), whose columns are the right sides; any array of two or more axes is read
+        as matrices.
 
     Returns:
       x, of the shape of ``b`` with the leading axes broadcast. It is infinite or NaN where A is singular.
@@ -244,13 +244,13 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any], b: ArrayLike) -> Array:
-    """What a solver of systems of equations returns for a vector, or for matrices whose leading axes broadcast.
+    """Solve systems of equations for a vector, or for matrices whose leading axes broadcast.
 
     Args:
-      name: of the function that was called, for errors.
+      name: the name of the public function, for errors.
       solver: ``solver(*matrices, b)``, for arrays with the same leading axes.
-      matrices: the matrices of the systems, an array (..., n, n), and arrays of integers with the same leading axes
-        that belong to them.
+      matrices: the matrices of the systems, an array (..., n, n), and arrays of integers with the same leading axes,
+        such as permutations.
       b: the right sides: a vector (n), or matrices (..., n, k).
     """
     a, b = inexact_operands(name, matrices[0], b)
@@ -267,7 +267,7 @@ def solve_systems(name: str, solver: Callable[..., Any], matrices: Sequence[Any]
 
 
 def _broadcast(solver: Any, matrices: Sequence[Any], b: Any) -> Any:
-    """A solution for matrices whose leading axes broadcast; one matrix A is not copied for each b."""
+    """Solve systems whose leading axes broadcast, without a copy of a single matrix A for each b."""
     leading = matrices[0].shape[:-2]
     if not leading:
         for _ in b.shape[:-2]:
@@ -316,8 +316,8 @@ def det(a: ArrayLike) -> Array:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 
-    The derivative is right for singular matrices too. Derivatives of higher order are, unless a matrix of four or more
-    rows has a rank of n - 2 or less: there they are not finite.
+    The derivative is right for singular matrices too. So are derivatives of higher order, unless a matrix of four or
+    more rows has a rank of n - 2 or less: there they are not finite.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.det(pnp.array([[2, 0], [0, 4]])))
@@ -327,11 +327,11 @@ def det(a: ArrayLike) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """What :func:`slogdet` returns.
+    """The result of :func:`slogdet`.
 
     Attributes:
-      sign: the determinants divided by their sizes; zero for singular matrices.
-      logabsdet: the logarithms of the sizes of the determinants.
+      sign: the determinants divided by their absolute values; zero for singular matrices.
+      logabsdet: the logarithms of the absolute values of the determinants.
     """
 
     sign: Array
@@ -339,14 +339,15 @@ class SlogdetResult(NamedTuple):
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The signs of the determinants of square matrices, and the logarithms of their sizes.
+    """The signs of the determinants of square matrices, and the logarithms of their absolute values.
 
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
-      method: "lu" or "qr", accepted: the determinants come of the LU decomposition, which is as accurate.
+      method: "lu" or "qr", accepted: the determinants are computed by the LU decomposition, which is as accurate.
 
     Returns:
-      ``sign`` (of size one; complex for complex matrices) and ``logabsdet`` (real), arrays of the leading axes of
+      ``sign`` (of modulus one; complex for complex matrices) and ``logabsdet`` (real), arrays of the leading
+      axes of
       ``a``. They are 0 and minus infinity for a singular matrix.
 
     Raises:
@@ -382,7 +383,7 @@ def matmul(
     Args:
       x1, x2: arrays: matrices in the last two axes, or vectors; the other axes broadcast.
       precision: accepted for compatibility.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.matmul(pnp.ones((1, 2)), pnp.ones((2, 1))))
@@ -407,8 +408,8 @@ def tensordot(
       x1, x2: arrays.
       axes: how many axes to contract, the last ones of ``x1`` with the first ones of ``x2``; or the axes of each.
       precision: accepted for compatibility.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.tensordot(pnp.ones(3), pnp.ones(3), axes=1))
@@ -432,9 +433,9 @@ def vecdot(
 
     Args:
       x1, x2: arrays, which broadcast.
-      axis: the axis of the vectors, of one size in both.
+      axis: the axis of the vectors, of the same size in both.
       precision: accepted for compatibility.
-      preferred_element_type: the dtype to sum in and to return; that of the operands by default.
+      preferred_element_type: the dtype to accumulate in and to return; by default the dtype of the operands.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.linalg.vecdot(pnp.ones(3), pnp.ones(3)))
@@ -478,7 +479,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
 
     Args:
       x: an array of at least two axes.
-      offset: the diagonal: that many places to the right of the main one, or below it if negative.
+      offset: the diagonal: 0 for the main one, positive above it, negative below it.
       dtype: the dtype to sum in and to return; integers narrower than the default one are widened to it.
 
     >>> import pullback.numpy as pnp
@@ -503,8 +504,8 @@ def matrix_function(f: Callable[[Array], ArrayLike], a: ArrayLike) -> Array:
 
     Args:
       f: a function of one real number, an array without axes, which returns a real or complex one. It has to be smooth
-        at the eigenvalues. What it closes over may be differentiated with respect to.
-      a: an array (..., n, n) of numbers, of which the Hermitian part is taken; integers become floats.
+        at the eigenvalues. Derivatives with respect to values that it closes over are supported.
+      a: an array (..., n, n) of numbers, whose Hermitian part is used; integers become floats.
 
     Returns:
       An array of the shape of ``a``, the matrices V f(W) V* with the eigenvectors V and the eigenvalues W. They are
@@ -516,10 +517,10 @@ def matrix_function(f: Callable[[Array], ArrayLike], a: ArrayLike) -> Array:
       ArgumentError: ``f`` cannot be called (a TypeError and a ValueError).
 
     ``(v * f(w)) @ v.T``, with ``w`` and ``v`` of :func:`eigh`, has the same value, but its derivatives divide by
-    differences of eigenvalues: where these are small digits are lost, and where they are equal there is NaN. Here they
-    are made of divided differences of ``f`` (Daleckii and Krein; N. J. Higham 2008, "Functions of Matrices", section
-    3.2), which are Taylor series of ``f`` where eigenvalues are near each other. See :func:`pullback.scipy.linalg.funm`
-    for other matrices.
+    differences of eigenvalues: where these are small digits are lost, and where they are equal there is NaN. The
+    derivatives of this function are divided differences of ``f`` (Daleckii and Krein; N. J. Higham 2008, "Functions of
+    Matrices", section 3.2), which are Taylor series of ``f`` where eigenvalues are near each other. See
+    :func:`pullback.scipy.linalg.funm` for other matrices.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad
@@ -573,7 +574,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def require_square(name: str, a: Array) -> None:
-    """Refuse an array whose last two axes are not those of square matrices."""
+    """Raise unless the last two axes of an array have the same size."""
     if len(a.shape) < 2 or a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"{name} takes square matrices, got shape {a.shape}")
 
@@ -607,7 +608,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -
 
 
 def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split the product of the factors from i to j, of which factor i is sizes[i] by sizes[i + 1]."""
+    """Where to split factors i to j of a matrix product for the least cost; factor i is sizes[i] by sizes[i + 1]."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split = {}
@@ -621,7 +622,7 @@ def _cheapest_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 def cond(x: ArrayLike, p: float | str | None = None) -> Array:
-    """The condition numbers of matrices: how much solutions of equations may change relative to what they depend on.
+    """The condition numbers of matrices: bounds of how much relative errors grow in solutions of equations.
 
     Args:
       x: an array (..., m, n) of numbers; integers become floats. It must be square where ``p`` is not 2 or -2.
@@ -659,8 +660,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of a tensor, for the contraction by ``tensordot`` over its first axes.
 
     Args:
-      a: an array of numbers; the product of the sizes of its first ``ind`` axes is that of the others.
-      ind: how many axes the equation has on its right side; positive.
+      a: an array of numbers; the product of the sizes of its first ``ind`` axes equals the product of the others.
+      ind: the number of axes of the right side of the equation; positive.
 
     Returns:
       An array of the shape ``a.shape[ind:] + a.shape[:ind]``.
@@ -686,7 +687,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The tensor x for which the contraction of ``a`` with it over the last axes of ``a`` is ``b``.
+    """The tensor x whose contraction with the last axes of ``a`` is ``b``.
 
     Args:
       a: an array of numbers, of the shape ``b.shape + x.shape``, both with as many elements.

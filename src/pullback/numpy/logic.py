@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, kinds of numbers, and choice, element by element."""
+"""Elementwise comparisons, logic, operations on bits, predicates of numbers, and selection."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _bool = np.dtype(bool)
 def _comparison(
     name: str, primitive: Primitive, sentence: str, example: str, result: str, strict: Primitive | None = None
 ) -> declare.Binary:
-    """A comparison. Integers are compared by their values, whether or not one dtype holds both.
+    """Make a comparison function, which compares integers by value even if no dtype holds both.
 
-    Complex numbers are ordered by ``strict``, of the real parts, and then by the comparison itself.
+    It orders complex numbers by ``strict`` on real parts and, if these are equal, by ``primitive`` on imaginary parts.
     """
 
     def function(x: Any, y: Any, /, *, out: None = None, where: None = None) -> Any:
@@ -64,14 +64,14 @@ def _comparison(
             return _lexicographic(primitive, strict, *declare.no_numbers(a, b))
         try:
             return primitive.bind(a, b)
-        except OverflowError:  # beside floats it is as good as infinite
+        except OverflowError:  # next to floats, an int that overflows is as good as infinite
             return primitive.bind(*[n if type(n) is not int else math.inf if n > 0 else -math.inf for n in (a, b)])
 
     return declare.document(declare.positional(function), name, (sentence, example, result), __name__)  # type: ignore[no-any-return]
 
 
 def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
-    """The comparison of an array with a Python integer that its dtype cannot hold: the same for every element."""
+    """Compare an array with a Python integer that its dtype cannot hold; return None if it can."""
     number = b if array is a else a
     if not dtypes.is_integer(array.dtype) or dtypes.holds(array.dtype, number):
         return None
@@ -80,12 +80,12 @@ def _out_of_range(primitive: Primitive, a: Any, b: Any, array: Any) -> Any:
 
 
 def _integers_compared(primitive: Primitive, a: Any, b: Any) -> Any:
-    """The comparison of integer arrays of two dtypes, of which a weak one is compared by its values too."""
+    """Compare integer arrays of two dtypes, weak or not, by value."""
     dtype = dtypes.integer_for(a.dtype, b.dtype)
     if dtype is not None:
         return primitive.bind(ops.convert_element_type(a, dtype), ops.convert_element_type(b, dtype))
-    # One has a sign, the other as many bits without one. A negative number is below all of the other's; those that
-    # are not negative are compared without the sign.
+    # One dtype is signed, the other unsigned with as many bits. A negative number is below all unsigned numbers; other
+    # numbers are compared as unsigned.
     unsigned = b.dtype if not dtypes.is_unsigned(a.dtype) else a.dtype
     below, compare = ops.lt(a if unsigned == b.dtype else b, 0), cast(Any, primitive.host_rule)
     result = primitive.bind(ops.convert_element_type(a, unsigned), ops.convert_element_type(b, unsigned))
@@ -118,7 +118,7 @@ greater_equal = _ordering("greater_equal", ops.ge_p, ops.gt_p, ">=", "False")
 
 
 def _truth(name: str, x: Any) -> Any:
-    """An operand as booleans: whether it is not zero."""
+    """Convert an operand to booleans: whether its elements are not zero."""
     x = operand(name, x)
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
@@ -170,7 +170,7 @@ bitwise_not = bitwise_invert = invert
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` with its bits shifted by ``y`` places to the left; zero if that is too far.
+    """``x`` shifted by ``y`` bits to the left; zero if that is too far.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.left_shift(3, 2))
@@ -180,7 +180,7 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` with its bits shifted by ``y`` places to the right; the sign is kept.
+    """``x`` shifted by ``y`` bits to the right; the sign is kept.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.right_shift(-8, 1))
@@ -242,7 +242,7 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether ``x`` is neither infinite nor NaN.
+    """Whether ``x`` is finite: not infinite and not NaN.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.isfinite(1.0))
@@ -315,7 +315,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 @named
 def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
-    """Whether a dtype, or that of an array, of nested lists, or of what has a shape and a dtype, is not complex.
+    """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is not complex.
 
     >>> import pullback.numpy as pnp
     >>> pnp.isrealobj(1 + 0j)
@@ -325,7 +325,7 @@ def isrealobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
 
 
 def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
-    """Whether a dtype, or that of an array, of nested lists, or of what has a shape and a dtype, is complex.
+    """Whether a dtype, or the dtype of an array, of nested lists or of an object with shape and dtype, is complex.
 
     >>> import pullback.numpy as pnp
     >>> pnp.iscomplexobj(1 + 0j)
@@ -336,7 +336,7 @@ def iscomplexobj(x: ArrayLike | HasShapeAndDtype | DTypeLike) -> bool:
     if x is None:
         return False
     own = getattr(x, "dtype", None)
-    if dtypes.is_dtype(own) and not isinstance(x, (np.ndarray, np.generic)):  # which may hold objects
+    if dtypes.is_dtype(own) and not isinstance(x, (np.ndarray, np.generic)):  # NumPy's may hold objects
         return dtypes.is_complex(own)
     if isinstance(x, type) or dtypes.is_dtype(x):
         return dtypes.is_complex(dtypes.exact_dtype(x))
@@ -370,17 +370,17 @@ def where(
 ) -> Any:
     """``x`` where the condition holds, else ``y``; without them the indices where it holds.
 
-    No derivative flows through an element that is not chosen.
+    No derivative flows through an element that is not selected.
 
     Args:
       condition: booleans, of any shape that broadcasts with ``x`` and ``y``; other numbers hold if they are not zero.
-      x, y: arrays or numbers, promoted to one dtype; both, or neither.
-      size, fill_value: without ``x`` and ``y``, how many indices to return, and what stands for those that are
-        missing; as of :func:`nonzero`, which needs ``size`` where the condition is traced.
+      x, y: arrays or numbers, promoted to one dtype; pass both or none.
+      size, fill_value: without ``x`` and ``y``, the number of indices to return, and the value of missing ones; as in
+        :func:`nonzero`, which needs ``size`` if the condition is traced.
 
     Raises:
       ShapeError: one of ``x`` and ``y`` is missing (a ValueError).
-      ArgumentError: ``size`` or ``fill_value`` beside ``x`` and ``y`` (a ValueError).
+      ArgumentError: ``size`` or ``fill_value`` together with ``x`` and ``y`` (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.where(pnp.array([True, False]), 1.0, 2.0))
@@ -407,7 +407,7 @@ def where(
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
-    """For each element the choice whose condition holds first, else ``default``.
+    """The elements of the first choice whose condition holds, else ``default``.
 
     Args:
       condlist: arrays of booleans, which broadcast with the choices.
@@ -461,7 +461,7 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
 
 
 def _within(x: Any, bound: Any) -> Any:
-    """A bound for integers: one that takes their dtype, and is beyond it, is as good as their least or greatest."""
+    """Limit a bound of ``clip`` to the range of the integer dtype of ``x``, if it would be converted to that."""
     if not dtypes.is_integer(x.dtype):
         return bound
     low, high = dtypes.limits(x.dtype)
@@ -480,14 +480,14 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """``x`` with numbers in place of NaN and the infinities: by default zero and the extreme values of the dtype.
+    """``x`` with NaN and the infinities replaced: by default by zero and by the extreme values of the dtype.
 
     Args:
-      x: an array of floating-point or complex numbers; others are returned as they are.
+      x: an array of floating-point or complex numbers; others are returned unchanged.
       copy: accepted for compatibility; arrays are immutable.
-      nan: what takes the place of NaN.
-      posinf: what takes the place of infinity; the greatest value of the dtype by default.
-      neginf: what takes the place of minus infinity; the least value of the dtype by default.
+      nan: the number for NaN.
+      posinf: the number for infinity; by default the greatest value of the dtype.
+      neginf: the number for minus infinity; by default the least value of the dtype.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nan_to_num(pnp.array([pnp.nan, 1.0]), nan=-1.0))
@@ -498,8 +498,8 @@ def nan_to_num(
     if not dtypes.is_inexact(dtype):
         return another(x)
     if dtypes.is_complex(dtype):
-        parts = [nan_to_num(part, copy, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))]
-        return ops.complex(*parts)
+        components = [nan_to_num(component, copy, nan, posinf, neginf) for component in (ops.real(x), ops.imag(x))]
+        return ops.complex(*components)
     info, x = dtypes.finfo(dtype), strong(x)
     posinf, neginf = float(info.max) if posinf is None else posinf, float(info.min) if neginf is None else neginf
     for found, value in ((isnan, nan), (isposinf, posinf), (isneginf, neginf)):
@@ -602,7 +602,7 @@ def array_equiv(a1: ArrayLike | Sequence[Any], a2: ArrayLike | Sequence[Any]) ->
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         return shapes.full((), False, _bool)
-    with numpy_dtype_promotion("standard"), numpy_rank_promotion("allow"):  # to broadcast is what is asked for
+    with numpy_dtype_promotion("standard"), numpy_rank_promotion("allow"):  # this function is meant to broadcast
         return _every(equal(x, y))
 
 

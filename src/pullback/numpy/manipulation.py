@@ -1,4 +1,4 @@
-"""Shapes and axes of arrays: change them, broadcast arrays to others, repeat and reorder their elements."""
+"""Functions that change shapes and axes, broadcast arrays, and repeat and reorder their elements."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def reshape(
 
     Args:
       a: an array.
-      shape: an int or a sequence of ints, one of which may be -1, for what the others leave.
+      shape: an int or a sequence of ints, one of them may be -1: the size that fits.
       order: ``"C"`` if the last axis changes fastest, ``"F"`` if the first one does.
       copy: accepted for compatibility; arrays are immutable.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: the sizes do not fit (a TypeError and a ValueError).
@@ -76,7 +76,7 @@ def reshape(
 
 
 def _sizes_and_unknown(shape: Any) -> Shape:
-    """A shape as a tuple of ints, where -1 is allowed."""
+    """Convert a shape to a tuple of ints, in which -1 is allowed."""
     return tuple([-1 if _is_unknown(n) else shape_tuple(n, "reshape")[0] for n in several(shape)])
 
 
@@ -89,7 +89,7 @@ def _is_unknown(size: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _target_shape(have: Shape, shape: Shape) -> Shape:
-    """A new shape with -1 replaced by what is left."""
+    """Return the new shape, with -1 replaced by the size that fits; raise if the shapes do not fit."""
     size = math.prod(have)
     if -1 not in shape:
         if math.prod(shape) != size or any(type(n) is int and n < 0 for n in shape):
@@ -109,7 +109,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     Args:
       a: an array.
       order: ``"C"`` if the last axis changes fastest, ``"F"`` if the first one does.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ravel(pnp.array([[1, 2], [3, 4]])))
@@ -143,10 +143,10 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
-    """The array without axes of size one: all of them, or those that are given.
+    """The array without axes of size one: all of them, or those in ``axis``.
 
     Raises:
-      ShapeError: an axis that is given is not of size one (a TypeError and a ValueError).
+      ShapeError: an axis in ``axis`` is not of size one (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> pnp.squeeze(pnp.ones((1, 3, 1))).shape
@@ -192,7 +192,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 
 
 def two_axes(x: Any) -> Any:
-    """An array with at least two axes."""
+    """Reshape an array to at least two axes, with new ones in front."""
     return x if len(x.shape) >= 2 else shapes.reshape(x, (*(1,) * (2 - len(x.shape)), *x.shape))
 
 
@@ -211,7 +211,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
 
 
 def three_axes(x: Any) -> Any:
-    """An array with at least three axes."""
+    """Reshape an array to at least three axes: a vector to (1, n, 1), a matrix to (m, n, 1)."""
     if len(x.shape) >= 3:
         return x
     return shapes.reshape(x, (1, *x.shape, *(1,) * (2 - len(x.shape))) if len(x.shape) < 2 else (*x.shape, 1))
@@ -223,7 +223,7 @@ def _each(name: str, arrays: Sequence[Any], function: Callable[[Any], Any]) -> A
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of an array at each position of an axis, which they lack.
+    """The slices of an array at each position of an axis, without that axis.
 
     >>> import pullback.numpy as pnp
     >>> [part.tolist() for part in pnp.unstack(pnp.array([[1, 2], [3, 4]]), axis=1)]
@@ -231,8 +231,8 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = operand("unstack", x)
     axis = axis_index(axis, len(x.shape), "unstack")
-    parts = (slicing.slice_in_dim(x, i, i + 1, axis) for i in range(x.shape[axis]))
-    return tuple(shapes.squeeze(part, (axis,)) for part in parts)
+    slices = (slicing.slice_in_dim(x, i, i + 1, axis) for i in range(x.shape[axis]))
+    return tuple(shapes.squeeze(each, (axis,)) for each in slices)
 
 
 # Broadcasting ------------------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
 
     Args:
       array: an array.
-      shape: an int or a sequence of ints, to which that of ``array`` broadcasts.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      shape: an int or a sequence of ints, to which the shape of ``array`` broadcasts.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -258,8 +258,8 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
         return constrained(broadcast_to(array, shape), out_sharding, "broadcast_to")
     x = operand("broadcast_to", array)
     shape, have = shape_tuple(shape, "broadcast_to"), x.shape
-    kept = shape[len(shape) - len(have) :]
-    if len(have) > len(shape) or any(n not in (1, m) for n, m in zip(have, kept, strict=True)):
+    trailing = shape[len(shape) - len(have) :]
+    if len(have) > len(shape) or any(n not in (1, m) for n, m in zip(have, trailing, strict=True)):
         raise ShapeError(f"broadcast_to: incompatible shapes for broadcasting: {have} and requested shape {shape}")
     return shapes.broadcast_to(x, shape)
 
@@ -303,7 +303,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
     Args:
       a: an array.
-      axes: for each axis of the result, which axis of ``a`` it is.
+      axes: for each axis of the result, the axis of ``a``.
 
     Raises:
       ShapeError: ``axes`` is not a permutation (a TypeError and a ValueError).
@@ -373,7 +373,7 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     Args:
       a: an array.
       source: an axis, or several.
-      destination: where each goes.
+      destination: the positions of these axes in the result.
 
     Raises:
       ShapeError: the axes do not exist, are repeated, or are not equally many (a TypeError and a ValueError).
@@ -400,7 +400,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     Args:
       a: an array.
       axis: the axis that is moved.
-      start: before which axis it is put, from 0 to the number of axes.
+      start: the axis before which it is inserted, from 0 to the number of axes.
 
     >>> import pullback.numpy as pnp
     >>> pnp.rollaxis(pnp.ones((2, 3, 4)), 2).shape
@@ -420,7 +420,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
 
 def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
-    """The array repeated as a whole, ``reps`` times along each axis.
+    """Copies of the array, joined ``reps`` times along each axis.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.tile(pnp.array([1, 2]), (2, 2)))
@@ -433,8 +433,8 @@ def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     counts = (*(1,) * (rank - len(counts)), *counts)
     have = (*(1,) * (rank - len(x.shape)), *x.shape)
     spread = tuple(n for c, size in zip(counts, have, strict=True) for n in (c, size))
-    kept = [2 * i + 1 for i in range(rank - len(x.shape), rank)]
-    repeated = shapes.broadcast_in_dim(x, spread, kept) if any(c != 1 for c in counts) else x
+    own_axes = [2 * i + 1 for i in range(rank - len(x.shape), rank)]
+    repeated = shapes.broadcast_in_dim(x, spread, own_axes) if any(c != 1 for c in counts) else x
     out = shapes.reshape(repeated, [c * size for c, size in zip(counts, have, strict=True)])
     return another(out) if out is A else out
 
@@ -447,15 +447,15 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The array with each element, or part along an axis, repeated.
+    """The array with each element, or each slice along an axis, repeated.
 
     Args:
       a: an array.
-      repeats: how often; an int, or one for each part.
-      axis: along which axis; the elements of the whole array, as a vector, by default.
-      total_repeat_length: the size of the result along the axis, which is cut off, or filled with the last part; it
-        must be given where ``repeats`` is traced.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      repeats: the number of repetitions: an int, or an int for each slice.
+      axis: the axis; by default the array is flattened.
+      total_repeat_length: the size of the result along the axis, which is cut off, or filled with the last slice;
+        required if ``repeats`` is traced.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     Raises:
       ShapeError: ``repeats`` does not fit the axis, or is negative (a TypeError and a ValueError).
@@ -489,39 +489,39 @@ def repeat(
     if counts.size == 1 and total_repeat_length is None:
         count = int(counts.reshape(()))
         before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
-        kept = [i for i in range(len(x.shape) + 1) if i != axis + 1]
-        repeated = shapes.broadcast_in_dim(x, (*before, count, *after), kept)
+        own_axes = [i for i in range(len(x.shape) + 1) if i != axis + 1]
+        repeated = shapes.broadcast_in_dim(x, (*before, count, *after), own_axes)
         return shapes.reshape(repeated, (*before[:-1], n * count, *after))
     positions = np.repeat(np.arange(n), np.broadcast_to(counts, (n,)))
     if n == 0:
-        return _nothing_repeated(x, axis, total_repeat_length)
+        return _repeat_empty(x, axis, total_repeat_length)
     if total_repeat_length is not None:
         positions = np.append(positions, np.full(total_repeat_length, n - 1))[:total_repeat_length]
-    return take_parts(x, positions, axis)
+    return take_slices(x, positions, axis)
 
 
-def _nothing_repeated(x: Any, axis: int, total: int | None) -> Any:
+def _repeat_empty(x: Any, axis: int, total: int | None) -> Any:
     if total:
-        raise ShapeError(f"repeat: total_repeat_length={total} parts cannot be made of an array of shape {x.shape}")
+        raise ShapeError(f"repeat: total_repeat_length={total} slices cannot be made of an array of shape {x.shape}")
     return x
 
 
 def _repeat_traced(x: Any, repeats: Any, axis: int, total: int) -> Any:
-    """A part for each position of the result: as many as there are sums of counts that are not beyond it."""
+    """Repeat slices by traced counts; a search in the cumulative counts finds the slice at each position."""
     from pullback.primitives.arrays.sorting import searchsorted
     from pullback.primitives.reductions import cumsum
 
     n = x.shape[axis]
     if n == 0:
-        return _nothing_repeated(x, axis, total)
+        return _repeat_empty(x, axis, total)
     counts = shapes.broadcast_to(operand("repeat", repeats), (n,))
-    places = slicing.iota(counts.dtype, (total,), 0)
-    part = searchsorted(cumsum(counts), places, "right", np.dtype(np.int32))
-    return take_parts(x, ops.min_p.bind(part, n - 1), axis)
+    positions = slicing.iota(counts.dtype, (total,), 0)
+    source = searchsorted(cumsum(counts), positions, "right", np.dtype(np.int32))
+    return take_slices(x, ops.min_p.bind(source, n - 1), axis)
 
 
-def take_parts(x: Any, positions: Any, axis: int) -> Any:
-    """The parts of an array at some positions of an axis, all of which exist."""
+def take_slices(x: Any, positions: Any, axis: int) -> Any:
+    """The slices of an array at positions along an axis, all in bounds."""
     from pullback.primitives.arrays.indexing import GatherDimensionNumbers, gather
 
     rank = len(x.shape)
@@ -599,7 +599,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes = None) -> A
     Args:
       a: an array.
       shift: how far, for each axis; it may be traced.
-      axis: along which axes; the elements of the whole array, as a vector, by default.
+      axis: the axes; by default the array is flattened.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.roll(pnp.arange(5), 2))
@@ -625,7 +625,7 @@ def _roll_one(x: Any, shift: Any, axis: int) -> Any:
         k = known_int("roll", "a shift", shift) % n
         if k == 0:
             return x
-        parts = slicing.slice_in_dim(x, n - k, n, axis), slicing.slice_in_dim(x, 0, n - k, axis)
-        return slicing.concatenate(parts, axis)
-    places = ops.rem_p.bind(ops.sub(slicing.iota(shift.dtype, (n,), 0), ops.rem_p.bind(shift, n)), n)
-    return take_parts(x, ops.where(ops.lt(places, 0), ops.add(places, n), places), axis)
+        halves = slicing.slice_in_dim(x, n - k, n, axis), slicing.slice_in_dim(x, 0, n - k, axis)
+        return slicing.concatenate(halves, axis)
+    positions = ops.rem_p.bind(ops.sub(slicing.iota(shift.dtype, (n,), 0), ops.rem_p.bind(shift, n)), n)
+    return take_slices(x, ops.where(ops.lt(positions, 0), ops.add(positions, n), positions), axis)

@@ -28,11 +28,11 @@ __all__ = ["apply_along_axis", "apply_over_axes", "packbits", "piecewise", "unpa
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
-    """A function of vectors applied to all vectors along an axis, at once.
+    """A function of vectors applied to all vectors along an axis, by ``vmap``.
 
     Args:
       func1d: takes a vector, and ``args`` and ``kwargs``; returns an array.
-      axis: the axis of the vectors; the axes of the result of ``func1d`` take its place.
+      axis: the axis of the vectors; the axes of the result of ``func1d`` replace it.
       arr: an array.
       *args, **kwargs: passed on to ``func1d``.
 
@@ -51,15 +51,15 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     flat = shapes.reshape(rows, (math.prod(others), x.shape[i]))
     out = vmap(lambda row: operand("apply_along_axis", func1d(row, *args, **kwargs)))(flat)
     out = shapes.reshape(out, (*others, *out.shape[1:]))
-    kept = len(others)
-    return shapes.transpose(out, [*range(i), *range(kept, len(out.shape)), *range(i, kept)])
+    leading = len(others)
+    return shapes.transpose(out, [*range(i), *range(leading, len(out.shape)), *range(i, leading)])
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: ArrayLike | Sequence[int]) -> Array:
     """A function of an array and an axis applied for one axis after another.
 
     Args:
-      func: ``func(x, axis)`` returns an array of as many axes as ``x``, or of one less, which is put back.
+      func: ``func(x, axis)`` returns an array of as many axes as ``x``, or one axis less, which is inserted again.
       a: an array.
       axes: an axis, or several.
 
@@ -93,16 +93,16 @@ Core = tuple[str, ...]
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Callable[..., PyTree]:
-    """A function of arrays of a few axes, as a function of arrays of any more, which broadcast.
+    """Make a function of scalars, or of arrays with certain axes, map over further axes, which broadcast.
 
     Args:
       pyfunc: takes and returns scalars, or arrays of the axes that the signature names.
-      excluded: positions and names of arguments that are passed on as they are.
+      excluded: positions and names of arguments that are passed on unchanged.
       signature: the axes, such as ``"(m,n),(n)->(m)"``; only scalars by default.
 
     Returns:
-      A function of the same arguments; keyword arguments broadcast too, unless there is a signature. Arguments that
-      are None are passed on as they are.
+      A function of the same arguments; keyword arguments broadcast too, unless there is a signature. Arguments that are
+      None are passed on unchanged.
 
     Raises:
       ArgumentError: the signature is ill-formed (a TypeError and a ValueError).
@@ -145,23 +145,23 @@ def vectorize(
 
 
 def _without_nones(cores: list[Core], args: Any, excluded: Any, signature: str | None) -> list[Core]:
-    """The axes of the operands that are arrays: None may stand for an operand without axes, and is passed on."""
-    given = [x for i, x in enumerate(args) if i not in excluded]
-    if len(given) != len(cores):
+    """Drop the core axes of operands that are None; raise if the signature has axes for them."""
+    operands = [x for i, x in enumerate(args) if i not in excluded]
+    if len(operands) != len(cores):
         return cores
-    for i, (core, x) in enumerate(zip(cores, given)):
+    for i, (core, x) in enumerate(zip(cores, operands)):
         if x is None and core:
             raise ArgumentError(
                 f"vectorize: operand {i} has the axes ({', '.join(core)}) in the signature {signature!r}, got None"
             )
-    return [core for core, x in zip(cores, given) if x is not None]
+    return [core for core, x in zip(cores, operands) if x is not None]
 
 
 def _parse(signature: str) -> tuple[list[Core], list[Core]]:
     text = signature.replace(" ", "")
     if not re.match(_SIGNATURE, text):
         raise ArgumentError(f"vectorize: a signature is such as '(m,n),(n)->(m)', got {signature!r}")
-    sides = [[tuple(re.findall(r"\w+", part)) for part in re.findall(_NAMES, side)] for side in text.split("->")]
+    sides = [[tuple(re.findall(r"\w+", core)) for core in re.findall(_NAMES, side)] for side in text.split("->")]
     return sides[0], sides[1]
 
 
@@ -194,7 +194,7 @@ def _check_results(cores: Sequence[Core], out: Any, sizes: dict[str, int], signa
 
 
 def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[Any]) -> Any:
-    """``core`` mapped over the leading axes of its operands, one after another; those of size one do not take part."""
+    """Map ``core`` by ``vmap`` over the leading axes of its operands, which broadcast; drop those of size one."""
     loops = [x.shape[: len(x.shape) - len(c)] for c, x in zip(cores, arrays, strict=True)]
     loop = broadcast_shape("vectorize", loops) if loops else ()
     ranks = {len(own) for own, x in zip(loops, arrays, strict=True) if x.shape}
@@ -219,14 +219,14 @@ def _mapped(core: Callable[..., Any], cores: Sequence[Core], arrays: Sequence[An
 def piecewise(
     x: ArrayLike, condlist: ArrayLike | Sequence[ArrayLike], funclist: Sequence[Any], *args: Any, **kw: Any
 ) -> Array:
-    """A function given by pieces: for each element that of the last condition that is true.
+    """A function in pieces: each element is mapped by the function of the last condition that is true for it.
 
     Args:
       x: an array.
       condlist: conditions: booleans of the shape of ``x``.
-      funclist: for each condition a function of arrays, or a number; one more is for the elements of none, which are
-        zero by default. All functions see all elements.
-      args, kw: more arguments of the functions.
+      funclist: for each condition a function of arrays, or a number; one more is for elements without a true condition,
+        which are zero by default. All functions are called with all elements.
+      args, kw: further arguments of the functions.
 
     Raises:
       ShapeError: the functions do not fit the conditions (a TypeError and a ValueError).
@@ -274,11 +274,11 @@ def _weights(bitorder: str, name: str) -> Any:
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Booleans as the bits of bytes, eight along an axis becoming one; zeros fill the last one up.
+    """Pack booleans into the bits of bytes, eight along an axis into one; zeros fill the last byte.
 
     Args:
       a: an array of integers or booleans, which are set if they are not zero.
-      axis: along which axis; None for the elements in row-major order.
+      axis: the axis; None for the elements in row-major order.
       bitorder: ``"big"`` if the first element is the highest bit of its byte, ``"little"`` if it is the lowest.
 
     >>> import pullback.numpy as pnp
@@ -301,12 +301,12 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of bytes, one along an axis becoming eight; ``count`` of them, or all but the last ``-count``.
+    """Unpack bytes into their bits, one along an axis into eight: ``count`` bits, or all except the last ``-count``.
 
     Args:
       a: an array of dtype ``uint8``.
-      axis: along which axis; None for the elements in row-major order.
-      count: how many bits to return along the axis, zeros following where there are fewer; all by default.
+      axis: the axis; None for the elements in row-major order.
+      count: the number of bits to return along the axis, with zeros after them if there are fewer; all by default.
       bitorder: ``"big"`` if the highest bit of a byte comes first, ``"little"`` if the lowest does.
 
     >>> import pullback.numpy as pnp

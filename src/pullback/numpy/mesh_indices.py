@@ -1,4 +1,4 @@
-"""Positions in row-major order as positions along each axis, and the index of an open mesh."""
+"""Conversion of positions in row-major order to positions along axes, and indices of open meshes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ix_", "unravel_index"]
 
 
 def unravel_index(indices: ArrayLike | Sequence[Any], shape: ShapeLike) -> tuple[Array, ...]:
-    """Positions in row-major order as positions along each axis.
+    """Convert positions in row-major order to positions along each axis.
 
     Args:
       indices: integers; negative ones count from the end, those out of range mean the first or last element.
@@ -64,7 +64,7 @@ def ix_(*args: ArrayLike | Sequence[Any]) -> tuple[Array, ...]:
       args: vectors of integers, or concrete vectors of booleans.
 
     Raises:
-      ShapeError: an argument that is not one-dimensional (a ValueError).
+      ShapeError: an argument is not one-dimensional (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.arange(6).reshape(2, 3)[ix_(pnp.array([0, 1]), pnp.array([0, 2]))])

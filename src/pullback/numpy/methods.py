@@ -42,7 +42,7 @@ __all__: list[str] = []
 
 
 def _imported(module: str, name: str) -> Callable[..., Any]:
-    """A function that is imported when it is first called."""
+    """Return a function that calls ``name`` of ``module``, which it imports at the first call."""
     found: list[Any] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -57,14 +57,14 @@ def _numpy(name: str) -> Callable[..., Any]:
     return _imported("pullback.numpy", name)
 
 
-# Methods that are functions of the same name with the array as their first operand.
+# Methods that are the functions of the same name, with the array as first operand.
 _SAME = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip", "conj", "conjugate",
     "copy", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp",
     "ravel", "repeat", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 _LIKE = ("compress", "reshape", "transpose")
-"""Methods that take the operands of the function of the same name in another way."""
+"""Methods with the docstrings of the functions of the same name, but other signatures."""
 _iterate = _imported("pullback.numpy.indexing", "iterate")
 _update_helper = _imported("pullback.numpy.index_updates", "IndexUpdateHelper")
 _array_ufunc = _imported("pullback.numpy.interop", "array_ufunc")
@@ -115,7 +115,7 @@ class Methods:
 
     @property
     def at(self) -> Any:
-        """Updates in the manner of indexing: ``x.at[i].set(y)`` is ``x`` with ``y`` at ``i``."""
+        """Updates by index: ``x.at[i].set(y)`` is ``x`` with ``y`` at ``i``."""
         return _update_helper(self)
 
     @property
@@ -145,22 +145,23 @@ class Methods:
         return _compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
     def view(self, dtype: Any = None) -> Any:
-        """The bits of the elements read as another dtype; of another width, along the last axis."""
+        """The bits of the elements read as another dtype; another width changes the size of the last axis."""
         return _view(self, dtype)
 
     def item(self, *index: Any) -> Any:
-        """The one element, the element at an index (ints, or a tuple of them), or that at a position in row-major
-        order, as a Python number."""
-        value = self._value if isinstance(self, ArrayImpl) else _concrete(self, "item()")
+        """The only element, the element at an index (ints, or a tuple), or at a position in row-major order, as a
+        Python number.
+        """
+        value = self._value if isinstance(self, ArrayImpl) else _elements(self, "item()")
         return np.asarray(value).item(*index)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-        return np.asarray(_concrete(self, "tolist()")).tolist()
+        return np.asarray(_elements(self, "tolist()")).tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
         """The bytes of the elements."""
-        return np.asarray(_concrete(self, "tobytes()")).tobytes(order)
+        return np.asarray(_elements(self, "tobytes()")).tobytes(order)
 
     def __getitem__(self, index: Any) -> Any:
         from pullback.numpy.indexing import getitem
@@ -180,13 +181,13 @@ class Methods:
         return iter(_iterate(self))
 
     def __floor__(self) -> int:
-        return math.floor(_looked_at(self))
+        return math.floor(_to_python_number(self))
 
     def __ceil__(self) -> int:
-        return math.ceil(_looked_at(self))
+        return math.ceil(_to_python_number(self))
 
     def __trunc__(self) -> int:
-        return math.trunc(_looked_at(self))
+        return math.trunc(_to_python_number(self))
 
     def __contains__(self, value: Any) -> bool:
         return bool(_any(_equal(self, value)))
@@ -201,10 +202,10 @@ class Methods:
         """The namespace of the Python array API standard, which is ``pullback.numpy``.
 
         Args:
-          api_version: the version of the standard that is asked for; the newest that there is by default.
+          api_version: the version of the standard; by default the newest that is supported.
 
         Raises:
-          ArgumentError: there is no such version (a TypeError and a ValueError).
+          ArgumentError: the version is not supported (a TypeError and a ValueError).
         """
         if api_version is not None and api_version not in _API_VERSIONS:
             raise ArgumentError(
@@ -213,11 +214,11 @@ class Methods:
         return importlib.import_module("pullback.numpy")
 
     def clone(self) -> Any:
-        """Another array of the same elements."""
+        """A copy of the array, as a new array."""
         return _copy(self)
 
     def byteswap(self) -> Any:
-        """The elements with the order of their bytes reversed; of complex numbers, within each part."""
+        """The elements with the order of their bytes reversed; for complex numbers, within each component."""
         from pullback.primitives.elementwise import bitcast_convert_type
 
         if self.dtype.kind == "c":
@@ -236,16 +237,16 @@ class Methods:
         return self.nbytes
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the elements on the host, which is valid as long as the array; nobody may write there.
+        """The address of the elements on the host, which is valid as long as the array; do not write there.
 
         Raises:
           ConcretizationTypeError: the array is traced (a TypeError).
         """
-        return int(np.asarray(_concrete(self, "unsafe_buffer_pointer()")).ctypes.data)
+        return int(np.asarray(_elements(self, "unsafe_buffer_pointer()")).ctypes.data)
 
     @property
     def flat(self) -> Any:
-        """Refused: NumPy's iterator writes to the array. Iterate over ``x.flatten()``.
+        """Not supported, since NumPy's iterator writes to the array: iterate over ``x.flatten()``.
 
         Raises:
           UnsupportedArgumentError: always (a NotImplementedError).
@@ -257,7 +258,7 @@ class Methods:
         return transfer.block_until_ready(self)
 
     def copy_to_host_async(self) -> None:
-        """Send the elements to the host while Python goes on."""
+        """Start to copy the elements to the host, without waiting."""
         transfer.copy_to_host_async(self)
 
     def is_ready(self) -> bool:
@@ -265,11 +266,11 @@ class Methods:
         return not is_on_device(self) or self._buffer.is_ready()  # type: ignore[attr-defined]
 
     def is_deleted(self) -> bool:
-        """Whether the memory of the array was given up, by ``delete`` or because it was donated."""
+        """Whether the memory of the array was released, by ``delete`` or by donation."""
         return type(self) is DeletedArray
 
     def delete(self) -> None:
-        """Give up the memory of the array: any use of its elements is an error from now on."""
+        """Release the memory of the array: any later use of its elements is an error."""
         if isinstance(self, ArrayImpl):
             delete(self)
 
@@ -278,28 +279,28 @@ class Methods:
         return transfer.device_put(self, device)
 
     def addressable_data(self, index: int) -> Any:
-        """The part of the array on the device of this process with a number among those that hold the array."""
+        """The data of shard ``index`` among the shards of the array on devices of this process."""
         shards = self.addressable_shards
         try:
             return shards[index].data
         except IndexError:
             raise IndexingError(
-                f"addressable_data: this process has {len(shards)} parts of the array, got index {index!r}"
+                f"addressable_data: this process has {len(shards)} shards of the array, got index {index!r}"
             ) from None
 
     @property
     def addressable_shards(self) -> list[Any]:
-        """The parts of the array on the devices of this process, with ``data``, ``index`` and ``device``."""
-        return sharded_arrays.addressable_shards(_known_array(self, "addressable_shards"))
+        """The shards of the array on the devices of this process, with ``data``, ``index`` and ``device``."""
+        return sharded_arrays.addressable_shards(_concrete_array(self, "addressable_shards"))
 
     @property
     def global_shards(self) -> list[Any]:
-        """The parts of the array on all devices; those of other processes have no data."""
-        return sharded_arrays.global_shards(_known_array(self, "global_shards"))
+        """The shards of the array on all devices; shards of other processes have no data."""
+        return sharded_arrays.global_shards(_concrete_array(self, "global_shards"))
 
     @property
     def device(self) -> Any:
-        """Where the elements are: the device, or the sharding if they are on several."""
+        """The device of the elements, or the sharding if they are on several devices."""
         return transfer.device_of(self)
 
     @property
@@ -313,7 +314,7 @@ class Methods:
 
     @property
     def sharding(self) -> Sharding:
-        """How the elements are spread over devices."""
+        """The sharding of the elements over devices."""
         return sharded_arrays.sharding_of(self)
 
     @property
@@ -324,7 +325,7 @@ class Methods:
     @property
     def committed(self) -> bool:
         """Whether the array was put on its device by request, so that programs on it run there."""
-        return isinstance(self, ArrayImpl) and signature_of(self).place is not None
+        return isinstance(self, ArrayImpl) and signature_of(self).placement is not None
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -337,32 +338,32 @@ class Methods:
         return self.sharding.is_fully_replicated
 
 
-def _looked_at(x: Any) -> Any:
-    """A number as Python's, for what has no derivative: an integer near it."""
+def _to_python_number(x: Any) -> Any:
+    """Convert an array without axes to a Python number, for functions without a derivative such as ``math.floor``."""
     while not isinstance(x, ArrayImpl):
         x = x._known(ConcretizationTypeError, "math.floor, ceil or trunc", "Use jnp.floor, jnp.ceil or jnp.trunc.")
     return np.asarray(_scalar(x._value, "math.floor, ceil or trunc")).item()
 
 
-def _known_array(x: Any, what: str) -> ArrayImpl:
-    """An array whose parts Python may look at."""
+def _concrete_array(x: Any, what: str) -> ArrayImpl:
+    """Return the concrete array of ``x``, whose shards Python can inspect; raise if it is staged."""
     while not isinstance(x, ArrayImpl):
-        x = x.taken(what, "Ask for them outside of the transformed function.")
+        x = x.concrete_value(what, "Ask for them outside of the transformed function.")
     return x
 
 
-def _concrete(x: Any, what: str) -> np.ndarray[Any, Any]:
-    """The elements of an array that Python may look at."""
+def _elements(x: Any, what: str) -> np.ndarray[Any, Any]:
+    """Return the elements of ``x`` as a NumPy array; raise if it is staged."""
     while not isinstance(x, ArrayImpl):
-        x = x.taken(what, "Return the array from the transformed function instead.")
+        x = x.concrete_value(what, "Return the array from the transformed function instead.")
     return host_value(x)
 
 
-# Concrete arrays: traced ones have their own of these ---------------------------------------------------------------
+# Concrete arrays; tracers define their own methods -------------------------------------------------------------------
 
 
 def _is_readable(x: Any) -> bool:
-    """Whether the elements of an array that is on other devices can be shown as NumPy's are."""
+    """Whether the elements of a committed array can be printed as a NumPy array."""
     return len(x.shape) <= MOST_HOST_AXES and (x.is_fully_addressable or x.is_fully_replicated)
 
 
@@ -430,7 +431,7 @@ class ConcreteMethods:
         return f"{text} {kind}" if fits else f"{text}\n      {kind}"
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array that is read-only, by the name that plotting libraries ask for."""
+        """The elements as a read-only NumPy array; plotting libraries call this method."""
         return np.asarray(self)
 
     def __dlpack__(
@@ -452,9 +453,9 @@ def _scalar(value: Any, what: str) -> Any:
 
 
 class _Late:
-    """A method that is a function of ``pullback.numpy``, whose module is imported when the method is first asked for.
+    """A descriptor for a method that is a function of ``pullback.numpy``, imported at the first access.
 
-    The method then takes the place of this object.
+    The method then replaces the descriptor.
     """
 
     def __init__(self, name: str, call: Any = None) -> None:
@@ -471,14 +472,14 @@ class _Late:
 
 
 def _copied(function: Any) -> Any:
-    """The same function as another object, which can have a name and a docstring of its own."""
+    """Copy a function, so that the copy can have its own name and docstring."""
     copy: Any = FunctionType(function.__code__, function.__globals__, None, function.__defaults__, function.__closure__)
     copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
     return copy
 
 
 def _with_self(function: Any) -> Any:
-    """The same function, with another name for its first parameter."""
+    """Copy a function, with its first parameter named ``self`` in the signature."""
     method = _copied(function)
     found = inspect.signature(function)
     first, *others = found.parameters.values()
@@ -487,7 +488,7 @@ def _with_self(function: Any) -> Any:
 
 
 def attach() -> None:
-    """Give ``Array`` its methods, properties and operators."""
+    """Add the methods, properties and operators to ``Array`` and ``ArrayImpl``."""
     operators.attach()
     for source, target in ((Methods, Array), (ConcreteMethods, ArrayImpl)):
         for name, attribute in vars(source).items():

@@ -1,4 +1,4 @@
-"""What the Python array API standard asks of a namespace: its dtypes, devices and capabilities."""
+"""Inspection of the namespace after the Python array API standard: dtypes, devices and capabilities."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
 
 
 class NamespaceInfo:
-    """What :func:`__array_namespace_info__` returns; each method answers one question of the standard."""
+    """The result of :func:`__array_namespace_info__`, with the methods of the standard."""
 
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """What arrays can do: ``"boolean indexing"``, ``"data-dependent shapes"`` and ``"max dimensions"``.
+        """The capabilities of arrays: ``"boolean indexing"``, ``"data-dependent shapes"`` and ``"max dimensions"``.
 
         The first two hold for concrete arrays. In compiled programs every shape is known before the elements are:
         functions such as ``nonzero`` take ``size`` there.
@@ -49,7 +49,7 @@ class NamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:
-        """The device that new arrays are on: that of ``config.default_device``, if it is set.
+        """The device of new arrays: ``config.default_device`` if it is set.
 
         >>> import pullback.numpy as pnp
         >>> pnp.__array_namespace_info__().default_device() in pnp.__array_namespace_info__().devices()
@@ -58,10 +58,10 @@ class NamespaceInfo:
         return devices.default_device()
 
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes that results have where no dtype is asked for; 64 bits wide if ``enable_x64`` is on.
+        """The dtypes of results if no dtype is requested; 64 bits wide if ``enable_x64`` is on.
 
         Args:
-          device: not used: the dtypes are those of every device.
+          device: not used, since all devices have the same dtypes.
 
         >>> import pullback.numpy as pnp
         >>> pnp.__array_namespace_info__().default_dtypes()["real floating"]
@@ -91,11 +91,11 @@ class NamespaceInfo:
         """The standard's dtypes that arrays can have, by name; those of 64 bits if ``enable_x64`` is on.
 
         Args:
-          device: not used: the dtypes are those of every device.
+          device: not used, since all devices have the same dtypes.
           kind: the name of a kind, as :func:`isdtype` takes it, or a tuple of them; None for all.
 
         Raises:
-          ArgumentError: there is no such kind (a TypeError and a ValueError).
+          ArgumentError: an unknown kind (a TypeError and a ValueError).
 
         >>> import pullback.numpy as pnp
         >>> list(pnp.__array_namespace_info__().dtypes(kind="real floating"))
@@ -112,7 +112,7 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """What there is in this namespace, for libraries written to the Python array API standard.
+    """Describe this namespace to libraries written for the Python array API standard.
 
     Returns:
       An object with the methods ``capabilities``, ``default_device``, ``default_dtypes``, ``devices`` and ``dtypes``.

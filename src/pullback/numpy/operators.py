@@ -1,8 +1,8 @@
 """Python's operators on arrays.
 
-On traced values an operator is the function of ``pullback.numpy``. On concrete arrays it computes at once where that
-is sure to be right: Python's own operator on the two NumPy values, if it returns a result of the operands' dtype. All
-else (mixed dtypes, errors) goes the way of all functions.
+On traced values an operator is the function of ``pullback.numpy``. On concrete arrays it first applies Python's
+operator to the two NumPy values; a result of the operands' dtype is right. In all other cases (mixed dtypes, errors) it
+calls the function too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import source
-from pullback.core.array import SCALARS, Absent, Array, ArrayImpl, CommittedArray, as_array, is_of_jax
+from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, OnDevice, as_array, is_of_jax
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.host_operands import NUMPY_REFUSES
@@ -24,7 +24,7 @@ from pullback.numpy import logic, ufuncs
 __all__: list[str] = []
 
 Method = Callable[[Any, Any], Any]
-_new = object.__new__  # and attributes: a third quicker than a call of the class
+_new = object.__new__  # and then attributes: a third quicker than a call of the class
 _PLAIN = (Array, np.ndarray, np.generic, *python_scalar_kind)
 
 
@@ -38,9 +38,9 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = False) -> Method:
-    """The operator for any operands: a function of ``pullback.numpy``, or a refusal.
+    """Make the operator for any operands: it calls a function of ``pullback.numpy``, or raises.
 
-    Operands of types that are not Python's own, and that have the other half of the operator, get their turn.
+    It returns NotImplemented for operands of other libraries' types that define the reflected operator.
     """
     other_half = _REFLECTED.get(name, name)
 
@@ -50,7 +50,7 @@ def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = Fa
                 kind = type(other)
                 if getattr(kind, "__jax_array__", None) is not None:
                     return method(self, other.__jax_array__())
-                if is_of_jax(other) and hasattr(kind, "__array__"):  # which refuses our arrays
+                if is_of_jax(other) and hasattr(kind, "__array__"):  # JAX's operators refuse our arrays
                     return method(self, as_array(other))
                 if kind.__module__ != "builtins":
                     if hasattr(kind, other_half) or not hasattr(kind, "__array__"):
@@ -90,39 +90,39 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _fetched(*operands: Any) -> bool:
-    """Whether the elements of an operand were on a device alone; they are fetched."""
-    absent = [x for x in operands if type(x) is ArrayImpl and type(x._held) is Absent]
+    """Fetch the elements of operands that are only on a device; return whether there are any."""
+    absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is OnDevice]
     for x in absent:
-        x._held = x._value
+        x._host_value = x._value
     return bool(absent)
 
 
 def _eager(name: str, compute: Method, general: Method) -> Method:
-    """The operator on a concrete array; of two arrays of one dtype ``compute`` returns that dtype, or raises."""
+    """Make an operator of concrete arrays: ``compute`` on NumPy values of one dtype, else ``general``."""
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
-            a = self._held
-            b = other._held
+            a = self._host_value
+            b = other._host_value
             if a.dtype is b.dtype and (not recorders or state.trace.quick):
                 try:
                     out = state.silently(compute, a, b)
                 except NUMPY_REFUSES:
                     return (method if _fetched(self, other) else general)(self, other)
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type and other.weak_type
                 return result
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._held
+            a = self._host_value
             try:
                 out = state.silently(compute, a, other)
             except NUMPY_REFUSES:
                 return (method if _fetched(self) else general)(self, other)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type
                 return result
         return general(self, other)
@@ -131,19 +131,19 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
-    """The operator on a number and a concrete array."""
+    """Make an operator of a number and a concrete array: ``compute`` on NumPy values, else ``general``."""
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._held
+            a = self._host_value
             try:
                 out = state.silently(compute, other, a)
-                same = out.dtype is a.dtype  # of a complex number and a float64 Python makes a number of its own
+                same = out.dtype is a.dtype  # complex + np.float64 is a Python complex, without a dtype
             except (*NUMPY_REFUSES, AttributeError):
                 return general(self, other)
             if same:
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type
                 return result
         return general(self, other)
@@ -152,13 +152,13 @@ def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
-    """A comparison of concrete arrays; complex numbers, which NumPy orders, go the general way."""
+    """Make a comparison of concrete arrays: ``compute`` on NumPy values, ``general`` for complex numbers and others."""
 
     def method(self: Any, other: Any) -> Any:
         kind = type(other)
         if kind is ArrayImpl:
-            a = self._held
-            b = other._held
+            a = self._host_value
+            b = other._host_value
             dtype = a.dtype
             if dtype is b.dtype and dtype in _ORDERED and state.trace.quick:
                 try:
@@ -166,7 +166,7 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
                 except NUMPY_REFUSES:
                     return (method if _fetched(self, other) else general)(self, other)
         elif kind in _NUMBERS and (not recorders or state.trace.quick):
-            a = self._held
+            a = self._host_value
             if a.dtype in _TAKES[kind]:
                 try:
                     return ArrayImpl(state.silently(compute, a, other))
@@ -180,8 +180,8 @@ def _eager_comparison(name: str, compute: Method, general: Method) -> Method:
 def _eager_matmul(general: Method) -> Method:
     def method(self: Any, other: Any) -> Any:
         if type(other) is ArrayImpl:
-            a = self._held
-            b = other._held
+            a = self._host_value
+            b = other._host_value
             if a.dtype is b.dtype and a.dtype in _BLAS and state.trace.quick:
                 try:
                     return ArrayImpl(state.silently(operator.matmul, a, b), self.weak_type and other.weak_type)
@@ -193,11 +193,11 @@ def _eager_matmul(general: Method) -> Method:
 
 
 def _eager_power(general: Method) -> Method:
-    """Squares, the commonest of powers."""
+    """Make the power operator of concrete arrays: squares, the most common powers, are products."""
     square = _eager("__mul__", operator.mul, ufuncs.multiply)
 
     def method(self: Any, other: Any) -> Any:
-        if type(other) is int and other == 2 and self._held.dtype.kind != "b":  # of a boolean it is an integer
+        if type(other) is int and other == 2 and self._host_value.dtype.kind != "b":  # its square is an integer
             return square(self, self)
         return general(self, other)
 
@@ -207,14 +207,14 @@ def _eager_power(general: Method) -> Method:
 def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Any) -> Any:
         if state.trace.quick:
-            a = self._held
+            a = self._host_value
             try:
                 out = state.silently(operator.neg, a)
             except NUMPY_REFUSES:
                 return general(self)
             if out.dtype is a.dtype:
                 result = _new(ArrayImpl)
-                result._held = out
+                result._host_value = out
                 result.weak_type = self.weak_type
                 return result
         return general(self)
@@ -222,7 +222,7 @@ def _eager_neg(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return _named(method, "__neg__")
 
 
-# bool is an int to Python and a dtype to us.
+# Without bool, which is an int to Python and a dtype here.
 _NUMBERS = frozenset((float, int, complex))
 _FLOATS = frozenset(map(np.dtype, ("float16", "float32", "float64")))
 _INTEGERS = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
@@ -232,7 +232,7 @@ _BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128"
 
 
 def _bitwise(compute: Method) -> Method:
-    """An operator on bits; NumPy has none for integers of less than 8."""
+    """Wrap an operator on bits to raise for integers of less than 8 bits, which NumPy computes in 8."""
 
     def bits(a: Any, b: Any) -> Any:
         if (a if hasattr(a, "dtype") else b).dtype.kind == "V":
@@ -251,7 +251,7 @@ def _divide(a: Any, b: Any) -> Any:
 
 # The table ---------------------------------------------------------------------------------------------------------
 
-# name, symbol, function, Python's operator where NumPy's values may take it.
+# Name, symbol, function, and Python's operator if NumPy values may use it.
 _BINARY: tuple[tuple[str, str, Method, Method | None], ...] = (
     ("add", "+", ufuncs.add, operator.add),
     ("sub", "-", ufuncs.subtract, operator.sub),
@@ -286,7 +286,7 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 
 
 def attach() -> None:
-    """Give ``Array`` its operators."""
+    """Add the operators to ``Array``, ``ArrayImpl`` and ``CommittedArray``."""
     for name, symbol, function, compute in _BINARY:
         slot, reflected = f"__{name}__", f"__r{name}__"
         general = _deferring(slot, symbol, function)
@@ -311,11 +311,11 @@ def attach() -> None:
     concrete.__pow__ = _eager_power(array.__pow__)
     concrete.__matmul__ = _eager_matmul(array.__matmul__)
     concrete.__neg__ = _eager_neg(ufuncs.negative)
-    placed: Any = CommittedArray
-    placed.__hash__ = None
-    placed.__pow__ = array.__pow__
-    placed.__matmul__ = array.__matmul__
-    placed.__neg__ = _named(lambda self: ufuncs.negative(self), "__neg__")
+    committed: Any = CommittedArray
+    committed.__hash__ = None
+    committed.__pow__ = array.__pow__
+    committed.__matmul__ = array.__matmul__
+    committed.__neg__ = _named(lambda self: ufuncs.negative(self), "__neg__")
     array.__neg__ = _named(lambda self: ufuncs.negative(self), "__neg__")
     array.__pos__ = _named(lambda self: ufuncs.positive(self), "__pos__")
     array.__abs__ = _named(lambda self: ufuncs.absolute(self), "__abs__")

@@ -1,4 +1,4 @@
-"""Polynomials as vectors of coefficients, from the highest power to the constant."""
+"""Functions of polynomials, which are vectors of coefficients from the highest power to the constant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polym
 
 
 def _coefficients(name: str, *xs: Any) -> list[Any]:
-    """Vectors of coefficients, of one inexact dtype; a number is a constant polynomial."""
+    """Convert operands to vectors of coefficients, of one inexact dtype; a number is a constant polynomial."""
     return _vectors(name, inexact_operands(name, *xs))
 
 
@@ -42,19 +42,19 @@ def _vectors(name: str, arrays: list[Any]) -> list[Any]:
 
 
 def _longer(x: Any, length: int) -> Any:
-    """A vector with zeros in front, up to a length."""
+    """Pad a vector with zeros in front to a length."""
     return slicing.pad(x, 0, [(length - x.shape[0], 0, 0)])
 
 
 def _trimmed(name: str, x: Any) -> Any:
-    """A polynomial without its leading zeros; zero is left of the polynomial of zeros."""
-    first = _places(name, x, "trim_leading_zeros", "False, which is the default")
+    """Drop the leading zeros of a polynomial; keep one zero if all coefficients are zero."""
+    first = _nonzero_positions(name, x, "trim_leading_zeros", "False, which is the default")
     start = int(first[0]) if first.size else max(x.shape[0] - 1, 0)
     return slicing.slice_in_dim(x, start, x.shape[0], 0)
 
 
-def _places(name: str, x: Any, option: str, instead: str) -> np.ndarray[Any, Any]:
-    """Where a vector is not zero."""
+def _nonzero_positions(name: str, x: Any, option: str, instead: str) -> np.ndarray[Any, Any]:
+    """The positions of the nonzero elements of a vector; raise if it is traced, since ``option`` needs its elements."""
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
         raise ConcretizationTypeError(
@@ -102,14 +102,14 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
     Args:
       a1, a2: coefficients, vectors of n and m elements, or a number.
-      trim_leading_zeros: whether to leave out leading zeros first, as NumPy does. The elements must be known then.
+      trim_leading_zeros: whether to drop leading zeros first, as NumPy does. The elements must then be concrete.
 
     Returns:
       The coefficients of the product, n + m - 1 of them if none is trimmed.
 
     Raises:
       ShapeError: an operand has more than one axis, or none has an element (a TypeError and a ValueError).
-      ConcretizationTypeError: zeros are to be trimmed of a traced array (a TypeError).
+      ConcretizationTypeError: ``trim_leading_zeros`` is true and an operand is traced (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.polymul(pnp.array([1.0, 2.0]), pnp.array([1.0, -2.0])))
@@ -128,16 +128,16 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
     Args:
       u: the coefficients of the dividend, n of them.
-      v: those of the divisor, m of them, of which the first is not zero.
-      trim_leading_zeros: whether to leave out leading zeros of the remainder, as NumPy does. The elements must be
-        known then.
+      v: the coefficients of the divisor, m of them; the first is not zero.
+      trim_leading_zeros: whether to drop leading zeros of the remainder, as NumPy does. The elements must then be
+        concrete.
 
     Returns:
       The quotient, of max(n - m + 1, 1) coefficients, and the remainder, of n.
 
     Raises:
       ShapeError: an operand has more than one axis, or no element (a TypeError and a ValueError).
-      ConcretizationTypeError: zeros are to be trimmed of a traced array (a TypeError).
+      ConcretizationTypeError: ``trim_leading_zeros`` is true and an operand is traced (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> quotient, rest = pnp.polydiv(pnp.array([1.0, 0.0, -3.0]), pnp.array([1.0, 2.0]))
@@ -151,14 +151,14 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     first = slicing.slice_in_dim(divisor, 0, 1, 0)
     quotient = []
     for k in range(n - m + 1):  # coefficient by coefficient, as on paper
-        part = slicing.slice_in_dim(rest, k, k + m, 0)
-        q = ops.div(slicing.slice_in_dim(part, 0, 1, 0), first)
-        left = ops.sub(part, ops.mul(q, divisor))
-        kept = [slicing.slice_in_dim(rest, 0, k, 0), left, slicing.slice_in_dim(rest, k + m, n, 0)]
-        rest = slicing.concatenate(kept, 0)
+        window = slicing.slice_in_dim(rest, k, k + m, 0)
+        q = ops.div(slicing.slice_in_dim(window, 0, 1, 0), first)
+        left = ops.sub(window, ops.mul(q, divisor))
+        pieces = [slicing.slice_in_dim(rest, 0, k, 0), left, slicing.slice_in_dim(rest, k + m, n, 0)]
+        rest = slicing.concatenate(pieces, 0)
         quotient.append(q)
-    whole = slicing.concatenate(quotient, 0) if quotient else shapes.full((1,), 0, rest.dtype)
-    return whole, _trimmed("polydiv", rest) if trim_leading_zeros else rest
+    result = slicing.concatenate(quotient, 0) if quotient else shapes.full((1,), 0, rest.dtype)
+    return result, _trimmed("polydiv", rest) if trim_leading_zeros else rest
 
 
 def _order(name: str, m: Any) -> int:
@@ -169,7 +169,7 @@ def _order(name: str, m: Any) -> int:
 
 
 def _falling(powers: np.ndarray[Any, Any], m: int) -> np.ndarray[Any, Any]:
-    """``p (p-1) ... (p-m+1)`` for each power."""
+    """The falling factorial ``p (p-1) ... (p-m+1)`` of each power p."""
     return np.prod(powers[:, None] - np.arange(m), axis=1, dtype=np.float64)
 
 
@@ -178,7 +178,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
     Args:
       p: its coefficients, a vector of n.
-      m: how many times to differentiate.
+      m: the order of the derivative.
 
     Returns:
       The coefficients of the derivative, max(n - m, 0) of them; floats, even of integers.
@@ -195,9 +195,9 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     if m == 0:
         return another(x)
     n = x.shape[0]
-    kept = slicing.slice_in_dim(x, 0, max(n - m, 0), 0)
+    leading = slicing.slice_in_dim(x, 0, max(n - m, 0), 0)
     factors = _falling(np.arange(n - 1, m - 1, -1), m) if n > m else np.zeros(0)
-    return ops.mul(kept, factors.astype(x.dtype))
+    return ops.mul(leading, factors.astype(x.dtype))
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None = None) -> Array:
@@ -205,7 +205,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
 
     Args:
       p: its coefficients, a vector of n.
-      m: how many times to integrate.
+      m: the number of integrations.
       k: the constants of integration, the first integral's first: a vector of ``m``, or a number for all; zero by
         default.
 
@@ -241,16 +241,16 @@ def _factorials(m: int) -> list[np.ndarray[Any, Any]]:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial with given roots, and with 1 for its first coefficient.
+    """The polynomial with certain roots, and with first coefficient 1.
 
     Args:
       seq_of_zeros: the roots, a vector of n; or a square matrix, whose characteristic polynomial is returned.
 
     Returns:
-      n + 1 coefficients; complex ones of complex roots, and of a matrix.
+      n + 1 coefficients, complex for complex roots and for a matrix.
 
     Raises:
-      ShapeError: neither a vector nor a square matrix with an element (a ValueError).
+      ShapeError: not a vector, or a square matrix with an element (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.poly(pnp.array([1.0, 2.0])))
@@ -283,15 +283,15 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Args:
       p: its coefficients, a vector of n.
-      strip_zeros: whether to leave out leading zeros, which lower the degree. The elements must be known then. If it is
-        False, the result has n - 1 elements, those that are no roots being NaN.
+      strip_zeros: whether to drop leading zeros, which lower the degree. The elements must then be concrete. If False,
+        the result has n - 1 elements, with NaN for missing roots.
 
     Returns:
       Complex numbers.
 
     Raises:
       ShapeError: ``p`` is not a vector (a ValueError).
-      ConcretizationTypeError: zeros are to be left out of a traced array (a TypeError).
+      ConcretizationTypeError: ``strip_zeros`` is true and ``p`` is traced (a TypeError).
 
     Method: Horn and Johnson, *Matrix Analysis*, 2nd edition, section 3.3.
 
@@ -309,17 +309,17 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         return shapes.full((0,), 0, wide)
     if not strip_zeros:
         return _padded_roots(x, wide)
-    places = _places("roots", x, "strip_zeros", "False")
-    if not places.size:
+    positions = _nonzero_positions("roots", x, "strip_zeros", "False")
+    if not positions.size:
         return shapes.full((0,), 0, wide)
-    first, last = int(places[0]), int(places[-1])
-    kept = slicing.slice_in_dim(x, first, last + 1, 0)
-    found = convert_element_type(_eigenvalues(kept), wide) if last > first else shapes.full((0,), 0, wide)
+    first, last = int(positions[0]), int(positions[-1])
+    trimmed = slicing.slice_in_dim(x, first, last + 1, 0)
+    found = convert_element_type(_eigenvalues(trimmed), wide) if last > first else shapes.full((0,), 0, wide)
     return slicing.concatenate([found, shapes.full((n - 1 - last,), 0, wide)], 0)
 
 
 def _eigenvalues(x: Any) -> Any:
-    """The roots of a polynomial whose first coefficient is not zero."""
+    """The roots of a polynomial whose first coefficient is not zero, as eigenvalues of its companion matrix."""
     n = x.shape[0]
     rest = ops.neg(ops.div(slicing.slice_in_dim(x, 1, n, 0), slicing.slice_in_dim(x, 0, 1, 0)))
     below = diag(shapes.full((n - 2,), 1, x.dtype), -1)
@@ -328,29 +328,29 @@ def _eigenvalues(x: Any) -> Any:
 
 
 def _padded_roots(x: Any, wide: Any) -> Any:
-    """As many numbers as the degree could be: the roots, those that are zero after them, and then NaN."""
+    """The roots of a polynomial that may have leading zeros, in n - 1 elements: nonzero roots, zeros, then NaN."""
     n = x.shape[0]
-    there = ops.ne_p.bind(x, 0)
-    leading, trailing = _first(there, n), _first(slicing.rev(there, (0,)), n)
+    nonzero = ops.ne_p.bind(x, 0)
+    leading, trailing = _first(nonzero, n), _first(slicing.rev(nonzero, (0,)), n)
     rolled = take(x, ops.rem_p.bind(ops.add(arange(n), leading), n))
     first = slicing.slice_in_dim(rolled, 0, 1, 0)
-    first = ops.where(ops.eq(first, 0), 1, first)  # where there are zeros alone
+    first = ops.where(ops.eq(first, 0), 1, first)  # if all coefficients are zero
     found = convert_element_type(
         _eigenvalues(slicing.concatenate([first, slicing.slice_in_dim(rolled, 1, n, 0)], 0)), wide
     )
-    # The zeros that are last now are roots, the smallest ones. They go to the end: first those of the polynomial, which
-    # are zero exactly, then those that stand for no root.
+    # The zeros at the end of ``rolled`` make the smallest roots. These move to the end: first the zero roots of the
+    # polynomial, which are exact, then the elements without a root.
     rank = argsort(argsort(ops.abs(found)))
     small = ops.lt(rank, ops.add(leading, trailing))
     ordered = take(found, argsort(convert_element_type(small, np.dtype(np.int32)), stable=True))
-    degree, place = ops.sub(ops.sub(n, leading), 1), arange(n - 1)
-    exact = ops.where(ops.ge_p.bind(place, ops.sub(degree, trailing)), 0, ordered)
-    return ops.where(ops.ge_p.bind(place, degree), complex(np.nan, np.nan), exact)
+    degree, position = ops.sub(ops.sub(n, leading), 1), arange(n - 1)
+    exact = ops.where(ops.ge_p.bind(position, ops.sub(degree, trailing)), 0, ordered)
+    return ops.where(ops.ge_p.bind(position, degree), complex(np.nan, np.nan), exact)
 
 
-def _first(there: Any, n: int) -> Any:
-    """The position of the first that is true; their number if there is none."""
-    return reduce_min(ops.where(there, arange(n), n), (0,))
+def _first(mask: Any, n: int) -> Any:
+    """The position of the first true element of a mask of ``n``; ``n`` if there is none."""
+    return reduce_min(ops.where(mask, arange(n), n), (0,))
 
 
 # Fits ---------------------------------------------------------------------------------------------------------------
@@ -403,18 +403,18 @@ def polyfit(
     x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:  # fmt: skip
-    """The polynomial of a degree that fits points best, in the sense of least squares.
+    """The polynomial of degree ``deg`` that fits points best, in the sense of least squares.
 
     Args:
       x: the abscissas, a vector of n.
       y: the ordinates, a vector of n, or a matrix (n, k) of k data sets.
       deg: the degree.
-      rcond: singular values that are at most so large a part of the largest one count as zero; n times the precision of
-        the dtype by default.
-      full: whether to return what :func:`pullback.numpy.linalg.lstsq` returns, too.
+      rcond: singular values up to this fraction of the largest count as zero; by default n times the precision of the
+        dtype.
+      full: whether to return the other results of :func:`pullback.numpy.linalg.lstsq`, too.
       w: weights of the points, a vector of n: the residuals are multiplied by them.
       cov: whether to return the covariances of the coefficients, too; ``"unscaled"`` if the weights are the inverse
-        standard deviations of the ordinates, so that the covariances are not to be scaled by the residuals.
+        standard deviations of the ordinates, so that the covariances are not scaled by the residuals.
 
     Returns:
       The coefficients, of shape (deg + 1) or (deg + 1, k). With ``full`` a tuple of these, the squared residuals, the
@@ -435,8 +435,8 @@ def polyfit(
     order = known_int("polyfit", "deg", deg) + 1
     if order < 1:
         raise ArgumentError(f"polyfit: the degree must not be negative, got {deg}")
-    given = (x, y) if w is None else (x, y, w)
-    abscissas, ordinates, *rest = inexact_operands("polyfit", *given)
+    operands = (x, y) if w is None else (x, y, w)
+    abscissas, ordinates, *rest = inexact_operands("polyfit", *operands)
     _check_points(abscissas, ordinates, rest)
     matrix = vander(abscissas, order)
     if rest:
@@ -463,7 +463,7 @@ def polyfit(
 
 
 def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | str, several: bool) -> Any:
-    """The covariances of the coefficients of a fit, of which there may be several."""
+    """The covariances of the coefficients of a fit, or of ``several`` fits to the same abscissas."""
     inverse = inv(matmul(_conj(matrix_transpose(scaled)), scaled))
     inverse = ops.div(inverse, convert_element_type(outer(scale, scale), inverse.dtype))
     order = scaled.shape[1]

@@ -1,4 +1,4 @@
-"""Arrays as text. The options are NumPy's own, so that both print alike."""
+"""Arrays as text. The options are NumPy's, so that both libraries print alike."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_p
 
 
 def _options(max_line_width: int | None, precision: int | None, suppress_small: bool | None) -> Any:
-    given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
-    return printoptions(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    requested = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    return printoptions(**{name: value for name, value in requested.items() if value is not None})  # type: ignore[arg-type]
 
 
 def array_repr(
@@ -24,12 +24,12 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """What ``repr`` returns, with other options of printing.
+    """The text of ``repr``, with other printing options.
 
     Args:
       arr: an array.
-      max_line_width: where lines are broken.
-      precision: how many digits after the point.
+      max_line_width: the width at which lines are broken.
+      precision: the number of digits after the point.
       suppress_small: whether numbers that are small in this precision are printed as zero.
 
     >>> import pullback.numpy as pnp
@@ -46,11 +46,11 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """What ``str`` returns, with other options of printing.
+    """The text of ``str``, with other printing options.
 
     Args:
       a: an array.
-      max_line_width, precision, suppress_small: as of :func:`array_repr`.
+      max_line_width, precision, suppress_small: as in :func:`array_repr`.
 
     >>> import pullback.numpy as pnp
     >>> pnp.array_str(pnp.array([1 / 3, 2.0]), precision=2)

@@ -1,7 +1,7 @@
-"""From what users pass to what primitives take: arrays of one dtype.
+"""Conversion of users' operands to arrays of one dtype, as primitives take them.
 
-Every function of ``pullback.numpy`` starts here. A Python number beside an array is left as it is where it takes
-the array's dtype anyway, for the primitives accept it.
+Every function of ``pullback.numpy`` starts here. A Python number next to an array stays a number if it takes the
+array's dtype anyway, for the primitives accept it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pullback.primitives.elementwise import convert_element_type
 
 
 def operand(name: str, x: Any) -> Array:
-    """An operand as an array; lists, strings and None are refused with the name of the function."""
+    """Convert an operand of the function ``name`` to an array; raise for lists, strings and None."""
     if isinstance(x, Array):
         return x
     try:
@@ -44,7 +44,7 @@ def operand(name: str, x: Any) -> Array:
 
 
 def number_operand(name: str, x: Any) -> Any:
-    """An operand as an array of numbers: random keys, which have no order and no zero, are refused.
+    """Convert an operand to an array of numbers; raise for random keys, which have no order and no zero.
 
     Raises:
       DtypeError: random keys (a TypeError).
@@ -56,20 +56,21 @@ def number_operand(name: str, x: Any) -> Any:
 
 
 def another(x: Any) -> Any:
-    """Another array of the same elements, for functions that return their operand as it is: results are new arrays,
-    which stay when the operand is donated. A traced operand is returned itself."""
+    """A new array of the same elements, for functions that leave their operand unchanged: their results have to stay
+    when the operand is donated. A traced operand is returned itself.
+    """
     return fresh(x) if isinstance(x, ArrayImpl) else x
 
 
 def sequence(name: str, xs: Any) -> list[Any]:
-    """The items of an argument that is a sequence of arrays."""
+    """Convert an argument to a list of arrays; raise unless it is a sequence."""
     if isinstance(xs, (str, bytes, dict, set, frozenset)) or not hasattr(xs, "__iter__"):
         raise OperandError(f"{name}: expected a sequence of arrays, got {quote(xs)} of type {type(xs).__name__}")
     return list(xs)
 
 
 def inexact_operand(name: str, x: Any) -> Array:
-    """An operand as an array of floats or complex numbers."""
+    """Convert an operand to an array of floats or complex numbers."""
     if type(x) is float:
         return from_scalar(x)
     if not isinstance(x, Array):
@@ -79,10 +80,10 @@ def inexact_operand(name: str, x: Any) -> Array:
 
 
 def inexact_operands(name: str, *xs: Any) -> list[Array]:
-    """Operands as arrays of their common dtype of floats or complex numbers.
+    """Convert operands to arrays of their common float or complex dtype.
 
-    Each is converted once: a common dtype of integers between the two would wrap what it does not hold (uint32 beside
-    int32 without 64 bits).
+    Each is converted in one step: a common integer dtype in between would wrap some numbers (uint32 and int32 without
+    64 bits).
     """
     arrays = [operand(name, x) for x in xs]
     dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
@@ -91,19 +92,19 @@ def inexact_operands(name: str, *xs: Any) -> list[Array]:
 
 
 def strong(x: Any) -> Array:
-    """``x`` with a dtype that does not give way to others."""
+    """Convert an operand to an array that is not weakly typed."""
     return convert_element_type(x, x.dtype) if x.weak_type else x
 
 
 def check_ranks(name: str, *operands: Any) -> None:
-    """Warn of operands with different numbers of axes, or refuse them, as ``config.numpy_rank_promotion`` says."""
+    """Warn or raise if operands have different ranks, as ``config.numpy_rank_promotion`` says."""
     shapes = [np.shape(x) if not isinstance(x, Array) else x.shape for x in operands]
     if len({len(s) for s in shapes if s}) > 1:
         different_ranks(name, shapes)
 
 
 def different_ranks(name: str, shapes: Sequence[Shape]) -> None:
-    """Warn of operands of these shapes, or refuse them, as ``config.numpy_rank_promotion`` says."""
+    """Warn or raise about operands of different ranks, as ``config.numpy_rank_promotion`` says."""
     shown = " and ".join(map(str, shapes))
     message = (
         f"{name}: operands of shapes {shown} have different numbers of axes, and "
@@ -115,8 +116,9 @@ def different_ranks(name: str, shapes: Sequence[Shape]) -> None:
 
 
 def promote(name: str, x: Any, y: Any, *, ranks: bool = True) -> tuple[Any, Any]:
-    """Two operands in their common dtype; at most one of the results is a Python number. ``ranks`` says whether their
-    numbers of axes count, as ``config.numpy_rank_promotion`` has it."""
+    """Promote two operands to their common dtype; at most one result is a Python number. ``ranks`` says whether to
+    check their ranks by :func:`check_ranks`.
+    """
     if ranks and recorders and config.numpy_rank_promotion != "allow":
         check_ranks(name, x, y)
     if isinstance(x, Array):
@@ -132,21 +134,21 @@ def promote(name: str, x: Any, y: Any, *, ranks: bool = True) -> tuple[Any, Any]
 
 
 def fits(kind: type, dtype: np.dtype[Any]) -> bool:
-    """Whether a Python number of this type beside an array of that dtype takes the array's dtype."""
+    """Whether a Python number of type ``kind`` next to an array of dtype ``dtype`` takes that dtype."""
     if dtypes.is_inexact(dtype):
         return kind is not complex or dtypes.is_complex(dtype)
     return (kind is int or kind is bool) and dtypes.is_integer(dtype)
 
 
 def promote_all(name: str, xs: Sequence[Any]) -> list[Array]:
-    """Operands as arrays of their common dtype."""
+    """Promote operands to arrays of their common dtype."""
     arrays = [operand(name, x) for x in xs]
     dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
     return [x if x.dtype == dtype else convert_element_type(x, dtype, weak) for x in arrays]
 
 
 def refuse_out(name: str, out: Any) -> None:
-    """Refuse NumPy's argument ``out``."""
+    """Raise if NumPy's argument ``out`` is not None."""
     if out is not None:
         raise UnsupportedArgumentError(
             f"{name}: the argument out is not supported, for arrays are immutable; use the result. Got {out!r}"
@@ -154,7 +156,7 @@ def refuse_out(name: str, out: Any) -> None:
 
 
 def is_sequence(value: Any) -> bool:
-    """Whether an argument that is one int or several is several: a tuple, a list, a range, an array, an iterator."""
+    """Whether an argument that may be an int or several ints is several: a tuple, list, range, array or iterator."""
     if isinstance(value, (tuple, list)):
         return True
     if isinstance(value, (str, bytes, dict, set, frozenset)) or not hasattr(value, "__iter__"):
@@ -163,7 +165,7 @@ def is_sequence(value: Any) -> bool:
 
 
 def several(value: Any) -> Sequence[Any]:
-    """The items of an argument that is one int or several."""
+    """Return an argument that is an int or several ints as a sequence of ints."""
     if type(value) is int or not is_sequence(value):
         return (value,)
     known = value.concrete() if isinstance(value, Tracer) else value
@@ -171,7 +173,7 @@ def several(value: Any) -> Sequence[Any]:
 
 
 class AllAxes(dict[int, tuple[int, ...]]):
-    """For each number of axes their positions, in order or, with a step of -1, reversed; made when first asked for."""
+    """A dictionary that makes ``tuple(range(rank))`` for each rank at first access; reversed if ``step`` is -1."""
 
     def __init__(self, step: int = 1) -> None:
         self.step = step
@@ -182,10 +184,10 @@ class AllAxes(dict[int, tuple[int, ...]]):
 
 
 def axis_index(axis: Any, rank: int, name: str) -> int:
-    """An axis that may count from the end, as a position.
+    """Convert an axis that may count from the end to a position from the start.
 
     Raises:
-      AxisError: there is no such axis (a ValueError and an IndexError).
+      AxisError: the axis is out of range (a ValueError and an IndexError).
     """
     try:
         i = operator.index(axis)
@@ -197,7 +199,7 @@ def axis_index(axis: Any, rank: int, name: str) -> int:
 
 
 def refuse_options(name: str, out: Any, where: Any) -> None:
-    """Refuse the arguments ``out`` and ``where`` of NumPy's elementwise functions."""
+    """Raise if the arguments ``out`` or ``where`` of NumPy's elementwise functions are not None."""
     refuse_out(name, out)
     if where is not None:
         raise UnsupportedArgumentError(
@@ -207,10 +209,10 @@ def refuse_options(name: str, out: Any, where: Any) -> None:
 
 
 def diagonal_number(name: str, k: Any) -> Any:
-    """Which diagonal: an int, or an array of an integer dtype without axes where its value is not known.
+    """Convert the number of a diagonal to an int, or to a scalar array of integers if it is traced.
 
     Raises:
-      ShapeError: no integer (a TypeError and a ValueError).
+      ShapeError: it is not an integer (a TypeError and a ValueError).
     """
     if isinstance(k, Tracer) and k.shape == () and dtypes.is_integer(k.dtype) and k.concrete() is None:
         return k
@@ -218,10 +220,10 @@ def diagonal_number(name: str, k: Any) -> Any:
 
 
 def known_int(name: str, what: str, value: Any) -> int:
-    """An argument that must be an int whose value is known.
+    """Convert an argument to an int; raise if it is traced.
 
     Raises:
-      ShapeError: something else (a TypeError and a ValueError).
+      ShapeError: it is not an int (a TypeError and a ValueError).
       TracerIntegerConversionError: a traced integer.
     """
     try:
@@ -235,13 +237,13 @@ def known_int(name: str, what: str, value: Any) -> int:
 
 
 def quote(x: Any) -> str:
-    """A value for a message, in one line of at most 60 letters."""
+    """Format a value for a message, in one line of at most 60 letters."""
     text = " ".join(repr(x).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
-    """Axes to reduce over: None for all, an int, or several, as increasing positions."""
+    """Convert axes to reduce over (None for all, an int, or several) to increasing positions."""
     if axis is None:
         return tuple(range(rank))
     if type(axis) is int and 0 <= axis < rank:
@@ -253,7 +255,7 @@ def axes_tuple(axis: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
-    """A shape given as an int or a sequence of ints, none negative."""
+    """Convert a shape (an int or a sequence of ints) to a tuple; raise for negative sizes."""
     try:
         sizes = (
             (operator.index(shape),)
@@ -272,12 +274,12 @@ def shape_tuple(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def concrete(x: Any) -> Any:
-    """The NumPy value of an array that Python may look at; raises the error of a traced value otherwise."""
+    """Return the NumPy value of a concrete array; raise the error of a traced value."""
     return x._value if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
 def positions_operand(name: str, indices: Any) -> Any:
-    """Positions along an axis, which are integers; those that are known may be wider than the default integer."""
+    """Convert positions along an axis to integers; concrete positions may be wider than the default integer."""
     positions = operand(name, indices) if (wide := _too_wide(indices)) is None else ArrayImpl(wide)
     if not dtypes.is_integer(positions.dtype):
         raise DtypeValueError(f"{name}: indices must be integers, got {positions.aval}")
@@ -285,7 +287,7 @@ def positions_operand(name: str, indices: Any) -> Any:
 
 
 def _too_wide(indices: Any) -> Any:
-    """Known positions that the default integer does not hold, for axes as long; None if it holds them."""
+    """Return concrete positions, for very long axes, as int64 if the default integer does not hold them; else None."""
     most = dtypes.iinfo(dtypes.default_int()).max
     if type(indices) is int:
         fits = -most <= indices <= most

@@ -1,5 +1,5 @@
 # long: because there are many reductions, each with its docstring
-"""Sums, products, extremes, truth and moments along axes, also of partial results, and without NaN."""
+"""Reductions along axes: sums, products, extremes, truth, moments, cumulative results; variants that skip NaN."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL_AXES = AllAxes()
-_FAST = "fdFD"  # The codes of the dtypes that need no promotion and are accumulated as they are.
+_FAST = "fdFD"  # The codes of the dtypes that need no promotion and accumulate in themselves.
 
-# What the functions share ------------------------------------------------------------------------------------------
+# Shared by the functions ------------------------------------------------------------------------------------------
 
 
 def all_axes(axis: Any, rank: int, name: str) -> tuple[int, ...]:
-    """The axes to reduce over, as positions."""
+    """Convert the argument ``axis`` to the positions of the axes to reduce over."""
     return _ALL_AXES[rank] if axis is None else axes_tuple(axis, rank, name)
 
 
@@ -56,12 +56,12 @@ def count_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
 
 
 def size_as(size: Any, dtype: np.dtype[Any]) -> Any:
-    """A size as an operand beside an array of a dtype: an int as it is, a symbolic one as an array."""
+    """Return a size as an operand for arrays of a dtype: an int unchanged, a symbolic size as an array."""
     return convert_element_type(as_array(size), dtype) if is_symbolic(size) else size
 
 
 def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a sum: integers that are narrower than the default become as wide."""
+    """The dtype of a sum: integers narrower than the default integer are widened to its size."""
     if dtypes.is_inexact(dtype):
         return dtype
     wide = dtypes.default_int()
@@ -73,13 +73,13 @@ def _summed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _boolean(name: str, x: Any) -> Any:
-    """An operand as booleans: whether its elements differ from zero."""
+    """Convert an operand to booleans: whether its elements are not zero."""
     x = number_operand(name, x)
     return x if dtypes.is_bool(x.dtype) else ops.ne_p.bind(x, 0)
 
 
 def boolean_mask(name: str, where: Any) -> Any:
-    """The argument ``where``: booleans."""
+    """Convert the argument ``where`` to an array; raise unless it has booleans."""
     mask = operand(name, where)
     if not dtypes.is_bool(mask.dtype):
         got = dtypes.dtype_name(mask.dtype)
@@ -88,7 +88,7 @@ def boolean_mask(name: str, where: Any) -> Any:
 
 
 def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
-    """The argument ``where`` as booleans that broadcast to ``shape``."""
+    """Convert the argument ``where`` to booleans; raise unless they broadcast to ``shape``."""
     mask = boolean_mask(name, where)
     if broadcast_shape(name, [mask.shape, shape]) != shape:
         raise ShapeError(f"{name}: where, of shape {mask.shape}, does not broadcast to the array's shape {shape}")
@@ -96,7 +96,7 @@ def _mask(name: str, where: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _finish(name: str, result: Any, axes: tuple[int, ...], keepdims: bool, initial: Any, combine: Primitive) -> Any:
-    """A reduced array combined with ``initial``, and with its axes kept if so asked."""
+    """Combine a reduced array with ``initial``, if any, and restore its axes if ``keepdims``."""
     if initial is not None:
         first = operand(name, initial)
         if first.shape:
@@ -119,7 +119,8 @@ def sum(
     Args:
       a: an array.
       axis: an axis, a tuple of axes, or None for all.
-      dtype: of the result; by default that of ``a``, where booleans and narrow integers become the default integer.
+      dtype: the dtype of the result; by default the dtype of ``a``, where booleans and narrow integers become the
+        default integer.
       out: not supported.
       keepdims: whether to keep the axes, with size one.
       initial: a number to start with.
@@ -130,7 +131,7 @@ def sum(
       An array without the axes that are summed.
 
     Raises:
-      ShapeError: an axis does not exist or comes twice (a ValueError).
+      ShapeError: an axis does not exist or occurs twice (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sum(pnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=0))
@@ -153,7 +154,7 @@ def prod(
     """The product of the elements along some axes. Its derivative is right where elements are zero.
 
     Args:
-      a, axis, dtype, out, keepdims, initial, where, promote_integers: as of :func:`sum`.
+      a, axis, dtype, out, keepdims, initial, where, promote_integers: as in :func:`sum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.prod(pnp.array([2.0, 3.0, 4.0])))
@@ -186,7 +187,7 @@ _OF_BOOLEANS = {
     prims.reduce_sum_p: prims.reduce_or_p, prims.reduce_prod_p: prims.reduce_and_p,
     ops.add_p: ops.or_p, ops.mul_p: ops.and_p,
 }  # fmt: skip
-"""The operations that sums and products are in booleans, where a dtype asks for these."""
+"""The operations instead of sums and products if the requested dtype is boolean."""
 
 
 # Extremes ----------------------------------------------------------------------------------------------------------
@@ -200,13 +201,13 @@ def max(
 
     Args:
       a: an array; complex numbers are ordered by their real parts, then by their imaginary parts.
-      axis, out, keepdims: as of :func:`sum`.
-      initial: the least that the result may be; needed where there may be nothing to compare.
+      axis, out, keepdims: as in :func:`sum`.
+      initial: a lower bound of the result; required if there may be no elements to compare.
       where: booleans that broadcast to ``a``: which elements count.
 
     Raises:
       ShapeError: there are no elements to compare and no ``initial`` (a ValueError).
-      ArgumentError: ``where`` is given without ``initial`` (a ValueError).
+      ArgumentError: ``where`` is passed without ``initial`` (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.max(pnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
@@ -222,7 +223,7 @@ def min(
     """The smallest element along some axes; NaN if there is one. Elements that tie share the derivative evenly.
 
     Args:
-      a, axis, out, keepdims, initial, where: as of :func:`max`.
+      a, axis, out, keepdims, initial, where: as in :func:`max`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.min(pnp.array([[1.0, 5.0], [3.0, 4.0]]), axis=1))
@@ -255,7 +256,7 @@ def _extreme(
 
 
 def any_empty(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether some results have no elements to be computed from."""
+    """Whether one of the axes to reduce over is empty."""
     return 0 in [shape[a] for a in axes]
 
 
@@ -263,7 +264,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     """The difference of the largest and the smallest element along some axes.
 
     Args:
-      a, axis, out, keepdims: as of :func:`max`.
+      a, axis, out, keepdims: as in :func:`max`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ptp(pnp.array([3.0, 1.0, 5.0])))
@@ -279,7 +280,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
     Args:
       a: an array of real numbers or booleans.
-      axis: along which axis; None for a position among all elements in row-major order.
+      axis: the axis; None for a position among all elements in row-major order.
       out: not supported.
       keepdims: whether to keep the axis, with size one.
 
@@ -298,7 +299,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     """The position of the first smallest element; of the first NaN if there is one.
 
     Args:
-      a, axis, out, keepdims: as of :func:`argmax`.
+      a, axis, out, keepdims: as in :func:`argmax`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.argmin(pnp.array([[4.0, 3.0], [1.0, 3.0]]), axis=0))
@@ -330,7 +331,7 @@ def all(
     """Whether all elements along some axes are true, or not zero.
 
     Args:
-      a, axis, out, keepdims, where: as of :func:`sum`.
+      a, axis, out, keepdims, where: as in :func:`sum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.all(pnp.array([[True, False], [True, True]]), axis=1))
@@ -345,7 +346,7 @@ def any(
     """Whether any element along some axes is true, or not zero.
 
     Args:
-      a, axis, out, keepdims, where: as of :func:`sum`.
+      a, axis, out, keepdims, where: as in :func:`sum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.any(pnp.array([[True, False], [False, False]]), axis=1))
@@ -367,10 +368,10 @@ def _truth(
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
-    """How many elements along some axes are true, or not zero.
+    """The number of elements along some axes that are true, or not zero.
 
     Args:
-      a, axis, keepdims: as of :func:`sum`.
+      a, axis, keepdims: as in :func:`sum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.count_nonzero(pnp.array([0.0, 1.0, 2.0])))
@@ -386,11 +387,11 @@ def mean(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """The mean of the elements along some axes; NaN of none.
+    """The mean of the elements along some axes; NaN if there are none.
 
     Args:
-      a, axis, out, keepdims, where: as of :func:`sum`.
-      dtype: of the result; by default that of ``a``, as a float.
+      a, axis, out, keepdims, where: as in :func:`sum`.
+      dtype: the dtype of the result; by default the dtype of ``a``, as a float.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.mean(pnp.array([[1, 2], [3, 5]]), axis=0))
@@ -410,7 +411,7 @@ def mean(
 
 
 def _computed(have: np.dtype[Any], wanted: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which moments are computed: of at least 32 bits."""
+    """The dtype in which to compute moments, of at least 32 bits."""
     dtype = dtypes.common_dtype(have, wanted) if dtypes.is_inexact(wanted) else have
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
 
@@ -434,12 +435,12 @@ def var(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0, keepdims: bool = False,
     *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: float | None = None,
 ) -> Array:  # fmt: skip
-    """The variance of the elements along some axes; of complex numbers that of their distance from the mean.
+    """The variance of the elements along some axes; for complex numbers by their distances from the mean.
 
     Args:
-      a, axis, out, keepdims, where: as of :func:`sum`.
-      dtype: of the result; by default that of ``a``, as a real float.
-      ddof: how many degrees of freedom to take off the number of elements that the sum of squares is divided by.
+      a, axis, out, keepdims, where: as in :func:`sum`.
+      dtype: the dtype of the result; by default the dtype of ``a``, as a real float.
+      ddof: the degrees of freedom to subtract from the number of elements, by which the sum of squares is divided.
       mean: the mean, with the axes kept, if it is known.
       correction: another name for ``ddof``.
 
@@ -447,7 +448,7 @@ def var(
       An array without the axes; NaN where no degree of freedom is left.
 
     Raises:
-      ArgumentError: both ``ddof`` and ``correction`` are given, or a real dtype for complex elements (a ValueError).
+      ArgumentError: both ``ddof`` and ``correction`` are passed, or a real dtype for complex elements (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.var(pnp.array([1.0, 2.0, 3.0]), ddof=1))
@@ -498,7 +499,7 @@ def std(
     """The standard deviation of the elements along some axes: the square root of :func:`var`.
 
     Args:
-      a, axis, dtype, out, ddof, keepdims, where, mean, correction: as of :func:`var`.
+      a, axis, dtype, out, ddof, keepdims, where, mean, correction: as in :func:`var`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.std(pnp.array([1.0, 3.0])))
@@ -507,16 +508,16 @@ def std(
     return ops.sqrt(_var("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction))
 
 
-# Partial results ---------------------------------------------------------------------------------------------------
+# Cumulative results ------------------------------------------------------------------------------------------------
 
 
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
-    """The sums of the elements up to each one.
+    """The cumulative sums of the elements.
 
     Args:
       a: an array.
-      axis: along which axis; None for all elements in row-major order.
-      dtype: of the result; by default that of ``a``, where booleans become the default integer.
+      axis: the axis; None for all elements in row-major order.
+      dtype: the dtype of the result; by default the dtype of ``a``, where booleans become the default integer.
       out: not supported.
 
     >>> import pullback.numpy as pnp
@@ -527,10 +528,10 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: 
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
-    """The products of the elements up to each one. Its derivative is right where elements are zero.
+    """The cumulative products of the elements. Its derivative is right where elements are zero.
 
     Args:
-      a, axis, dtype, out: as of :func:`cumsum`.
+      a, axis, dtype, out: as in :func:`cumsum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.cumprod(pnp.array([1.0, 2.0, 3.0])))
@@ -542,7 +543,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out:
 def _cumulate(
     name: str, function: Any, a: Any, axis: int | None, dtype: Any, out: Any, skipped: int | None = None
 ) -> Any:
-    """Partial results; of others than NaN if there is a value, ``skipped``, to put in its place."""
+    """Compute cumulative results by ``function``, with NaN replaced by ``skipped`` unless that is None."""
     refuse_out(name, out)
     x = operand(name, a)
     if skipped is not None and dtypes.is_inexact(x.dtype):
@@ -558,7 +559,7 @@ def _cumulate(
 
 
 def _cumulated(function: Any, x: Any, axis: int) -> Any:
-    """Partial sums or products; of booleans whether any, or all, of the elements up to each are true."""
+    """Cumulative sums or products; for booleans, whether any or all elements so far are true."""
     if not dtypes.is_bool(x.dtype):
         return function(x, axis)
     of_integers = prims.cummax if function is prims.cumsum else prims.cummin
@@ -568,16 +569,16 @@ def _cumulated(function: Any, x: Any, axis: int) -> Any:
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: bool = False
 ) -> Array:
-    """The sums of the elements up to each one, as the array API standard has it.
+    """The cumulative sums of the elements, as in the array API standard.
 
     Args:
       x: an array of at least one axis.
-      axis: along which axis; may be left out if there is only one.
-      dtype: of the result; by default as of :func:`sum`.
+      axis: the axis; may be left out if there is only one.
+      dtype: the dtype of the result; by default as of :func:`sum`.
       include_initial: whether to begin with the sum of no elements, 0.
 
     Raises:
-      ShapeError: there is more than one axis, or none, and ``axis`` is not given (a ValueError).
+      ShapeError: there is more than one axis, or none, and ``axis`` is not passed (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.cumulative_sum(pnp.array([1, 2, 3]), include_initial=True))
@@ -589,10 +590,10 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: bool = False
 ) -> Array:
-    """The products of the elements up to each one, as the array API standard has it.
+    """The cumulative products of the elements, as in the array API standard.
 
     Args:
-      x, axis, dtype: as of :func:`cumulative_sum`.
+      x, axis, dtype: as in :func:`cumulative_sum`.
       include_initial: whether to begin with the product of no elements, 1.
 
     >>> import pullback.numpy as pnp
@@ -626,7 +627,7 @@ def _is_nan(x: Any) -> Any:
 
 
 def _numbers(name: str, a: Any, where: Any) -> tuple[Any, Any]:
-    """An operand with 0 for NaN, and which of its elements count: None for all, else no NaN and those in ``where``."""
+    """Replace NaN in an operand by 0; return it with a mask of the elements that count: in ``where``, not NaN."""
     x = operand(name, a)
     if not dtypes.is_inexact(x.dtype):
         return x, where if where is None else _mask(name, where, x.shape)
@@ -641,7 +642,7 @@ def nansum(
     """The sum of the elements along some axes that are not NaN; 0 if there are none.
 
     Args:
-      a, axis, dtype, out, keepdims, initial, where: as of :func:`sum`.
+      a, axis, dtype, out, keepdims, initial, where: as in :func:`sum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nansum(pnp.array([1.0, pnp.nan, 2.0])))
@@ -658,7 +659,7 @@ def nanprod(
     """The product of the elements along some axes that are not NaN; 1 if there are none.
 
     Args:
-      a, axis, dtype, out, keepdims, initial, where: as of :func:`sum`.
+      a, axis, dtype, out, keepdims, initial, where: as in :func:`sum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanprod(pnp.array([3.0, pnp.nan, 2.0])))
@@ -675,7 +676,7 @@ def nanmax(
     """The largest element along some axes that is not NaN; NaN if there are none.
 
     Args:
-      a, axis, out, keepdims, initial, where: as of :func:`max`.
+      a, axis, out, keepdims, initial, where: as in :func:`max`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanmax(pnp.array([1.0, pnp.nan, 2.0])))
@@ -691,7 +692,7 @@ def nanmin(
     """The smallest element along some axes that is not NaN; NaN if there are none.
 
     Args:
-      a, axis, out, keepdims, initial, where: as of :func:`max`.
+      a, axis, out, keepdims, initial, where: as in :func:`max`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanmin(pnp.array([1.0, pnp.nan, 2.0])))
@@ -716,7 +717,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     """The position of the first largest element that is not NaN; -1 if there are none.
 
     Args:
-      a, axis, out, keepdims: as of :func:`argmax`.
+      a, axis, out, keepdims: as in :func:`argmax`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanargmax(pnp.array([1.0, pnp.nan, 2.0])))
@@ -729,7 +730,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     """The position of the first smallest element that is not NaN; -1 if there are none.
 
     Args:
-      a, axis, out, keepdims: as of :func:`argmax`.
+      a, axis, out, keepdims: as in :func:`argmax`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanargmin(pnp.array([2.0, pnp.nan, 1.0])))
@@ -757,7 +758,7 @@ def nanmean(
     """The mean of the elements along some axes that are not NaN; NaN if there are none.
 
     Args:
-      a, axis, dtype, out, keepdims, where: as of :func:`mean`.
+      a, axis, dtype, out, keepdims, where: as in :func:`mean`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanmean(pnp.array([1.0, pnp.nan, 2.0])))
@@ -774,7 +775,7 @@ def nanvar(
     """The variance of the elements along some axes that are not NaN; NaN if no degree of freedom is left.
 
     Args:
-      a, axis, dtype, out, ddof, keepdims, where, mean: as of :func:`var`.
+      a, axis, dtype, out, ddof, keepdims, where, mean: as in :func:`var`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanvar(pnp.array([1.0, pnp.nan, 3.0])))
@@ -791,7 +792,7 @@ def nanstd(
     """The standard deviation of the elements along some axes that are not NaN.
 
     Args:
-      a, axis, dtype, out, ddof, keepdims, where, mean: as of :func:`var`.
+      a, axis, dtype, out, ddof, keepdims, where, mean: as in :func:`var`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanstd(pnp.array([1.0, pnp.nan, 3.0])))
@@ -802,10 +803,10 @@ def nanstd(
 
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
-    """The sums of the elements up to each one that are not NaN.
+    """The cumulative sums of the elements that are not NaN.
 
     Args:
-      a, axis, dtype, out: as of :func:`cumsum`.
+      a, axis, dtype, out: as in :func:`cumsum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nancumsum(pnp.array([1.0, pnp.nan, 2.0])))
@@ -815,10 +816,10 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, ou
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
-    """The products of the elements up to each one that are not NaN.
+    """The cumulative products of the elements that are not NaN.
 
     Args:
-      a, axis, dtype, out: as of :func:`cumsum`.
+      a, axis, dtype, out: as in :func:`cumsum`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nancumprod(pnp.array([3.0, pnp.nan, 2.0])))

@@ -1,4 +1,4 @@
-"""Dtypes under NumPy's names, what can be asked of them, and constants."""
+"""Dtypes under NumPy's names, functions that inspect dtypes and shapes, and constants."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ ndarray = Array
 
 
 class _ScalarType(type):
-    """The type of ``float32`` and its like: called, it makes an array; elsewhere it stands for its dtype."""
+    """The type of ``float32`` and other scalar types, which make arrays when called, and are accepted as dtypes."""
 
     @property
     def dtype(cls) -> np.dtype[Any]:
-        """The dtype that this stands for."""
+        """The dtype of this scalar type."""
         return np.dtype(getattr(dtypes, cls.__name__, None) or cls.__name__.rstrip("_"))
 
     def __call__(cls, x: Any = 0) -> Array:
@@ -60,9 +60,8 @@ class _ScalarType(type):
         return False if isinstance(other, str) else builtins.bool(cls.dtype == other)
 
     def __hash__(cls) -> builtins.int:
-        return hash(
-            cls.dtype.type
-        )  # NumPy's scalar type is equal; its dtype too, though with another hash, as in NumPy
+        # NumPy's scalar type is equal, and so is its dtype, whose hash differs, as in NumPy.
+        return hash(cls.dtype.type)
 
     def __repr__(cls) -> str:
         return f"pullback.numpy.{cls.__name__}"
@@ -93,7 +92,7 @@ float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz = m
 float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn = map(
     _scalar_type, ("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn")
 )
-# The widest of each kind, which is narrowed to the widths in use.
+# The widest type of each kind, which is narrowed without 64-bit types.
 bool = bool_
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
@@ -103,15 +102,15 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
     """Whether NumPy's rules allow a cast from one dtype to another.
 
     Args:
-      from_: a dtype, or what has one.
+      from_: a dtype, or an object with a dtype.
       to: a dtype.
       casting: NumPy's name of the rules: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or ``"unsafe"``.
 
     >>> can_cast("int32", "int8")
     False
     """
-    owns = (getattr(given, "dtype", None) for given in (from_, to))
-    source, target = (own if dtypes.is_dtype(own) else given for own, given in zip(owns, (from_, to), strict=True))
+    owns = (getattr(each, "dtype", None) for each in (from_, to))
+    source, target = (own if dtypes.is_dtype(own) else each for own, each in zip(owns, (from_, to), strict=True))
     try:
         return np.can_cast(np.dtype(cast(Any, source)), np.dtype(cast(Any, target)), cast(Any, casting))
     except (TypeError, ValueError) as error:
@@ -151,10 +150,10 @@ def size(a: ArrayLike | Sequence[Any] | HasShapeAndDtype, axis: Axes = None) -> 
 
 
 def _sizes(name: str, a: Any) -> tuple[int, ...]:
-    """The shape of an operand: an array, nested lists, or what has a shape and a dtype, as ``ShapeDtypeStruct`` has."""
+    """The shape of an array, of nested lists, or of an object with shape and dtype, such as ``ShapeDtypeStruct``."""
     if isinstance(a, Array):
         return a.shape
-    if a is None:  # as JAX, to which TensorFlow Probability leaves it
+    if a is None:  # as in JAX; TensorFlow Probability relies on it
         source.warn(f"{name} takes an array or a number, got None: an error in a future release", DeprecationWarning)
         return ()
     from pullback.numpy.creation import type_of

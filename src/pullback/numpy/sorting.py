@@ -1,7 +1,7 @@
 """Sorting, searching, and sets of values.
 
-The functions whose result has as many elements as there are different values need concrete arrays, or ``size``: how
-many elements to return. Missing ones are then filled in, and those that are too many left out.
+Functions whose result has one element for each distinct value need concrete arrays, or ``size``, the number of elements
+to return. Missing elements are then filled in, and further ones dropped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    """An operand and one of its axes; all elements as one axis if it is None."""
+    """Return an operand and the position of an axis; flatten the operand if ``axis`` is None."""
     x = number_operand(name, a)
     if axis is None:
         x = shapes.reshape(x, (x.size,))
@@ -58,13 +58,13 @@ def sort(
 
     Args:
       a: an array; complex numbers are ordered by their real parts, then by their imaginary parts.
-      axis: along which axis; None for all elements.
+      axis: the axis; None for all elements.
       kind, order: not supported.
       stable: whether equal elements keep their order.
       descending: whether to return them in decreasing order, NaN first.
 
     Raises:
-      ShapeError: there is no such axis (a ValueError).
+      ShapeError: the axis is out of range (a  ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sort(pnp.array([3.0, 1.0, 2.0])))
@@ -84,8 +84,8 @@ def argsort(
     """The positions of the elements in increasing order along an axis, NaN last.
 
     Args:
-      a, axis, kind, order, stable, descending: as of :func:`sort`.
-      dtype: of the result; by default the default integer.
+      a, axis, kind, order, stable, descending: as in :func:`sort`.
+      dtype: the dtype of the result; by default the default integer.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.argsort(pnp.array([3.0, 1.0, 2.0])))
@@ -101,11 +101,11 @@ def argsort(
 
 
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The positions of elements in increasing order of several keys, the last of which is the most significant.
+    """The positions of elements in increasing order of several keys; the last key is the most significant.
 
     Args:
-      keys: a sequence of arrays of one shape, or an array whose rows they are.
-      axis: along which axis of a key.
+      keys: a sequence of arrays of one shape, or an array with a key in each row.
+      axis: the axis of the keys.
 
     Raises:
       ArgumentError: there are no keys (a TypeError).
@@ -115,10 +115,10 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     [1 2 0]
     """
     if isinstance(keys, (Array, np.ndarray)):
-        whole = operand("lexsort", keys)
-        if not whole.shape:
+        stacked = operand("lexsort", keys)
+        if not stacked.shape:
             raise ShapeError("lexsort: an array of keys needs at least one axis, got shape ()")
-        columns = [shapes.squeeze(slice_in_dim(whole, i, i + 1, 0), (0,)) for i in range(whole.shape[0])]
+        columns = [shapes.squeeze(slice_in_dim(stacked, i, i + 1, 0), (0,)) for i in range(stacked.shape[0])]
     else:
         columns = [operand("lexsort", k) for k in sequence("lexsort", keys)]
     if not columns:
@@ -131,10 +131,10 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The elements, of which the one at ``kth`` is where sorting would put it, with none after it that is smaller.
+    """The elements in an order in which element ``kth`` has its sorted position, and no later element is smaller.
 
     Args:
-      a, axis: as of :func:`sort`.
+      a, axis: as in :func:`sort`.
       kth: a position along the axis.
 
     >>> import pullback.numpy as pnp
@@ -147,10 +147,10 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions of the elements in an order as that of :func:`partition`.
+    """The positions of the elements in the order of :func:`partition`.
 
     Args:
-      a, kth, axis: as of :func:`partition`.
+      a, kth, axis: as in :func:`partition`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.argpartition(pnp.array([3.0, 1.0, 2.0]), 1)[1])
@@ -178,7 +178,7 @@ def sort_complex(a: ArrayLike) -> Array:
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
-    """Where values belong in a sorted array.
+    """The positions at which to insert values in a sorted array.
 
     Args:
       a: an array of one axis, in increasing order.
@@ -192,7 +192,7 @@ def searchsorted(
 
     Raises:
       ShapeError: ``a`` does not have one axis (a ValueError).
-      ArgumentError: no such ``side`` or ``method`` (a ValueError).
+      ArgumentError: an unknown ``side`` or ``method`` (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.searchsorted(pnp.array([1.0, 2.0, 2.0, 3.0]), 2.0, side="right"))
@@ -213,7 +213,7 @@ def searchsorted(
 
 
 def positions(name: str, ordered: Any, values: Any, side: str) -> Any:
-    """Where values belong in a sorted vector. Integers of two dtypes are compared by their values."""
+    """The positions at which to insert values in a sorted vector; integers of two dtypes are compared by value."""
     index_dtype = _INT32 if ordered.size < 2**31 else np.dtype(np.int64)
     if not (dtypes.is_integer(ordered.dtype) and dtypes.is_integer(values.dtype)):
         ordered, values = promote_all(name, (ordered, values))
@@ -229,7 +229,7 @@ def positions(name: str, ordered: Any, values: Any, side: str) -> Any:
     return ops.where(ops.gt(values, int(dtypes.iinfo(common).max)), ordered.shape[0], found)
 
 
-# Choosing elements -------------------------------------------------------------------------------------------------
+# Selection of elements ---------------------------------------------------------------------------------------------
 
 
 def _take(x: Any, indices: Any) -> Any:
@@ -237,7 +237,7 @@ def _take(x: Any, indices: Any) -> Any:
 
 
 def _size_of(name: str, count: Any, size: int | None) -> int:
-    """How many elements to return: ``size``, or as many as there are."""
+    """The number of elements to return: ``size``, or ``count``, which must then be concrete."""
     if size is None:
         try:
             return int(count)
@@ -250,8 +250,8 @@ def _size_of(name: str, count: Any, size: int | None) -> int:
     return int(size)
 
 
-def _chosen(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
-    """The positions of the true elements of ``mask``, 0 in place of missing ones, and which are not missing."""
+def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
+    """The positions of the true elements of ``mask``, padded with 0, and a mask of those that are not padding."""
     n = mask.shape[0]
     if n == 0:
         count = _size_of(name, shapes.full((), 0, _INT32), size)
@@ -261,13 +261,13 @@ def _chosen(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
     total = shapes.squeeze(slice_in_dim(so_far, n - 1, n, 0), (0,))
     count = _size_of(name, total, size)
     ranks = iota(_INT32, (count,), 0)
-    places = prims.searchsorted(so_far, ops.add(ranks, 1), "left", _INT32)
+    indices = prims.searchsorted(so_far, ops.add(ranks, 1), "left", _INT32)
     found = ops.lt(ranks, total)
-    return ops.where(found, places, 0), found
+    return ops.where(found, indices, 0), found
 
 
 def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = None) -> Any:
-    """``values`` where they are found, else ``fill_value``; by default the first of them, or ``default``."""
+    """Replace values that are not ``found`` by ``fill_value``; by default by ``default``, or by the first value."""
     if fill_value is None:
         if default is not None:
             return ops.where(found, values, default)
@@ -284,7 +284,7 @@ def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _starts(x: Any, equal_nan: bool = True) -> Any:
-    """Which elements, or rows, of a sorted array differ from the one before."""
+    """A mask of the elements, or rows, of a sorted array that differ from the previous one."""
     n = x.shape[0]
     first = shapes.full((min(n, 1),), True, np.dtype(bool))
     if n <= 1:
@@ -297,7 +297,7 @@ def _starts(x: Any, equal_nan: bool = True) -> Any:
     return concatenate([first, reductions.reduce_or(differ, range(1, len(x.shape)))], 0)
 
 
-# Different values --------------------------------------------------------------------------------------------------
+# Distinct values ---------------------------------------------------------------------------------------------------
 
 
 @overload
@@ -317,21 +317,21 @@ def unique(
     axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:  # fmt: skip
-    """The different elements, in increasing order.
+    """The distinct elements, in increasing order.
 
     Args:
       ar: an array.
-      return_index: whether to return where each of them comes first, too.
-      return_inverse: whether to return for each element which of them it is, too.
-      return_counts: whether to return how often each of them comes, too.
-      axis: along which axis to compare whole slices; None for elements.
+      return_index: whether to return the first position of each, too.
+      return_inverse: whether to return, for each element, its index among the distinct elements, too.
+      return_counts: whether to return the number of occurrences of each, too.
+      axis: the axis whose slices are compared; None to compare elements.
       equal_nan: whether all NaN are one value.
-      size: how many values to return; needed if ``ar`` is traced.
-      fill_value: what to fill in if there are fewer; by default the smallest one.
+      size: the number of values to return; required if ``ar`` is traced.
+      fill_value: the value of missing elements; by default the smallest one.
       sorted: accepted for compatibility: the values are sorted.
 
     Returns:
-      An array, or a tuple of it and those that were asked for.
+      An array, or a tuple of it and the requested others.
 
     Raises:
       ConcretizationTypeError: ``ar`` is traced and there is no ``size`` (a TypeError).
@@ -361,7 +361,7 @@ def unique(
 
 
 def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple[Any, Any, Any, Any]:
-    """Different rows of ``x``, where each comes first, which each row is, and how often each comes."""
+    """The distinct rows of ``x``, their first positions, the index of each row among them, and their counts."""
     n = x.shape[0]
     dtype = dtypes.default_int()
     if n == 0:
@@ -371,18 +371,18 @@ def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple
         return values, none, shapes.full((0,), 0, dtype), none
     order, ordered = _sorted_rows(x, dtype)
     starts = _starts(ordered, equal_nan)
-    places, found = _chosen("unique", starts, size)
-    values = _take(ordered, shapes.reshape(places, (*places.shape, *(1,) * (len(x.shape) - 1))))
-    index = _take(order, places)
+    indices, found = _selected("unique", starts, size)
+    values = _take(ordered, shapes.reshape(indices, (*indices.shape, *(1,) * (len(x.shape) - 1))))
+    index = _take(order, indices)
     group = ops.sub(reductions.cumsum(convert_element_type(starts, dtype)), 1)
     inverse = prims.add_along_axis(group, order, 0, n, unique=True)
-    ranks = iota(dtype, places.shape, 0)
+    ranks = iota(dtype, indices.shape, 0)
     counts = ops.sub(*[prims.searchsorted(group, ranks, side, dtype) for side in ("right", "left")])
     return _fill("unique", values, found, fill_value), index, inverse, counts
 
 
 def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The order of the rows of ``x``, and the rows in this order."""
+    """Sort the rows of ``x``; return their order, and the sorted rows."""
     if len(x.shape) == 1:
         ordered, order = prims.argsort([x], 0, dtype)
         return order, ordered
@@ -395,7 +395,7 @@ def _sorted_rows(x: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 class UniqueAll(NamedTuple):
-    """The different values of an array, where each comes first, which each element is, how often each comes."""
+    """The distinct values of an array, their first positions, the index of each element among them, their counts."""
 
     values: Array
     indices: Array
@@ -404,14 +404,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The different values of an array, and how often each comes."""
+    """The distinct values of an array, and their counts."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverse(NamedTuple):
-    """The different values of an array, and which each element is."""
+    """The distinct values of an array, and the index of each element among them."""
 
     values: Array
     inverse_indices: Array
@@ -419,10 +419,10 @@ class UniqueInverse(NamedTuple):
 
 @named
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements; each NaN is one.
+    """The distinct elements; each NaN is one.
 
     Args:
-      x, size, fill_value: as of :func:`unique`.
+      x, size, fill_value: as in :func:`unique`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.unique_values(pnp.array([3, 1, 3])))
@@ -433,10 +433,10 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
 
 @named
 def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueCounts:
-    """The different elements, and how often each comes; each NaN is one.
+    """The distinct elements, and their counts; each NaN is one.
 
     Args:
-      x, size, fill_value: as of :func:`unique`.
+      x, size, fill_value: as in :func:`unique`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.unique_counts(pnp.array([3, 1, 3])).counts)
@@ -447,10 +447,10 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
 
 @named
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueInverse:
-    """The different elements, and which of them each element is; each NaN is one.
+    """The distinct elements, and the index of each element among them; each NaN is one.
 
     Args:
-      x, size, fill_value: as of :func:`unique`.
+      x, size, fill_value: as in :func:`unique`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.unique_inverse(pnp.array([3, 1, 3])).inverse_indices)
@@ -461,10 +461,10 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Arra
 
 @named
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAll:
-    """The different elements, where each comes first, which each element is, how often each comes; each NaN is one.
+    """The distinct elements, their first positions, the index of each element, their counts; each NaN is one.
 
     Args:
-      x, size, fill_value: as of :func:`unique`.
+      x, size, fill_value: as in :func:`unique`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.unique_all(pnp.array([3, 1, 3])).indices)
@@ -484,13 +484,13 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Which elements are among others; NaN never is.
+    """Whether each element is among ``test_elements``; NaN never is.
 
     Args:
       element: an array.
-      test_elements: an array of those to compare with.
+      test_elements: an array of elements to compare with.
       assume_unique: accepted for compatibility.
-      invert: whether to return which are not.
+      invert: whether to invert the result.
       method: accepted for compatibility.
 
     Returns:
@@ -511,7 +511,7 @@ def isin(
 
 
 def _is_member(x: Any, ordered: Any) -> Any:
-    """Which elements of ``x`` are in ``ordered``, which is sorted; both have one axis, and perhaps other dtypes."""
+    """Whether each element of the vector ``x`` is in the sorted vector ``ordered``; their dtypes may differ."""
     n = ordered.shape[0]
     if n == 0:
         return shapes.full(x.shape, False, np.dtype(bool))
@@ -519,11 +519,11 @@ def _is_member(x: Any, ordered: Any) -> Any:
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements of two arrays, in increasing order.
+    """The distinct elements of two arrays, in increasing order.
 
     Args:
       ar1, ar2: arrays.
-      size, fill_value: as of :func:`unique`.
+      size, fill_value: as in :func:`unique`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.union1d(pnp.array([3, 1]), pnp.array([2, 3])))
@@ -540,12 +540,12 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The different elements of one array that are not in another, in increasing order.
+    """The distinct elements of one array that are not in another, in increasing order.
 
     Args:
       ar1, ar2: arrays.
-      assume_unique: a promise that no element of ``ar1`` comes twice; the result keeps their order.
-      size, fill_value: as of :func:`unique`, but 0 is filled in by default.
+      assume_unique: a promise that no element of ``ar1`` occurs twice; the result keeps their order.
+      size, fill_value: as in :func:`unique`, but 0 is filled in by default.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.setdiff1d(pnp.array([3, 1, 2]), pnp.array([2])))
@@ -561,11 +561,11 @@ def setdiff1d(
 
 
 def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any, default: Any = None) -> Any:
-    """The elements of ``x`` where ``mask`` is true."""
-    places, found = _chosen(name, mask, size)
+    """The elements of ``x`` where ``mask`` is true, cut off or filled to ``size``."""
+    indices, found = _selected(name, mask, size)
     if x.shape[0] == 0:
         x = shapes.full((1,), 0, x.dtype)
-    return _fill(name, _take(x, places), found, fill_value, default)
+    return _fill(name, _take(x, indices), found, fill_value, default)
 
 
 @overload
@@ -602,13 +602,13 @@ def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:  # fmt: skip
-    """The different elements that two arrays have in common, in increasing order.
+    """The distinct elements that two arrays have in common, in increasing order.
 
     Args:
       ar1, ar2: arrays.
       assume_unique: accepted for compatibility.
-      return_indices: whether to return where each comes first in both arrays, too.
-      size, fill_value: as of :func:`unique`; missing positions are those behind the last element.
+      return_indices: whether to return the first position of each in both arrays, too.
+      size, fill_value: as in :func:`unique`; missing positions are the size of the array.
 
     Returns:
       An array, or a tuple of three if ``return_indices``.
@@ -624,15 +624,15 @@ def intersect1d(
     values = _compressed("intersect1d", x, mask, size, fill_value)
     if not return_indices:
         return values
-    places, found = _chosen("intersect1d", mask, values.shape[0])
+    indices, found = _selected("intersect1d", mask, values.shape[0])
     if not x.size or not y.size:
         behind = [shapes.full(values.shape, v.size, dtype) for v in (x, y)]
         return values, *behind
-    y_places = prims.clip_indices(prims.searchsorted(y, _take(x, places), "left", _INT32), y.size)
+    y_indices = prims.clip_indices(prims.searchsorted(y, _take(x, indices), "left", _INT32), y.size)
     return (
         values,
-        ops.where(found, _take(x_order, places), x.size),
-        ops.where(found, _take(y_order, y_places), y.size),
+        ops.where(found, _take(x_order, indices), x.size),
+        ops.where(found, _take(y_order, y_indices), y.size),
     )
 
 
@@ -644,12 +644,12 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The different elements that are in one of two arrays only, in increasing order.
+    """The distinct elements that are in only one of two arrays, in increasing order.
 
     Args:
       ar1, ar2: arrays.
       assume_unique: accepted for compatibility.
-      size, fill_value: as of :func:`unique`.
+      size, fill_value: as in :func:`unique`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.setxor1d(pnp.array([3, 1, 2]), pnp.array([2, 3, 5])))

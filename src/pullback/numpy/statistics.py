@@ -106,10 +106,10 @@ def average(
 
 
 def _along_axes(w: Any, shape: Shape, axis: Any) -> Any:
-    """Weights with the sizes of some axes of a shape, in the order of ``axis``, as an array of that shape."""
+    """Broadcast the weights of ``average``, whose axes are ``axis`` in that order, to the shape of the array."""
     if axis is None:
         raise ShapeError(f"average: weights of shape {w.shape} for an array of shape {shape} need axis")
-    axes_tuple(axis, len(shape), "average")  # refuses one axis twice
+    axes_tuple(axis, len(shape), "average")  # raises for a repeated axis
     positions = [axis_index(a, len(shape), "average") for a in several(axis)]
     expected = tuple(shape[i] for i in positions)
     if w.shape != expected:
@@ -127,7 +127,7 @@ _CONTINUOUS = {
     "linear": (1, 1), "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
     "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
 }  # fmt: skip
-"""The methods that interpolate, by the a and b of the place ``n q + a + q (1 - a - b)``, counted from one."""
+"""The methods that interpolate, by a and b in the position ``n q + a + q (1 - a - b)``, counted from one."""
 _METHODS = (
     "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
     *list(_CONTINUOUS)[1:],
@@ -138,17 +138,17 @@ def quantile(
     a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """The values below which given parts of the elements along some axes are; NaN if there is one among them.
+    """The quantiles ``q`` of the elements along some axes; NaN if an element is NaN.
 
     Args:
       a: an array of real numbers.
       q: from 0 to 1, a number or an array of one axis.
       axis: an axis, a tuple of axes, or None for all.
       out, overwrite_input: not supported.
-      method: what to do between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``; or
-        ``inverted_cdf``, the first element at which the part ``q`` is reached, ``averaged_inverted_cdf``, the mean of
-        that and the next where it is reached exactly, ``closest_observation``; or, interpolating between other
-        places than ``linear``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``, ``median_unbiased`` or
+      method: the result between two elements: ``linear``, ``lower``, ``higher``, ``midpoint`` or ``nearest``; or
+        ``inverted_cdf``, the first element at which the fraction ``q`` is reached, ``averaged_inverted_cdf``, its mean
+        with the next element where ``q`` is reached exactly, ``closest_observation``; or, interpolating at other
+        positions than ``linear``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``, ``median_unbiased`` or
         ``normal_unbiased``.
       keepdims: whether to keep the axes, with size one.
       weights: of the elements, for ``inverted_cdf``: of the shape of ``a``, or of the one axis.
@@ -157,7 +157,7 @@ def quantile(
       An array without the axes, with the axis of ``q`` first if it has one.
 
     Raises:
-      ArgumentError: there is no such method (a ValueError).
+      ArgumentError: an unknown method (a ValueError).
       ShapeError: there are no elements, or ``q`` has more than one axis (a ValueError).
 
     The methods are the nine of Hyndman and Fan 1996, *Sample quantiles in statistical packages*, and four of NumPy's.
@@ -181,12 +181,12 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The values below which given percentages of the elements along some axes are; NaN if there is one among them.
+    """The percentiles ``q`` of the elements along some axes; NaN if an element is NaN.
 
     Args:
       q: from 0 to 100, a number or an array of one axis.
-      a, axis, out, overwrite_input, method, keepdims, weights: as of :func:`quantile`.
-      out_sharding: how the result is spread over devices, a sharding or a ``PartitionSpec``; None leaves it as it is.
+      a, axis, out, overwrite_input, method, keepdims, weights: as in :func:`quantile`.
+      out_sharding: the sharding of the result, or a ``PartitionSpec``; None does not constrain it.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.percentile(pnp.array([1.0, 2.0, 4.0]), 75))
@@ -202,10 +202,10 @@ def percentile(
 def median(
     a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """The middle one of the elements along some axes, the mean of two if their number is even.
+    """The median of the elements along some axes: the middle element, or the mean of the two in the middle.
 
     Args:
-      a, axis, out, overwrite_input, keepdims: as of :func:`quantile`.
+      a, axis, out, overwrite_input, keepdims: as in :func:`quantile`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.median(pnp.array([5.0, 1.0, 2.0, 3.0])))
@@ -221,7 +221,7 @@ def nanquantile(
     """:func:`quantile` of the elements that are not NaN; NaN if there are none.
 
     Args:
-      a, q, axis, out, overwrite_input, method, keepdims, weights: as of :func:`quantile`.
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as in :func:`quantile`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanquantile(pnp.array([1.0, pnp.nan, 2.0]), 0.5))
@@ -237,7 +237,7 @@ def nanpercentile(
     """:func:`percentile` of the elements that are not NaN; NaN if there are none.
 
     Args:
-      a, q, axis, out, overwrite_input, method, keepdims, weights: as of :func:`percentile`.
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as in :func:`percentile`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanpercentile(pnp.array([1.0, pnp.nan, 2.0]), 50))
@@ -252,7 +252,7 @@ def nanmedian(
     """:func:`median` of the elements that are not NaN; NaN if there are none.
 
     Args:
-      a, axis, out, overwrite_input, keepdims: as of :func:`quantile`.
+      a, axis, out, overwrite_input, keepdims: as in :func:`quantile`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.nanmedian(pnp.array([1.0, pnp.nan, 2.0])))
@@ -262,7 +262,7 @@ def nanmedian(
 
 
 def _quantile(
-    name: str, a: Any, q: Any, whole: int, axis: Any, out: Any, overwrite_input: bool, method: str, keepdims: bool,
+    name: str, a: Any, q: Any, unit: int, axis: Any, out: Any, overwrite_input: bool, method: str, keepdims: bool,
     weights: Any, skip_nan: bool,
 ) -> Any:  # fmt: skip
     refuse_out(name, out)
@@ -277,22 +277,22 @@ def _quantile(
     if dtypes.is_complex(dtype):
         raise ArgumentError(f"{name} takes real numbers, which have an order; got complex ones")
     x = convert_element_type(x, np.dtype(np.float32) if dtype.itemsize < 4 else dtype)
-    part = ops.div(convert_element_type(operand(name, q), x.dtype), whole)
-    if len(part.shape) > 1:
-        raise ShapeError(f"{name}: q must be a number or an array of one axis, got shape {part.shape}")
+    fraction = ops.div(convert_element_type(operand(name, q), x.dtype), unit)
+    if len(fraction.shape) > 1:
+        raise ShapeError(f"{name}: q must be a number or an array of one axis, got shape {fraction.shape}")
     axes = axes_tuple(axis, len(x.shape), name)
     if 0 in [x.shape[i] for i in axes]:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no elements along {axes}")
     w = None if weights is None else _weights_like(name, weights, x, axis, method)
-    parts = shapes.reshape(part, (part.size,))
+    fractions = shapes.reshape(fraction, (fraction.size,))
     rows, row_weights = (None if v is None else _rows(v, axes) for v in (x, w))
     if method == "inverted_cdf":
-        result = _inverted_cdf(rows, row_weights, parts, skip_nan)
+        result = _inverted_cdf(rows, row_weights, fractions, skip_nan)
     else:
-        result = _interpolated(rows, parts, method, skip_nan)
-    result = shapes.moveaxis(result, len(result.shape) - 1, 0) if part.shape else shapes.squeeze(result, (-1,))
+        result = _interpolated(rows, fractions, method, skip_nan)
+    result = shapes.moveaxis(result, len(result.shape) - 1, 0) if fraction.shape else shapes.squeeze(result, (-1,))
     if keepdims:
-        result = shapes.expand_dims(result, [i + len(part.shape) for i in axes])
+        result = shapes.expand_dims(result, [i + len(fraction.shape) for i in axes])
     return convert_element_type(result, dtype)
 
 
@@ -308,14 +308,14 @@ def _weights_like(name: str, weights: Any, x: Any, axis: Any, method: str) -> An
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """``x`` with some axes moved to the end and made one."""
-    kept = [i for i in range(len(x.shape)) if i not in axes]
-    moved = shapes.transpose(x, [*kept, *axes])
-    return shapes.reshape(moved, (*moved.shape[: len(kept)], count_of(x.shape, axes)))
+    """Move some axes to the end, and merge them."""
+    others = [i for i in range(len(x.shape)) if i not in axes]
+    moved = shapes.transpose(x, [*others, *axes])
+    return shapes.reshape(moved, (*moved.shape[: len(others)], count_of(x.shape, axes)))
 
 
-def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
-    """Quantiles of the last axis of ``x``, one for each of ``parts``, between its elements."""
+def _interpolated(x: Any, fractions: Any, method: str, skip_nan: bool) -> Any:
+    """The quantiles ``fractions`` of the last axis of ``x``, by a method that selects or interpolates elements."""
     last = len(x.shape) - 1
     ordered = sorting.sort([x], last)[0]
     number = ops.eq(x, x)
@@ -326,13 +326,13 @@ def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
     else:
         end = shapes.full((1,) * len(x.shape), x.shape[last] - 1, x.dtype)
         valid = reductions.reduce_and(number, (last,))
-    place = _place(shapes.reshape(parts, (*(1,) * last, parts.size)), end, method)
-    exact = ops.floor_p.bind(place)
-    place = ops.min_p.bind(ops.max_p.bind(unclipped := place, 0), end)
-    low, high = ops.floor_p.bind(place), ops.ceil_p.bind(place)
+    position = _position(shapes.reshape(fractions, (*(1,) * last, fractions.size)), end, method)
+    exact = ops.floor_p.bind(position)
+    position = ops.min_p.bind(ops.max_p.bind(unclipped := position, 0), end)
+    low, high = ops.floor_p.bind(position), ops.ceil_p.bind(position)
 
-    def at(position: Any) -> Any:
-        return sorting.take_along_axis(ordered, convert_element_type(position, _INT32), last)
+    def at(index: Any) -> Any:
+        return sorting.take_along_axis(ordered, convert_element_type(index, _INT32), last)
 
     if method == "averaged_inverted_cdf":
         after = at(ops.min_p.bind(ops.max_p.bind(ops.add(exact, 1), 0), end))
@@ -348,19 +348,19 @@ def _interpolated(x: Any, parts: Any, method: str, skip_nan: bool) -> Any:
     elif method == "higher":
         result = at(high)
     elif method == "nearest":
-        result = at(ops.round_p.bind(place))
+        result = at(ops.round_p.bind(position))
     else:
         a, b = at(low), at(high)
-        weight: Any = 0.5 if method == "midpoint" else ops.sub(place, low)
+        weight: Any = 0.5 if method == "midpoint" else ops.sub(position, low)
         rest: Any = 0.5 if method == "midpoint" else ops.sub(1, weight)
         between = ops.add(ops.mul(a, rest), ops.mul(b, weight))
-        # An infinite element beside the place must not make NaN of a weight that is zero.
+        # An infinite element next to the position must not make NaN with a weight of zero.
         result = ops.where(ops.eq(low, high), a, between)
     return ops.where(shapes.expand_dims(valid, (last,)), result, math.nan)
 
 
-def _place(q: Any, end: Any, method: str) -> Any:
-    """Where quantiles are among the elements in order, counted from zero; ``end`` is the last place."""
+def _position(q: Any, end: Any, method: str) -> Any:
+    """The positions of quantiles among sorted elements, counted from zero; ``end`` is the last position."""
     if method in ("averaged_inverted_cdf", "closest_observation"):
         return q * (end + 1) - (1 if method.startswith("averaged") else 1.5)
     a, b = _CONTINUOUS.get(method, (1, 1))
@@ -369,18 +369,18 @@ def _place(q: Any, end: Any, method: str) -> Any:
     return q * (end + (2 - a - b)) + (a - 1)
 
 
-def _inverted_cdf(x: Any, weights: Any, parts: Any, skip_nan: bool) -> Any:
-    """The first elements of the last axis, in order, up to which the weights sum to at least each of ``parts``."""
+def _inverted_cdf(x: Any, weights: Any, fractions: Any, skip_nan: bool) -> Any:
+    """The first elements of the sorted last axis at which the sum of the weights reaches ``fractions`` of the total."""
     last = len(x.shape) - 1
     number = ops.eq(x, x)
     weights = shapes.full(x.shape, 1, x.dtype) if weights is None else weights
     ordered, so_far = sorting.sort([x, ops.where(number, weights, 0)], last)
     so_far = reductions.cumsum(so_far, last)
     total = slice_in_dim(so_far, x.shape[last] - 1, x.shape[last], last)
-    wanted = ops.mul(shapes.reshape(parts, (*(1,) * last, parts.size)), total)
-    rows = (*x.shape[:last], parts.size)
-    place = sorting.searchsorted(so_far, shapes.broadcast_to(wanted, rows), "left", _INT32)
-    result = sorting.take_along_axis(ordered, sorting.clip_indices(place, x.shape[last]), last)
+    wanted = ops.mul(shapes.reshape(fractions, (*(1,) * last, fractions.size)), total)
+    rows = (*x.shape[:last], fractions.size)
+    position = sorting.searchsorted(so_far, shapes.broadcast_to(wanted, rows), "left", _INT32)
+    result = sorting.take_along_axis(ordered, sorting.clip_indices(position, x.shape[last]), last)
     valid = (reductions.reduce_or if skip_nan else reductions.reduce_and)(number, (last,))
     return ops.where(shapes.expand_dims(valid, (last,)), result, math.nan)
 
@@ -399,13 +399,13 @@ def cov(
       y: more variables.
       rowvar: whether rows are variables; otherwise columns are.
       bias: whether to divide by the number of observations, instead of one less.
-      ddof: how many degrees of freedom to take off the number of observations; overrides ``bias``.
-      fweights: how often each observation occurred, integers.
-      aweights: how important each observation is.
-      dtype: of the result, floats or complex numbers.
+      ddof: the degrees of freedom to subtract from the number of observations; overrides ``bias``.
+      fweights: the number of occurrences of each observation, integers.
+      aweights: the importance of each observation.
+      dtype: the dtype of the result, of floats or complex numbers.
 
     Raises:
-      ArgumentError: the dtype is another (a ValueError).
+      ArgumentError: the dtype is not of floats or complex numbers (a ValueError).
       ShapeError: the arrays have too many axes, or weights do not fit (a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -413,16 +413,16 @@ def cov(
     [[ 1. -1.]
      [-1.  1.]]
     """
-    parts = inexact_operands("cov", m) if y is None else inexact_operands("cov", m, y)
+    arrays = inexact_operands("cov", m) if y is None else inexact_operands("cov", m, y)
     if dtype is not None:
         wanted = dtypes.requested_dtype(dtype, "cov")
         if not dtypes.is_inexact(wanted):
             raise ArgumentError(f"cov: dtype must be one of floats or complex numbers, got {dtypes.dtype_name(wanted)}")
-        parts = [convert_element_type(p, wanted) for p in parts]
-    for what, p in zip("my", parts, strict=False):
+        arrays = [convert_element_type(p, wanted) for p in arrays]
+    for what, p in zip("my", arrays, strict=False):
         if len(p.shape) > 2:
             raise ShapeError(f"cov: {what} must have at most two axes, got shape {p.shape}")
-    x = concatenate([_variables_in_rows(p, rowvar) for p in parts], 0)
+    x = concatenate([_variables_in_rows(p, rowvar) for p in arrays], 0)
     n = x.shape[1]
     w = _observation_weights(n, fweights, aweights, x.dtype)
     if ddof is None:
@@ -453,12 +453,12 @@ def _variables_in_rows(x: Any, rowvar: bool) -> Any:
 
 
 def _observation_weights(n: int, fweights: Any, aweights: Any, dtype: np.dtype[Any]) -> Any:
-    """The weight of each observation, None if all weigh the same."""
+    """The weight of each observation; None if all weights are equal."""
     result = None
-    for what, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
+    for what, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is None:
             continue
-        w = operand(f"cov: {what}", given)
+        w = operand(f"cov: {what}", weights)
         if w.shape != (n,):
             raise ShapeError(f"cov: {what} must have shape ({n},), one for each observation, got {w.shape}")
         if what == "fweights" and not dtypes.is_integer(w.dtype):
@@ -488,7 +488,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     spread = ops.sqrt(ops.real(diagonal) if dtypes.is_complex(c.dtype) else diagonal)
     spread = convert_element_type(spread, c.dtype)
     c = ops.div(ops.div(c, spread), shapes.reshape(spread, (1, n)))
-    # Rounding may have taken a coefficient out of its bounds.
+    # Rounding may have moved a coefficient out of its bounds.
     if dtypes.is_complex(c.dtype):
         return ops.complex(ops.clamp_p.bind(-1, ops.real(c), 1), ops.clamp_p.bind(-1, ops.imag(c), 1))
     return ops.clamp_p.bind(-1, c, 1)
@@ -503,9 +503,9 @@ def diff(
     """The differences of consecutive elements along an axis.
 
     Args:
-      a: an array; of booleans, whether consecutive ones differ.
-      n: how many times to take differences.
-      axis: along which axis.
+      a: an array; for booleans the result is whether neighbours differ.
+      n: the order of the differences.
+      axis: the axis.
       prepend, append: values to put before or after ``a`` first: numbers, or arrays that fit it.
 
     Raises:
@@ -524,11 +524,11 @@ def diff(
     if n == 0:
         return another(x)
     axis = axis_index(axis, len(x.shape), "diff")
-    given = [v for v in (prepend, x, append) if v is not None]
-    if len(given) > 1:
+    pieces = [v for v in (prepend, x, append) if v is not None]
+    if len(pieces) > 1:
         edge = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-        parts = promote_all("diff", given)
-        x = concatenate([p if p.shape else shapes.broadcast_to(p, edge) for p in parts], axis)
+        promoted = promote_all("diff", pieces)
+        x = concatenate([p if p.shape else shapes.broadcast_to(p, edge) for p in promoted], axis)
     subtract = ops.ne_p.bind if dtypes.is_bool(x.dtype) else ops.sub
     for _ in builtins.range(n):
         size = x.shape[axis]
@@ -550,12 +550,12 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     [0. 3. 5.]
     """
     x = operand("ediff1d", ary)
-    parts = [diff(shapes.reshape(x, (x.size,)))]
-    for given, place in ((to_begin, 0), (to_end, 2)):
-        if given is not None:
-            v = convert_element_type(operand("ediff1d", given), x.dtype)
-            parts.insert(place, shapes.reshape(v, (v.size,)))
-    return concatenate(parts, 0)
+    pieces = [diff(shapes.reshape(x, (x.size,)))]
+    for values, index in ((to_begin, 0), (to_end, 2)):
+        if values is not None:
+            v = convert_element_type(operand("ediff1d", values), x.dtype)
+            pieces.insert(index, shapes.reshape(v, (v.size,)))
+    return concatenate(pieces, 0)
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
@@ -563,10 +563,10 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
     Args:
       y: the values of the integrand.
-      x: where they are: an array of one axis, or of the shape of ``y``.
+      x: the points: an array of one axis, or of the shape of ``y``.
       dx: the distance between them, if there is no ``x``: a number, or an array that is broadcast with the intervals,
         which have the shape of ``y`` with one element less along the axis.
-      axis: along which axis.
+      axis: the axis.
 
     Raises:
       ShapeError: ``dx`` has more axes than ``y`` (a TypeError and a ValueError).
@@ -575,8 +575,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     >>> print(pnp.trapezoid(pnp.array([1.0, 2.0, 3.0])))
     4.0
     """
-    given = (inexact_operand("trapezoid", y), dx) if x is None else (y, x)
-    f, step = inexact_operands("trapezoid", *given)
+    operands = (inexact_operand("trapezoid", y), dx) if x is None else (y, x)
+    f, step = inexact_operands("trapezoid", *operands)
     rank = len(f.shape)
     axis = axis_index(axis, rank, "trapezoid")
     f = shapes.moveaxis(f, axis, rank - 1)
@@ -596,21 +596,21 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int | Non
 @overload
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int | None = None) -> Any: ...
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: int | None = None) -> Any:
-    """The derivatives of a function from its values on a grid, by differences: central ones, at the edges one-sided.
+    """The derivatives of a function from its values on a grid, by central differences, one-sided at the edges.
 
     Args:
       f: the values, an array; integers become floats.
-      *varargs: how far the points of the grid are apart: nothing for 1; one number for all axes; or for each axis a
-        number, or a vector of the coordinates of its points.
+      *varargs: the spacing of the grid: none for 1; a number for all axes; or for each axis a number, or a vector of
+        the coordinates of its points.
       axis: an axis, or several; all by default.
       edge_order: the order of the error at the edges, 1, which is the default, or 2.
 
     Returns:
-      An array of the shape of ``f``, of the derivatives along the axis; a list of such arrays if there is not one axis.
+      The derivatives along the axis, an array of the shape of ``f``; a list of arrays unless there is exactly one axis.
 
     Raises:
-      ShapeError: an axis has no more than ``edge_order`` points, or other coordinates than points (a ValueError).
-      ArgumentError: there are neither no, nor one, nor as many ``varargs`` as axes, or ``edge_order`` is not 1 or 2 (a
+      ShapeError: an axis has too few points for ``edge_order``, or not one coordinate for each point (a ValueError).
+      ArgumentError: the number of ``varargs`` is not 0, 1 or the number of axes, or ``edge_order`` is not 1 or 2 (a
         TypeError and a ValueError).
 
     Method: Fornberg 1988, for points that are not equally spaced.
@@ -640,7 +640,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
 
 def _even_differences(axis: int, f: Any, h: Any) -> Any:
-    """The differences of NumPy arrays at an even spacing, divided by it; NumPy's own function takes twice the time."""
+    """The ``gradient`` of a NumPy array at even spacing, of first order; NumPy's function takes twice the time."""
     out = np.empty_like(f)
     g, d = (np.moveaxis(x, axis, 0) for x in (f, out)) if axis else (f, out)
     np.subtract(g[2:], g[:-2], d[1:-1])
@@ -666,10 +666,10 @@ def _differences(f: Any, axis: int, spacing: Any, order: int) -> Any:
     if order == 1 and state.trace.quick and type(f) is type(h) is ArrayImpl and not h.shape and f.dtype in REAL:
         return ArrayImpl(state.silently(partial(_even_differences, axis), f._value, h._value))
     f = shapes.moveaxis(f, axis, 0)
-    part = lambda start, stop: slice_in_dim(f, start, stop, 0)
-    slopes = ops.sub(part(1, n), part(0, n - 1))
-    if not h.shape:  # h times the derivative first, which has no rounding errors of quotients
-        inner = ops.mul(ops.sub(part(2, n), part(0, n - 2)), 0.5)
+    rows = lambda start, stop: slice_in_dim(f, start, stop, 0)
+    slopes = ops.sub(rows(1, n), rows(0, n - 1))
+    if not h.shape:  # first h times the derivative, without rounding errors of quotients
+        inner = ops.mul(ops.sub(rows(2, n), rows(0, n - 2)), 0.5)
         first, last = slice_in_dim(slopes, 0, 1, 0), slice_in_dim(slopes, n - 2, n - 1, 0)
         if order == 2:
             first = ops.sub(ops.mul(first, 1.5), ops.mul(slice_in_dim(slopes, 1, 2, 0), 0.5))

@@ -1,4 +1,4 @@
-"""Indices into axes of symbolic sizes, and symbolic sizes in indices: ints, slices, None and ``...``."""
+"""Indexing of axes of symbolic size, and by symbolic sizes, with ints, slices, None and ``...``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_simple(index: Any) -> bool:
 
 
 def has_symbolic(index: Any) -> bool:
-    """Whether a bound of a slice, or a position, in an index is a symbolic size."""
+    """Whether an int or a bound of a slice in an index is a symbolic size."""
     kind = type(index)
     if kind is slice:
         return is_symbolic(index.start) or is_symbolic(index.stop)
@@ -25,7 +25,7 @@ def has_symbolic(index: Any) -> bool:
 
 
 def read_simple(x: Any, index: Any) -> Any:
-    """``x[index]`` for an index that is simple."""
+    """Read ``x[index]`` for an index of ints, slices, None and ``...``."""
     items = list(index) if isinstance(index, tuple) else [index]
     used = sum(i is not None and i is not Ellipsis for i in items)
     dots = [k for k, i in enumerate(items) if i is Ellipsis]
@@ -45,7 +45,7 @@ def read_simple(x: Any, index: Any) -> Any:
         n = next(sizes)
         if type(item) is not slice:
             at = item if item >= 0 else n + item
-            at = 0 if at < 0 else at if at < n else n - 1  # out of range it means the first or the last
+            at = 0 if at < 0 else at if at < n else n - 1  # clipped, as in JAX
             start, stop, step = at, at + 1, 1
         else:
             if item.step is not None and operator.index(item.step) < 0:
@@ -67,7 +67,7 @@ def read_simple(x: Any, index: Any) -> Any:
 
 
 def _slice(item: slice, n: Size) -> tuple[Size, Size, int]:
-    """The start, the stop and the step of a slice of an axis, with ``0 <= start <= stop <= n``."""
+    """The start, stop and step of a slice of an axis of size ``n``, with ``0 <= start <= stop <= n``."""
     step = 1 if item.step is None else abs(operator.index(item.step))
     if step == 0:
         raise IndexingError("the step of a slice must not be zero")

@@ -1,4 +1,4 @@
-"""Functions of elements with the methods of NumPy's ufuncs, such as ``reduce`` and ``outer``."""
+"""Elementwise functions with the methods of NumPy's ufuncs, such as ``reduce`` and ``outer``."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _numpy(name: str) -> Callable[..., Any]:
     return getattr(import_module("pullback.numpy"), name)  # type: ignore[no-any-return]
 
 
-class _KindOfUfunc(type):
-    """Functions of this package that have the methods count as instances too.
+class _UfuncMeta(type):
+    """The metaclass of ``ufunc``, which makes functions of this package with a ufunc's methods instances too.
 
-    They stay plain functions, since a call of an object with ``__call__`` takes 5 to 8 % longer.
+    Those stay plain functions, since a call of an object with ``__call__`` takes 5 to 8 % longer.
     """
 
     def __instancecheck__(cls, value: object) -> bool:
@@ -45,13 +45,13 @@ class _KindOfUfunc(type):
 
 
 class Ufunc:
-    """The methods of a function of elements; the attributes of :class:`ufunc`, and of functions such as ``add``."""
+    """The methods of an elementwise function: attributes of :class:`ufunc`, and of functions such as ``add``."""
 
     def __init__(self, call: Callable[..., Any], name: str, nin: int, nout: int, identity: Any, replaced: Any) -> None:
         self.call, self.name, self.nin, self.nout, self.identity = call, name, nin, nout, identity
-        for method, given in replaced.items():
-            if given is not None:
-                setattr(self, method, given)
+        for method, replacement in replaced.items():
+            if replacement is not None:
+                setattr(self, method, replacement)
 
     def _check_binary(self, method: str) -> None:
         if (self.nin, self.nout) != (2, 1):
@@ -61,7 +61,7 @@ class Ufunc:
             )
 
     def _in_its_dtype(self, x: Any, dtype: Any) -> Any:
-        """An operand in the dtype that results have, so that they can be operands again."""
+        """Convert an operand to the dtype of the function's results, so that these can be operands again."""
         from pullback.transforms.autodiff.tracing import eval_shape
 
         if dtype is not None:
@@ -79,20 +79,20 @@ class Ufunc:
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        """The elements along an axis combined to one, from the first to the last.
+        """Combine the elements along an axis to one, from the first to the last.
 
         Args:
           a: an array.
           axis: an axis, a tuple of axes, or None for all.
-          dtype: the dtype to compute in; by default that of a result of the function.
+          dtype: the dtype to compute in; by default the dtype of the function's results.
           out: not supported, for arrays are immutable.
           keepdims: whether to keep the axes, with size one.
-          initial: what to begin with; by default the identity of the function, or the first element.
-          where: booleans that broadcast with ``a``: which elements take part.
+          initial: the initial value; by default the identity of the function, or the first element.
+          where: booleans that broadcast with ``a``: the elements to combine.
 
         Raises:
           ArgumentError: the function does not take two operands (a TypeError and a ValueError).
-          ShapeError: there is nothing to begin with, or no such axis (a ValueError).
+          ShapeError: there is no initial value, or the axis is out of range (a ValueError).
 
         >>> import pullback.numpy as pnp
         >>> print(pnp.subtract.reduce(pnp.array([10, 1, 2])))
@@ -131,21 +131,21 @@ class Ufunc:
         else:
             start = shapes.broadcast_to(convert_element_type(operand("reduce", initial), rows.dtype), rows.shape[1:])
 
-        def step(total: Any, given: Any) -> tuple[Any, None]:
-            element, takes_part = given
+        def step(total: Any, inputs: Any) -> tuple[Any, None]:
+            element, included = inputs
             next_ = convert_element_type(self.call(total, element), total.dtype)
-            return next_ if takes_part is None else ops.where(takes_part, next_, total), None
+            return next_ if included is None else ops.where(included, next_, total), None
 
         total = scan(step, start, (rows, mask))[0]
         return shapes.expand_dims(total, axes) if keepdims else total
 
     def accumulate(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None) -> Any:
-        """The results of combining the elements along an axis, from the first to each.
+        """Combine the elements along an axis cumulatively: element i of the result combines elements 0 to i.
 
         Args:
           a: an array.
           axis: an axis; None for the elements in row-major order.
-          dtype: the dtype to compute in; by default that of a result of the function.
+          dtype: the dtype to compute in; by default the dtype of the function's results.
           out: not supported, for arrays are immutable.
 
         Raises:
@@ -187,8 +187,8 @@ class Ufunc:
 
         Args:
           a: an array.
-          indices: as for indexing ``a``; a position that occurs several times is replaced as often, one after another.
-          b: the other operands, which broadcast with ``a[indices]``, of a function of two.
+          indices: as for indexing ``a``; a position that occurs several times is replaced several times, in order.
+          b: the second operands of a function of two, which broadcast with ``a[indices]``.
           inplace: must be False, for arrays are immutable; NumPy changes ``a``.
 
         Raises:
@@ -204,7 +204,7 @@ class Ufunc:
                 "result"
             )
         if self.nout != 1 or self.nin not in (1, 2) or (b is None) != (self.nin == 1):
-            raise ArgumentError(f"{self.name}.at: a function of {self.nin} operands takes {self.nin - 1} beside a")
+            raise ArgumentError(f"{self.name}.at: a function of {self.nin} operands takes {self.nin - 1} besides a")
         x = operand(f"{self.name}.at", a)
         known = _UPDATES.get(self.name)
         if known is not None:
@@ -212,21 +212,21 @@ class Ufunc:
         from pullback.control.scan import scan
 
         flat = shapes.reshape(x, (x.size,))
-        places = shapes.reshape(np.arange(x.size, dtype=np.int32), x.shape)
-        places = operand(self.name, places)[indices]
-        given: Any = (shapes.reshape(places, (places.size,)),)
+        positions = shapes.reshape(np.arange(x.size, dtype=np.int32), x.shape)
+        positions = operand(self.name, positions)[indices]
+        operands: Any = (shapes.reshape(positions, (positions.size,)),)
         if b is not None:
-            other = shapes.broadcast_to(operand(f"{self.name}.at", b), places.shape)
-            given = (*given, shapes.reshape(other, (places.size,)))
+            other = shapes.broadcast_to(operand(f"{self.name}.at", b), positions.shape)
+            operands = (*operands, shapes.reshape(other, (positions.size,)))
 
-        def step(values: Any, taken: Any) -> tuple[Any, None]:
-            place, *others = taken
-            return values.at[place].set(convert_element_type(self.call(values[place], *others), values.dtype)), None
+        def step(values: Any, inputs: Any) -> tuple[Any, None]:
+            index, *others = inputs
+            return values.at[index].set(convert_element_type(self.call(values[index], *others), values.dtype)), None
 
-        return shapes.reshape(scan(step, flat, given)[0], x.shape)
+        return shapes.reshape(scan(step, flat, operands)[0], x.shape)
 
     def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of all pairs of elements.
+        """Apply the function to all pairs of elements.
 
         Args:
           A, B: arrays, of any shapes.
@@ -247,19 +247,18 @@ class Ufunc:
         return self.call(x, shapes.expand_dims(y, range(rank)))
 
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """The elements of stretches along an axis combined, each stretch to one.
+        """Combine the elements of segments of an axis, each segment to one element.
 
         Args:
           a: an array.
-          indices: where stretches begin, a vector of integers. Each ends where the next one begins, and the last one at
-            the end. One that would end before it begins is its first element alone.
+          indices: the starts of the segments, a vector of integers. Each segment ends where the next starts, and the
+            last at the end of the axis. A segment that would end before it starts is its first element alone.
           axis: an axis.
-          dtype: the dtype to compute in; by default that of a result of the function.
+          dtype: the dtype to compute in; by default the dtype of the function's results.
           out: not supported, for arrays are immutable.
 
         Raises:
-          IndexingError: a stretch begins out of range (an IndexError); where the indices are traced, it begins at the
-            nearest position instead.
+          IndexingError: a segment starts out of range (an IndexError); traced indices are clipped instead.
 
         >>> import pullback.numpy as pnp
         >>> print(pnp.add.reduceat(pnp.arange(8), pnp.array([0, 4, 6])))
@@ -287,17 +286,17 @@ class Ufunc:
         return shapes.moveaxis(out_, 0, axis)
 
     def _by_segment(self, rows: Any, starts: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> Any:
-        """Stretches that are known, all at once: each element goes to its own."""
+        """Combine segments at concrete positions by one scatter, which sends each element to its segment."""
         take, of = _numpy("take"), np.repeat(np.arange(starts.size), lengths)
         within = np.arange(of.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         later = np.flatnonzero(within)
-        places = np.repeat(starts, lengths) + within
+        positions = np.repeat(starts, lengths) + within
         first = take(rows, operand(self.name, starts.astype(np.int32)), axis=0)
-        rest = take(rows, operand(self.name, places[later].astype(np.int32)), axis=0)
+        rest = take(rows, operand(self.name, positions[later].astype(np.int32)), axis=0)
         return getattr(first.at[of[later].astype(np.int32)], _UPDATES[self.name])(rest)
 
     def _by_steps(self, rows: Any, starts: Any, longest: int) -> Any:
-        """The t-th elements of all stretches, one t after another."""
+        """Combine segments by a scan over t, whose step takes the t-th elements of all segments."""
         from pullback.control.scan import scan
 
         take, n = _numpy("take"), rows.shape[0]
@@ -309,8 +308,8 @@ class Ufunc:
         lengths = shapes.reshape(ops.sub(ends, starts), starts.shape + (1,) * (len(rows.shape) - 1))
 
         def step(total: Any, t: Any) -> tuple[Any, None]:
-            place = ops.min_p.bind(ops.add(starts, convert_element_type(t, starts.dtype)), n - 1)
-            next_ = convert_element_type(self.call(total, take(rows, place, axis=0)), total.dtype)
+            position = ops.min_p.bind(ops.add(starts, convert_element_type(t, starts.dtype)), n - 1)
+            next_ = convert_element_type(self.call(total, take(rows, position, axis=0)), total.dtype)
             return ops.where(ops.gt(lengths, convert_element_type(t, starts.dtype)), next_, total), None
 
         steps = np.arange(1, max(longest, 1), dtype=np.int32)
@@ -322,7 +321,7 @@ def _truth(mask: Any) -> Any:
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
-    """The array with some axes first, as one."""
+    """Move some axes to the front, and merge them."""
     others = [i for i in range(len(x.shape)) if i not in axes]
     sizes = [x.shape[i] for i in others]
     moved = shapes.transpose(x, [*axes, *others])
@@ -330,7 +329,7 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def with_methods(function: Any, nin: int = 2, identity: Any = None) -> Any:
-    """A function of elements of this package, with the attributes of a ufunc."""
+    """Add the attributes of a ufunc to an elementwise function of this package."""
     methods = Ufunc(function, function.__name__, nin, 1, identity, {})
     function._ufunc = methods
     function.nin, function.nout, function.nargs, function.identity = nin, 1, nin + 1, identity
@@ -339,22 +338,23 @@ def with_methods(function: Any, nin: int = 2, identity: Any = None) -> Any:
     return function
 
 
-class ufunc(metaclass=_KindOfUfunc):
-    """A function of elements, applied to arrays that broadcast, with the methods of NumPy's ufuncs.
+class ufunc(metaclass=_UfuncMeta):
+    """An elementwise function of arrays that broadcast, with the methods of NumPy's ufuncs.
 
-    ``add``, ``multiply`` and their like have the same methods, and are instances; see also :func:`frompyfunc`.
+    ``add``, ``multiply`` and similar functions have the same methods, and are instances; see also :func:`frompyfunc`.
 
     Args:
       func: takes ``nin`` scalars, and returns ``nout``, a tuple if there are several.
       nin: the number of operands.
       nout: the number of results.
-      name: its name, that of ``func`` by default.
-      nargs: ``nin``, if it is given.
-      identity: what combined with an element returns the element; reductions begin with it.
-      call, reduce, accumulate, at, reduceat: what to do instead of mapping ``func``, or of the methods.
+      name: its name; by default the name of ``func``.
+      nargs: None or ``nin``.
+      identity: the identity element of the function, with which reductions begin.
+      call, reduce, accumulate, at, reduceat: functions to use instead of the mapped ``func``, or of the methods.
 
     Raises:
-      ArgumentError: ``func`` is no function, or a number is none (a TypeError and a ValueError).
+      ArgumentError: ``func`` is not a function, or ``nin`` or ``nout`` not a positive int (a TypeError and a
+        ValueError).
 
     >>> import pullback.numpy as pnp
     >>> add = pnp.ufunc(lambda x, y: x + y, 2, 1, name="add", identity=0)
@@ -385,12 +385,12 @@ class ufunc(metaclass=_KindOfUfunc):
         nin, nout = known_int("ufunc", "nin", nin), known_int("ufunc", "nout", nout)
         if nin < 1 or nout < 1 or nargs not in (None, nin):
             raise ArgumentError(f"ufunc: nin and nout must be positive, and nargs be nin; got {nin}, {nout}, {nargs}")
-        given = (call, reduce, accumulate, at, reduceat)
+        overrides = (call, reduce, accumulate, at, reduceat)
         name = name or getattr(func, "__name__", None) or type(func).__name__
         call = partial(call, self) if call is not None else _numpy("vectorize")(func)
         replaced = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
         replaced = {k: None if v is None else partial(v, self) for k, v in replaced.items()}
-        self._made_of = (func, nin, nout, name, *given)
+        self._made_of = (func, nin, nout, name, *overrides)
         self._ufunc = methods = Ufunc(call, name, nin, nout, identity, replaced)
         self.nin, self.nout, self.nargs, self.identity = nin, nout, nin, identity
         self.reduce, self.accumulate, self.at = methods.reduce, methods.accumulate, methods.at
@@ -417,16 +417,17 @@ class ufunc(metaclass=_KindOfUfunc):
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
-    """A :class:`ufunc` of a function of scalars.
+    """Make a :class:`ufunc` of a function of scalars.
 
     Args:
       func: takes ``nin`` scalars, and returns ``nout``, a tuple if there are several; of functions that can be
         transformed.
       nin, nout: the numbers of operands and results.
-      identity: what combined with an element returns the element; reductions begin with it.
+      identity: the identity element of the function, with which reductions begin.
 
     Raises:
-      ArgumentError: ``func`` is no function, or a number is none (a TypeError and a ValueError).
+      ArgumentError: ``func`` is not a function, or ``nin`` or ``nout`` not a positive int (a TypeError and a
+        ValueError).
 
     >>> import pullback.numpy as pnp
     >>> longer = pnp.frompyfunc(lambda x, y: pnp.sqrt(x * x + y * y), 2, 1)

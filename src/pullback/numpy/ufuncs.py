@@ -1,4 +1,4 @@
-"""Arithmetic, exponentials, trigonometry, rounding and the parts of numbers, element by element."""
+"""Elementwise arithmetic, exponentials, trigonometry, rounding and components of numbers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ nextafter = _inexact_binary("nextafter", ops.nextafter_p)
 
 
 def absolute(x: ArrayLike, /) -> Array:
-    """The absolute value, of a complex number its modulus. At zero its derivative is zero.
+    """The absolute value; the modulus of a complex number. At zero its derivative is zero.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.absolute(-2.0), pnp.absolute(3 + 4j))
@@ -106,7 +106,7 @@ def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """``x`` as it is.
+    """``x``, unchanged.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.positive(2.0))
@@ -116,7 +116,7 @@ def positive(x: ArrayLike, /) -> Array:
 
 
 def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1; of a complex number ``x / abs(x)``; of -0.0 it is 0.0, where :func:`pullback.lax.sign` is -0.0.
+    """-1, 0 or 1; ``x / abs(x)`` for complex numbers; 0.0 for -0.0, where :func:`pullback.lax.sign` returns -0.0.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.sign(-2.0), pnp.sign(0.0))
@@ -180,7 +180,7 @@ def log10(x: ArrayLike, /) -> Array:
 
 
 def _over(x: Any, divisor: float) -> Any:
-    if dtypes.is_complex(x.dtype):  # by parts, for -inf / (divisor + 0j) is NaN
+    if dtypes.is_complex(x.dtype):  # componentwise, for -inf / (divisor + 0j) is NaN
         return ops.complex(ops.div(ops.real(x), divisor), ops.div(ops.imag(x), divisor))
     return ops.div(x, divisor)
 
@@ -191,7 +191,7 @@ def _over(x: Any, divisor: float) -> Any:
 def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The largest integer not above ``x / y``, in the dtype of the operands; -1 for ``-5 / inf``, which is below zero.
 
-    A float divided by zero is that of ``x / y``, an infinity divided by a number is NaN.
+    A float divided by zero is ``x / y``; an infinity divided by a number is NaN.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.floor_divide(-7, 2), pnp.floor_divide(7.5, 2))
@@ -211,7 +211,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x - floor(x / y) * y``, with the sign of ``y``, as a zero too; of an integer by zero, zero.
+    """``x - floor(x / y) * y``, with the sign of ``y`` even if it is zero; 0 for integers divided by zero.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.remainder(-7, 3), pnp.remainder(5.5, -2))
@@ -256,13 +256,13 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """``x`` to the power ``y``; a Python integer ``y`` is taken by multiplication.
+    """``x`` to the power ``y``; for a Python integer ``y`` by multiplication.
 
-    Of complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
+    For complex numbers errors grow with ``abs(y * log(x))``, by about as many units in the last place
     (``docs/accuracy.md``).
 
     Raises:
-      DtypeError: integers to one negative integer that is known (a TypeError): convert ``x`` to floats.
+      DtypeError: integers to a concrete negative integer (a TypeError): convert ``x`` to floats.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.power(2.0, 3), pnp.power(9.0, 0.5))
@@ -333,8 +333,8 @@ def _real_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """``log(exp(x) + exp(y))`` without overflow.
 
-    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). Of complex
-    numbers the sum may cancel, and then as much is lost as the rounding of ``x - y`` makes of it.
+    Derivatives have errors of up to ``abs(x - y) / 2`` units in the last place (``docs/accuracy.md``). For complex
+    numbers the sum may cancel, which amplifies the rounding error of ``x - y``.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.logaddexp(1000.0, 0.0))
@@ -350,7 +350,7 @@ def logaddexp(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = 
     larger, smaller = ops.where(first, a, b), ops.where(first, b, a)
     difference = ops.where(ops.eq(a, b), 0, ops.sub(smaller, larger))
     out = ops.add(larger, ops.log1p_p.bind(ops.exp(difference)))
-    # The imaginary part is that of a logarithm, from -pi to pi.
+    # The imaginary part is the imaginary part of a logarithm, from -pi to pi.
     turns = ops.round_p.bind(ops.div(ops.imag(stop_gradient(out)), 2 * math.pi))
     wrapped = ops.sub(ops.imag(out), ops.mul(turns, 2 * math.pi))
     return ops.complex_p.bind(ops.real(out), ops.where(ops.is_finite_p.bind(turns), wrapped, ops.imag(out)))
@@ -376,7 +376,7 @@ def logaddexp2(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 def sinc(x: ArrayLike, /) -> Array:
     """``sin(pi x) / (pi x)``, and 1 at zero, with all its derivatives there.
 
-    Near zero it is the Taylor polynomial, so that derivatives of any order are right. Of complex numbers errors grow
+    Near zero it is the Taylor polynomial, so that derivatives of any order are right. For complex numbers errors grow
     with the imaginary part, to ``4 * abs(imag(x))`` units in the last place (``docs/accuracy.md``).
 
     >>> import pullback.numpy as pnp
@@ -395,13 +395,13 @@ def sinc(x: ArrayLike, /) -> Array:
 
 
 def _sine_quotient(x: Any) -> Any:
-    """sin(pi x) / (pi x), by the distance from the nearest integer, which is not rounded."""
+    """``sin(pi x) / (pi x)`` by the distance of x from the nearest integer, which is exact."""
     plane = dtypes.is_complex(x.dtype)
     nearest = ops.round_p.bind(ops.real(x) if plane else x)
     half = ops.mul(nearest, 0.5)
     even = ops.eq(ops.floor_p.bind(half), half)
-    whole = ops.complex(nearest, shapes.zeros_like(nearest)) if plane else nearest
-    sine = ops.sin(ops.mul(ops.sub(x, whole), math.pi))
+    center = ops.complex(nearest, shapes.zeros_like(nearest)) if plane else nearest
+    sine = ops.sin(ops.mul(ops.sub(x, center), math.pi))
     return ops.div(ops.where(even, sine, ops.neg(sine)), ops.mul(x, math.pi))
 
 
@@ -416,12 +416,12 @@ def _rounding(name: str, primitive: Any, sentence: str, result: str) -> declare.
     return declare.document(function, name, (sentence, "-2.5", result), __name__)
 
 
-floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; integers as they are.", "-3.0")
-ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; integers as they are.", "-2.0")
+floor = _rounding("floor", ops.floor_p, "The largest integer not above ``x``; integers are unchanged.", "-3.0")
+ceil = _rounding("ceil", ops.ceil_p, "The smallest integer not below ``x``; integers are unchanged.", "-2.0")
 
 
 def trunc(x: ArrayLike) -> Array:
-    """The integer next to ``x`` towards zero; integers as they are.
+    """The integer next to ``x`` towards zero; integers are unchanged.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.trunc(-2.5))
@@ -444,10 +444,10 @@ def rint(x: ArrayLike, /) -> Array:
     2.0
     """
     x = operand("rint", x)
-    return _round_parts(x if dtypes.is_inexact(x.dtype) else strong(inexact_operand("rint", x)))
+    return _round_components(x if dtypes.is_inexact(x.dtype) else strong(inexact_operand("rint", x)))
 
 
-def _round_parts(x: Any) -> Any:
+def _round_components(x: Any) -> Any:
     if dtypes.is_complex(x.dtype):
         return ops.complex(ops.round_p.bind(ops.real(x)), ops.round_p.bind(ops.imag(x)))
     return ops.round_p.bind(x)
@@ -458,7 +458,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Args:
       a: an array of numbers.
-      decimals: how many places after the point; before it if negative.
+      decimals: the number of places after the point; before it if negative.
       out: must be None.
 
     >>> import pullback.numpy as pnp
@@ -466,39 +466,39 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     2.34 1200
     """
     refuse_out("round", out)
-    a, places = operand("round", a), known_int("round", "decimals", decimals)
+    a, digits = operand("round", a), known_int("round", "decimals", decimals)
     if dtypes.is_bool(a.dtype):
         raise DtypeError("round takes numbers, got bool")
     if not dtypes.is_inexact(a.dtype):
-        return another(a) if places >= 0 else _round_integers(a, -places)
-    if places == 0:
-        return _round_parts(a)
+        return another(a) if digits >= 0 else _round_integers(a, -digits)
+    if digits == 0:
+        return _round_components(a)
     if dtypes.is_complex(a.dtype):
-        return ops.complex(*[_round_floats(part, places) for part in (ops.real(a), ops.imag(a))])
+        return ops.complex(*[_round_floats(component, digits) for component in (ops.real(a), ops.imag(a))])
     wide = convert_element_type(a, np.dtype(np.float32), a.weak_type) if a.dtype.itemsize < 4 else a
-    return convert_element_type(_round_floats(wide, places), a.dtype, a.weak_type)
+    return convert_element_type(_round_floats(wide, digits), a.dtype, a.weak_type)
 
 
 around = round
 
 
-def _round_floats(a: Any, places: int) -> Any:
-    """Floats rounded to a number of places that may be beyond all that they have, on either side of the point."""
-    most = int(np.log10(float(dtypes.finfo(a.dtype).max)))  # powers of ten from here on are infinite
-    if places < 0:
+def _round_floats(a: Any, digits: int) -> Any:
+    """Round floats to a number of digits after the point, which may lie outside the range of the dtype."""
+    most = int(np.log10(float(dtypes.finfo(a.dtype).max)))  # larger powers of ten are infinite
+    if digits < 0:
         tens = ops.mul(a, 0)
-        if -places <= most:
-            tens = ops.mul(_round_parts(ops.div(a, 10.0**-places)), 10.0**-places)
+        if -digits <= most:
+            tens = ops.mul(_round_components(ops.div(a, 10.0**-digits)), 10.0**-digits)
         return ops.where(ops.is_finite_p.bind(a), tens, ops.stop_gradient_p.bind(a))
-    if places > most:
+    if digits > most:
         return ops.stop_gradient_p.bind(a)
-    scaled = ops.mul(a, 10.0**places)
-    rounded = ops.div(_round_parts(scaled), 10.0**places)
-    return ops.where(ops.is_finite_p.bind(scaled), rounded, ops.stop_gradient_p.bind(a))  # no places to round
+    scaled = ops.mul(a, 10.0**digits)
+    rounded = ops.div(_round_components(scaled), 10.0**digits)
+    return ops.where(ops.is_finite_p.bind(scaled), rounded, ops.stop_gradient_p.bind(a))  # no digits to round
 
 
-def _round_integers(a: Any, places: int) -> Any:
-    if not dtypes.holds(a.dtype, unit := 10**places):
+def _round_integers(a: Any, digits: int) -> Any:
+    if not dtypes.holds(a.dtype, unit := 10**digits):
         return ops.mul(a, 0)
     quotient, rest = divmod(a, unit)
     other = ops.sub(unit, rest)
@@ -520,16 +520,16 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """
     refuse_out("modf", out)
     x = inexact_operand("modf", x)
-    whole = trunc(x)
+    integral = trunc(x)
     infinite = ops.eq(ops.abs(x), math.inf)
-    return ops.where(infinite, 0, ops.sub(x, whole)), whole
+    return ops.where(infinite, 0, ops.sub(x, integral)), integral
 
 
-# Parts of complex numbers ------------------------------------------------------------------------------------------
+# Components of complex numbers -------------------------------------------------------------------------------------
 
 
 def real(val: ArrayLike, /) -> Array:
-    """The real part; a real value as it is.
+    """The real part; a real value is unchanged.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.real(1 + 2j))
@@ -553,7 +553,7 @@ def imag(val: ArrayLike, /) -> Array:
 
 
 def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate; a real value as it is.
+    """The complex conjugate; a real value is unchanged.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.conjugate(1 + 2j))
@@ -581,11 +581,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return rad2deg(result) if deg else result
 
 
-# Floats taken apart ------------------------------------------------------------------------------------------------
+# Components of floats ----------------------------------------------------------------------------------------------
 
 
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit is set: true of -0.0.
+    """Whether the sign bit is set: true for -0.0.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.signbit(-0.0))
@@ -614,10 +614,10 @@ def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """How far the next float is, away from zero: the rounding error of a number is at most half of it.
+    """The distance to the next float away from zero; the rounding error of a number is at most half of it.
 
-    It has the sign of ``x``; of infinities it is NaN. It is constant between powers of two, so that its derivative is
-    zero. Of float16, as in NumPy, it is how far the next float above is, and positive.
+    It has the sign of ``x``, and is NaN for infinities. It is constant between powers of two, so that its derivative is
+    zero. For float16, as in NumPy, it is the distance to the next float above, and positive.
 
     Raises:
       DtypeError: ``x`` is complex (a TypeError).
@@ -630,7 +630,7 @@ def spacing(x: ArrayLike, /) -> Array:
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"spacing takes real numbers, got {dtypes.short_name(x.dtype)}")
     x = operand("spacing", stop_gradient(x))
-    # By bits, for compiled programs take numbers below the normal ones for zero.
+    # By bits, for compiled programs treat subnormal numbers as zero.
     digits, limits = int(dtypes.finfo(x.dtype).nmant), dtypes.finfo(x.dtype)
     of_bits = np.dtype(f"uint{8 * x.dtype.itemsize}")
     bits = ops.bitcast_convert_type(x, of_bits)
@@ -649,7 +649,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
 
 def _gap_above(x: Any, gap: Any, exponent: Any) -> Any:
-    """How far the next float16 above is: of powers of two below zero half of what the bits ``gap`` say."""
+    """The distance from ``x`` to the next float16 above: the bits ``gap``, halved for negative powers of two."""
     gap = ops.bitcast_convert_type(gap, x.dtype)
     power = ops.eq(ops.and_p.bind(ops.bitcast_convert_type(x, np.dtype(np.uint16)), np.uint16(0x3FF)), 0)
     halved = ops.and_p.bind(ops.and_p.bind(power, ops.lt(x, 0)), ops.gt(exponent, np.uint16(1)))
@@ -671,7 +671,7 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """``x1 * 2**x2`` for integers ``x2``, without overflow on the way.
+    """``x1 * 2**x2`` for integers ``x2``, without intermediate overflow.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.ldexp(0.75, 2))
@@ -685,12 +685,12 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if not dtypes.is_integer(exponent.dtype) and not dtypes.is_bool(exponent.dtype):
         raise DtypeError(f"ldexp takes integer exponents, got {dtypes.short_name(exponent.dtype)}")
     exponent = convert_element_type(exponent, dtypes.default_int())
-    # Three factors, each of which is a normal number.
+    # Three factors, each a normal number.
     limit = -int(np.log2(float(dtypes.finfo(mantissa.dtype).tiny)))
     for _ in range(3):
-        part = ops.clamp_p.bind(-limit, exponent, limit)
-        mantissa = ops.mul(mantissa, ops.exp2_p.bind(convert_element_type(part, mantissa.dtype)))
-        exponent = ops.sub(exponent, part)
+        step = ops.clamp_p.bind(-limit, exponent, limit)
+        mantissa = ops.mul(mantissa, ops.exp2_p.bind(convert_element_type(step, mantissa.dtype)))
+        exponent = ops.sub(exponent, step)
     return mantissa
 
 

@@ -17,16 +17,16 @@ _BYTE = np.dtype(np.uint8)
 
 
 def view(x: Array, dtype: Any) -> Array:
-    """The bits of the elements as those of another dtype, along the last axis, as of NumPy's arrays in memory.
+    """The bits of the elements read as another dtype, along the last axis, as in NumPy.
 
     Args:
       x: an array.
-      dtype: of the result. If it is narrower the last axis becomes longer, if it is wider, shorter. None leaves the
-        array as it is. The parts of complex numbers are numbers in turn, and keep their derivatives.
+      dtype: the dtype of the result. A narrower one makes the last axis longer, a wider one shorter; None returns the
+        array unchanged. Complex numbers are read as pairs of real numbers, which keep their derivatives.
 
     Raises:
-      ShapeError: the array has no axes and the width is another, or the last axis cannot be divided (a ValueError).
-      KeyConversionError, DtypeError: random keys, and types of less than 8 bits that are no integers (a TypeError).
+      ShapeError: the array has no axes and the width differs, or the last axis cannot be divided (a ValueError).
+      KeyConversionError, DtypeError: random keys, or types of less than 8 bits that are not integers (a TypeError).
 
     >>> import pullback.numpy as pnp
     >>> print(view(pnp.array([1, 256], "uint32"), "uint8"))
@@ -59,12 +59,12 @@ def view(x: Array, dtype: Any) -> Array:
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
-    """The width of a dtype, which for narrow integers is less than that of what holds them."""
+    """The width of a dtype in bits, which for narrow integers is less than their storage."""
     return dtypes.iinfo(dtype).bits if dtypes.is_integer(dtype) else 8 * dtype.itemsize
 
 
 def _read(x: Any, new: np.dtype[Any]) -> Any:
-    """The bits of ``x`` as another dtype, which divides them."""
+    """Read the bits of ``x`` as dtype ``new``, along the last axis."""
     old = x.dtype
     if old == new:
         return x
@@ -73,8 +73,8 @@ def _read(x: Any, new: np.dtype[Any]) -> Any:
             _read(_joined(slicing.stack([ops.real(x), ops.imag(x)], len(x.shape))), new) if x.shape else _alone(x, new)
         )
     if dtypes.is_complex(new):
-        parts = _divided(_read(x, dtypes.to_real(new)), 2) if x.shape else None
-        return _alone(x, new) if parts is None else ops.complex(parts[..., 0], parts[..., 1])
+        pair = _divided(_read(x, dtypes.to_real(new)), 2) if x.shape else None
+        return _alone(x, new) if pair is None else ops.complex(pair[..., 0], pair[..., 1])
     if dtypes.is_bool(old):
         return _read(convert_element_type(x, _BYTE), new)
     if dtypes.is_bool(new):
@@ -90,22 +90,22 @@ def _read(x: Any, new: np.dtype[Any]) -> Any:
 
 
 def _alone(x: Any, new: np.dtype[Any]) -> Any:
-    """The same of a number without axes, whose width stays."""
+    """Read the bits of a scalar as another dtype of the same width."""
     return _read(shapes.expand_dims(x, (0,)), new)[0]
 
 
 def _joined(x: Any) -> Any:
-    """The last two axes as one."""
+    """Merge the last two axes."""
     return shapes.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
 def _divided(x: Any, count: int) -> Any:
-    """The last axis as two, of which the second has a size."""
+    """Split the last axis in two, the second of size ``count``."""
     return shapes.reshape(x, (*x.shape[:-1], x.shape[-1] // count, count))
 
 
 def _packed(x: Any) -> Any:
-    """Bytes of several narrow integers each, of which the first has the lowest bits."""
+    """Pack narrow integers into bytes, several in each, the first in the lowest bits."""
     bits = _bits(x.dtype)
     count = 8 // bits
     numbers = _divided(
@@ -118,12 +118,12 @@ def _packed(x: Any) -> Any:
 
 
 def _unpacked(x: Any, new: np.dtype[Any]) -> Any:
-    """The narrow integers of bytes."""
+    """Unpack bytes into narrow integers, several from each, the first from the lowest bits."""
     bits = _bits(new)
-    parts = [
+    fields = [
         ops.and_p.bind(ops.shift_right_logical_p.bind(x, bits * i) if i else x, 2**bits - 1) for i in range(8 // bits)
     ]
-    numbers = convert_element_type(_joined(slicing.stack(parts, len(x.shape))), np.dtype(np.int32))
+    numbers = convert_element_type(_joined(slicing.stack(fields, len(x.shape))), np.dtype(np.int32))
     if not dtypes.is_unsigned(new):
         numbers = ops.sub(
             numbers, ops.mul(convert_element_type(ops.ge_p.bind(numbers, 2 ** (bits - 1)), numbers.dtype), 2**bits)

@@ -1,4 +1,4 @@
-"""Window functions, and the Bessel function of which the Kaiser window is made."""
+"""Window functions, and the Bessel function in the Kaiser window."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bartlett(M: int) -> Array:
       A vector of ``M`` floats.
 
     Raises:
-      ShapeError: ``M`` is negative or no int (a TypeError and a ValueError).
+      ShapeError: ``M`` is negative or not an int (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.bartlett(5))
@@ -52,7 +52,7 @@ def bartlett(M: int) -> Array:
 def blackman(M: int) -> Array:
     """The Blackman window: ``0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))``.
 
-    Args, Returns, Raises: as of :func:`bartlett`.
+    Args, Returns, Raises: as in :func:`bartlett`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.blackman(5).round(2) + 0)
@@ -64,7 +64,7 @@ def blackman(M: int) -> Array:
 def hamming(M: int) -> Array:
     """The Hamming window: ``0.54 - 0.46 cos(2 pi n / (M-1))``.
 
-    Args, Returns, Raises: as of :func:`bartlett`.
+    Args, Returns, Raises: as in :func:`bartlett`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.hamming(3))
@@ -76,7 +76,7 @@ def hamming(M: int) -> Array:
 def hanning(M: int) -> Array:
     """The Hann window: ``0.5 - 0.5 cos(2 pi n / (M-1))``.
 
-    Args, Returns, Raises: as of :func:`bartlett`.
+    Args, Returns, Raises: as in :func:`bartlett`.
 
     >>> import pullback.numpy as pnp
     >>> print(pnp.hanning(5))
@@ -105,7 +105,7 @@ def i0(x: ArrayLike) -> Array:
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
-    """The Kaiser window, of which ``beta`` says how narrow it is.
+    """The Kaiser window, which is narrower for larger ``beta``.
 
     Args:
       M: the number of points.
@@ -115,7 +115,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
       ``i0(beta sqrt(1 - (2n / (M-1) - 1)**2)) / i0(beta)`` for each n from 0 to M - 1: a vector of ``M`` floats.
 
     Raises:
-      ShapeError: ``M`` is negative or no int (a TypeError and a ValueError).
+      ShapeError: ``M`` is negative or not an int (a TypeError and a ValueError).
 
     Method: Kaiser and Schafer 1980. Both values of the Bessel function are scaled by an exponential, so that neither
     overflows.
@@ -128,8 +128,8 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     size = strong(inexact_operand("kaiser", beta))
     if n < 2:
         return shapes.full((n,), 1, size.dtype)
-    place = np.linspace(-1.0, 1.0, n)
-    half = np.sqrt(np.maximum(1.0 - place * place, 0.0)).astype(size.dtype)
+    points = np.linspace(-1.0, 1.0, n)
+    half = np.sqrt(np.maximum(1.0 - points * points, 0.0)).astype(size.dtype)
     inner = ops.mul(half, size)
     # exp(|inner| - |beta|) times the quotient of the scaled functions.
     scale = ops.exp(ops.mul(ops.abs(size), np.asarray(half - 1, size.dtype)))

@@ -1,1 +1,1 @@
-"""Floor 3, the operations: one family a file, each operation with all its rules beside it."""
+"""Floor 3, the operations: one family in each file, each operation next to all of its rules."""

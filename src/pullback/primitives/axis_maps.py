@@ -1,7 +1,7 @@
-"""How the axes of an operation's operands become those of its results, declared once for each operation.
+"""Declarations of how the axes of an operation's operands map to the axes of its results.
 
-A declaration gives the batch rule, which leaves the mapped axis or moves it to the front, and ``axis_kept``, by which
-the Laplacian knows that the indices along an axis do not meet.
+A declaration registers two rules: the batching rule, which leaves the mapped axis or moves it to the front, and
+``axis_kept``, which tells the forward Laplacian that the operation treats each index along an axis separately.
 """
 
 from __future__ import annotations
@@ -18,36 +18,38 @@ Params = dict[str, Any]
 
 
 def front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    """An operand with its mapped axis in front; one that is not mapped is repeated."""
+    """Move the mapped axis of ``x`` to the front; repeat ``x`` along a new one if it is not mapped."""
     if dim is None:
         return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
     return shapes.moveaxis(x, dim, 0)
 
 
 def mapped_to_front(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Operands with their mapped axes in front; those that have none are repeated along one."""
+    """Move the mapped axis of each operand to the front; repeat an unmapped operand along a new one."""
     return [front(x, dim, axis) for x, dim in zip(args, dims, strict=True)]
 
 
 def mapped_first(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Operands with their mapped axes in front; an axis of size one for those that are not mapped."""
+    """Move the mapped axis of each operand to the front; an unmapped operand gets an axis of size one."""
     return [
         shapes.expand_dims(x, (0,)) if d is None else shapes.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
     ]
 
 
 def works_on_last(p: Primitive, *counts: int | Callable[[Params], int]) -> None:
-    """Declare that an operation works on the last axes of each operand; the axes in front of them are of batches.
+    """Declare that an operation works on the last axes of each operand, and that all others are batch axes.
 
-    These are in front in the results too. ``works_on_last(p, 2, 1)`` takes matrices and vectors, as many of each.
+    The batch axes are equal in all operands and lead in the results too. ``works_on_last(p, 2, 1)`` declares an
+    operation on matrices and vectors.
 
     Args:
       p: the operation.
-      *counts: how many axes it works on, of each operand, or one number for all; a function takes the parameters.
+      *counts: the number of axes it works on, for each operand, or one number for all; or a function of the parameters
+        that returns it.
     """
 
     @axis_kept(p)
-    def kept(axis: int, operand: int, /, *shapes: Shape, **params: Any) -> int | None:
+    def result_axis(axis: int, operand: int, /, *shapes: Shape, **params: Any) -> int | None:
         count = counts[operand if len(counts) > 1 else 0]
         others = len(shapes[operand]) - (count(params) if callable(count) else count)
         same = all(shape[:others] == shapes[operand][:others] for shape in shapes)
@@ -64,20 +66,20 @@ def works_on_last(p: Primitive, *counts: int | Callable[[Params], int]) -> None:
 
 
 def works_along(p: Primitive, name: str, *, several: bool = False, broadcasts: bool = False) -> None:
-    """Declare that an operation treats each index along all axes but some by itself, and keeps the order of the axes.
+    """Declare that an operation works along some axes, separately for each index of the others, and keeps their order.
 
     Args:
-      p: the operation; all operands have as many axes.
-      name: the parameter that says along which axis it works.
-      several: whether that is a tuple of axes.
-      broadcasts: whether an axis of size one stands for any size, in one of several operands.
+      p: the operation; all operands have the same number of axes.
+      name: the parameter that holds the axis along which it works.
+      several: whether that parameter is a tuple of axes.
+      broadcasts: whether an axis of size one broadcasts against the other operands.
     """
 
     @axis_kept(p)
-    def kept(place: int, operand: int, /, *shapes: Shape, **params: Any) -> int | None:
-        sizes = {shape[place] for shape in shapes if place < len(shape)}
-        along = place in params[name] if several else place == params[name]
-        return None if along or len(sizes) > 1 else place
+    def result_axis(axis: int, operand: int, /, *shapes: Shape, **params: Any) -> int | None:
+        sizes = {shape[axis] for shape in shapes if axis < len(shape)}
+        along = axis in params[name] if several else axis == params[name]
+        return None if along or len(sizes) > 1 else axis
 
     @p.batch
     def rule(axis: MappedAxis, args: Any, dims: Any, /, **params: Any) -> Any:
@@ -91,10 +93,10 @@ def works_along(p: Primitive, name: str, *, several: bool = False, broadcasts: b
 
 
 def reduces(p: Primitive) -> None:
-    """Declare that an operation of one operand reduces the ``axes`` of its parameter, which the result has not."""
+    """Declare that an operation of one operand reduces the axes in its parameter ``axes``, which the result lacks."""
 
     @axis_kept(p)
-    def kept(axis: int, operand: int, x: Shape, /, *, axes: Shape, **params: Any) -> int | None:
+    def result_axis(axis: int, operand: int, x: Shape, /, *, axes: Shape, **params: Any) -> int | None:
         return None if axis in axes else axis - sum(a < axis for a in axes)
 
     @p.batch

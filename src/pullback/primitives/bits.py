@@ -20,19 +20,19 @@ from pullback.primitives.rules import batch_unary, jvp_linear
 
 
 def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """The floats rounded to others of fewer bits, in the dtype that they have."""
+    """Round floats to fewer bits of exponent and mantissa; the dtype stays."""
     return reduce_precision_p.bind(x, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
 reduce_precision_p = Primitive("reduce_precision", elementwise=True, cost=Cost.SIMPLE, passes_nan=True)
 reduce_precision_p.batch_rule = batch_unary(reduce_precision_p)
-# Tangents and cotangents are what a narrower float would hold of them, as those of a conversion there and back.
+# Tangents and cotangents are rounded too, as a conversion to a narrower float and back would round them.
 reduce_precision_p.jvp_rule = jvp_linear(reduce_precision_p)
 reduce_precision_p.transpose(lambda ct, x, **bits: (reduce_precision_p.bind(ct, **bits),))
 
 
 @reduce_precision_p.abstract_eval
-def _reduce_precision_shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> ShapedArray:
+def _reduce_precision_abstract_eval(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> ShapedArray:
     check_dtype("reduce_precision", FLOAT, x.dtype)
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ShapeError(
@@ -44,7 +44,7 @@ def _reduce_precision_shape(x: ShapedArray, *, exponent_bits: int, mantissa_bits
 
 @reduce_precision_p.host
 def _reduce_precision_host(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Ties go to even; what is too large becomes infinite, and what is below the smallest normal number, 0."""
+    """Round to nearest, ties to even; overflow becomes infinite, and numbers below the smallest normal one become 0."""
     info = dtypes.finfo(x.dtype)
     if x.dtype.itemsize < 4:
         wide = _reduce_precision_host(
@@ -70,7 +70,7 @@ def _reduce_precision_host(x: Any, *, exponent_bits: int, mantissa_bits: int) ->
 
 
 @reduce_precision_p.lowering
-def _reduce_precision_xla(hlo: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision_lowering(hlo: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
     attributes = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
     return hlo.op("stablehlo.reduce_precision", [x], x.shape, x.dtype, attributes)
 
@@ -89,19 +89,19 @@ def _mulhi_host(x: Any, y: Any) -> Any:
     a1, a0, b1, b0 = a >> half, a & low, b >> half, b & low
     middle = a1 * b0 + ((a0 * b0) >> half)
     high = a1 * b1 + (middle >> half) + (((middle & low) + a0 * b1) >> half)
-    if dtype.kind == "i":  # a negative number is its bits less 2**64
+    if dtype.kind == "i":  # a negative number is its unsigned bits minus 2**64
         high = high - np.where(x < 0, b, np.uint64(0)) - np.where(y < 0, a, np.uint64(0))
     return high.view(dtype)[()]
 
 
-def _mulhi_xla(hlo: Any, x: Any, y: Any) -> Any:
+def _mulhi_lowering(hlo: Any, x: Any, y: Any) -> Any:
     dtype = x.dtype
     if dtype.itemsize < 8:
         wide = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{2 * dtype.itemsize}")
         bits = hlo.splat(8 * dtype.itemsize, x.shape, wide)
-        product = hlo.same("stablehlo.multiply", hlo.convert(x, wide), hlo.convert(y, wide))
+        product = hlo.elementwise("stablehlo.multiply", hlo.convert(x, wide), hlo.convert(y, wide))
         shift = "arithmetic" if dtype.kind == "i" else "logical"
-        return hlo.convert(hlo.same(f"stablehlo.shift_right_{shift}", product, bits), dtype)
+        return hlo.convert(hlo.elementwise(f"stablehlo.shift_right_{shift}", product, bits), dtype)
     return hlo.inline(_mulhi_of_64_bits, x, y)
 
 
@@ -122,5 +122,5 @@ def _mulhi_of_64_bits(x: Any, y: Any) -> Any:
 
 mulhi_p = elementwise(
     "mulhi", doc=("The high half of the bits of the product ``x * y`` of integers.", "2**30, 8", "2"),
-    of=INTEGER, arity=2, host=_mulhi_host, hlo=_mulhi_xla,
+    of=INTEGER, arity=2, host=_mulhi_host, hlo=_mulhi_lowering,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What operations refuse: the classes of dtypes that they take, and shapes and positions that do not fit."""
+"""Checks of operands: classes of dtypes that operations accept, broadcast shapes, and ranges of indices."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from pullback.core.errors import DtypeError, IndexRangeError, ShapeError
 from pullback.core.types import Shape, ShapedArray
 
 Of = Callable[[np.dtype[Any]], bool]
-"""Which dtypes an operation takes."""
+"""A predicate on dtypes: whether an operation accepts one."""
 
 
 def ANY(dtype: np.dtype[Any]) -> bool:
-    """Every dtype."""
+    """Accept every dtype."""
     return True
 
 
 def NUMBER(dtype: np.dtype[Any]) -> bool:
-    """Integers, floats, complex numbers; no booleans, no keys."""
+    """Accept integers, floats and complex numbers, but not booleans or random keys."""
     return dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)
 
 
 def VALUE(dtype: np.dtype[Any]) -> bool:
-    """Numbers and booleans; no keys."""
+    """Accept numbers and booleans, but not random keys."""
     return NUMBER(dtype) or dtypes.is_bool(dtype)
 
 
 def ORDERED(dtype: np.dtype[Any]) -> bool:
-    """Dtypes whose values are ordered."""
+    """Accept dtypes whose values are ordered: integers, floats and booleans."""
     return dtypes.is_integer(dtype) or dtypes.is_float(dtype) or dtypes.is_bool(dtype)
 
 
 def REAL_NUMBER(dtype: np.dtype[Any]) -> bool:
-    """Integers and floats."""
+    """Accept integers and floats."""
     return dtypes.is_integer(dtype) or dtypes.is_float(dtype)
 
 
@@ -50,7 +50,7 @@ REAL = ORDERED
 
 
 def BITS(dtype: np.dtype[Any]) -> bool:
-    """Integers and booleans."""
+    """Accept integers and booleans."""
     return dtypes.is_integer(dtype) or dtypes.is_bool(dtype)
 
 
@@ -62,13 +62,13 @@ _KINDS: dict[Any, str] = {
 
 
 def check_dtype(name: str, of: Of, dtype: np.dtype[Any]) -> None:
-    """Refuse an operand of a dtype that the operation does not take."""
+    """Raise unless ``of`` accepts ``dtype`` as an operand of the operation ``name``."""
     if not of(dtype):
         raise DtypeError(f"{name} takes {_KINDS.get(of, 'other dtypes')}, got {dtypes.short_name(dtype)}")
 
 
 def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
-    """The dtype that all operands share."""
+    """Return the dtype of all operands, or raise if they differ."""
     dtype = avals[0].dtype
     for a in avals[1:]:
         if a.dtype != dtype:
@@ -81,10 +81,10 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
 
 
 def check_positions(name: str, last: int, dtype: np.dtype[Any]) -> None:
-    """Refuse a dtype of indices that cannot hold the last position.
+    """Raise unless the integer type ``dtype`` can hold the last index of an axis.
 
     Raises:
-      IndexRangeError: it cannot (an OverflowError and a ValueError).
+      IndexRangeError: ``dtype`` cannot hold it (an OverflowError and a ValueError).
     """
     if not is_symbolic(last) and last > _largest(dtype):
         raise IndexRangeError(
@@ -100,7 +100,7 @@ def _largest(dtype: np.dtype[Any]) -> int:
 
 
 def broadcast_shape(name: str, shapes_: Sequence[Shape]) -> Shape:
-    """The shape to which all shapes broadcast, as NumPy has it."""
+    """The shape to which all of ``shapes_`` broadcast, by NumPy's rules."""
     first = shapes_[0]
     for s in shapes_:
         if s != first:

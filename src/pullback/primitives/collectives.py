@@ -1,14 +1,15 @@
 """Collectives: operations along named axes, over the values that the same program has at each index.
 
 Where ``vmap`` maps an axis, its trace holds the values at all indices in one array, and a collective becomes an
-ordinary operation along the mapped axis of this. Each primitive takes the names in ``axes``; a batching rule takes out
-the one that it maps, and hands on the others. The types say along which axes a value varies.
+ordinary operation along the mapped axis of that array. Each primitive has the names in its parameter ``axes``; a
+batching rule removes the name of the mapped axis and binds the primitive again for the others. Types record along which
+axes a value varies.
 
-In reverse mode, a sum over an axis is transposed by the kind of the axis: over one that is ``reduced``, cotangents of
-what does not vary are summed already, and the transpose hands them on; over another, each index has a cotangent of its
-own, and the transpose sums these.
+In reverse mode, the transpose of a sum over an axis depends on the kind of the axis. Over a ``reduced`` axis, the
+cotangents of values that do not vary are summed already, and the transpose returns them unchanged. Over any other axis,
+each index has its own cotangent, and the transpose sums these.
 
-``groups`` divides the indices of one axis, ``((0, 1), (2, 3))``: each group is as an axis of its own.
+``groups`` divides the indices of one axis, such as ``((0, 1), (2, 3))``: each group acts as a separate axis.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 class HiddenAxis(NamedTuple):
-    """In the place of a name: an axis in scope whose name stands for another one, which was mapped within it.
+    """A stand-in for the name of an axis in scope that an inner axis of the same name hides.
 
     Attributes:
-      key: what stands for it in types.
-      name: of both axes.
+      key: identifies the axis in types.
+      name: the name of both axes.
     """
 
     key: Any
@@ -63,7 +64,7 @@ def _names(params: dict[str, Any]) -> frozenset[Any]:
 
 
 def _key(name: Any) -> Any:
-    """What stands for an axis in types; a program may be looked at where it is not in scope."""
+    """The key of an axis in types; its name if it is not in scope, as when a program is only printed."""
     if isinstance(name, HiddenAxis):
         return name.key
     return state.axes[name].key if name in state.axes else name
@@ -74,7 +75,7 @@ def _keys(names: Sequence[Any]) -> frozenset[Any]:
 
 
 def collective(name: str, keeps_weak_type: bool = True, **traits: Any) -> Primitive:
-    """An operation along named axes, which its parameter ``axes`` lists."""
+    """Make the primitive of an operation along the named axes that its parameter ``axes`` lists."""
     p = Primitive(name, keeps_weak_type=keeps_weak_type, **traits)
     p.axes(_names)
     p.impl(_not_mapped)
@@ -82,14 +83,14 @@ def collective(name: str, keeps_weak_type: bool = True, **traits: Any) -> Primit
 
 
 def _not_mapped(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """No trace maps the axes: they are not in scope."""
+    """Raise the error for a collective that reaches evaluation, because no trace maps its axes."""
     for name in params["axes"]:
         axis_in_scope(name)
     raise UnboundAxisNameError(f"the axes {params['axes']} are in scope, but nothing maps them: a traced value leaked")
 
 
 def rows(x: Any, table: Any) -> Any:
-    """The rows of ``x`` that a table of indices lists: an array of the shape of the table, then of a row."""
+    """Gather the rows of ``x`` at the indices in ``table``; the result has the shape of the table, then of a row."""
     if isinstance(table, np.ndarray):
         table = ArrayImpl(table.astype(np.int32))
     rest = x.shape[1:]
@@ -99,12 +100,12 @@ def rows(x: Any, table: Any) -> Any:
 
 
 def _in_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """The rows of ``x`` by group and place in it, for groups of one size."""
+    """Gather the rows of ``x`` by group: an array of shape (groups, size of a group, ...)."""
     return rows(x, np.array(groups))
 
 
 def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
-    """The inverse: rows in their order, from an array of groups and places."""
+    """Invert ``_in_groups``: from shape (groups, size of a group, ...) to rows in their order."""
     flat = shapes.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
     return rows(flat, np.argsort(np.concatenate(groups)))
 
@@ -113,20 +114,20 @@ def _out_of_groups(x: Any, groups: Sequence[Sequence[int]]) -> Any:
 
 
 def psum(x: Any, names: Names, groups: Groups = None) -> Any:
-    """The sum over some axes."""
+    """The sum over the named axes ``names``, within each group if there are ``groups``."""
     return psum_p.bind(x, axes=tuple(names), groups=groups) if names else x
 
 
 def _across(
     name: str, along: Callable[[Any, int], Any], repeated: Callable[[Any, int], Any], **traits: Any
 ) -> Primitive:
-    """A reduction over named axes.
+    """Declare a reduction over named axes.
 
     Args:
-      name: its name.
-      along: reduces an array along one axis.
-      repeated: what a value becomes that is the same at each of so many indices.
-      **traits: of the operation.
+      name: the name of the primitive.
+      along: ``along(x, axis)`` reduces an array along one of its axes.
+      repeated: ``repeated(x, size)`` reduces a value that is equal at ``size`` indices.
+      **traits: the traits of the operation.
     """
     p = collective(name, **traits)
 
@@ -141,11 +142,11 @@ def _across(
             return p.bind(x, axes=axes, groups=groups), dim
         if groups:
             x = front(x, dim, axis)
-            parts = [along(rows(x, np.array(group)), 0) for group in groups]
+            results = [along(rows(x, np.array(group)), 0) for group in groups]
             table = np.empty(axis.size, int)
             for i, group in enumerate(groups):
                 table[list(group)] = i
-            return rows(concatenate([shapes.expand_dims(part, (0,)) for part in parts], 0), table), 0
+            return rows(concatenate([shapes.expand_dims(result, (0,)) for result in results], 0), table), 0
         x = repeated(x, axis.size) if dim is None else along(x, dim)
         rest = tuple([name for name in axes if name != axis.name])
         return (p.bind(x, axes=rest, groups=None) if rest else x), None
@@ -179,9 +180,9 @@ def _psum_transpose(ct: Any, x: LinearVar, *, axes: Names, groups: Groups) -> An
 
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Names, groups: Groups) -> Any:
-        """The mean of the tangents of those elements that are extreme."""
+        """The mean of the tangents at all indices whose element equals the extreme."""
         (x,), (t,) = primals, tangents
-        x = ops.once(x)
+        x = ops.materialized(x)
         ans = p.bind(x, axes=axes, groups=groups)
         hit = is_extreme(x, ans)
         return ans, ops.div(psum(ops.mul(t, hit), axes, groups), psum(hit, axes, groups))
@@ -201,7 +202,7 @@ pvary_p.lowering(lambda hlo, x, *, axes: x)
 
 
 @pvary_p.abstract_eval
-def _pvary_shape(x: ShapedArray, *, axes: Names) -> ShapedArray:
+def _pvary_abstract_eval(x: ShapedArray, *, axes: Names) -> ShapedArray:
     return x.update(varying=x.varying | _keys(axes))
 
 
@@ -221,7 +222,7 @@ def _pvary_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
 
 
 def vary(x: Any, keys: frozenset[Any]) -> Any:
-    """``x`` of a type that varies along these axes too."""
+    """Return ``x`` with a type that varies along the axes ``keys`` too."""
     if not keys:
         return x
     missing = keys - typeof(x).varying
@@ -237,7 +238,7 @@ axis_index_p.lowering(hlo_collectives.axis_index)
 
 
 @axis_index_p.abstract_eval
-def _axis_index_shape(*, axes: Names) -> ShapedArray:
+def _axis_index_abstract_eval(*, axes: Names) -> ShapedArray:
     return ShapedArray((), np.dtype(np.int32), False, _keys(axes))
 
 
@@ -255,12 +256,12 @@ def _axis_index_jvp(primals: Any, tangents: Any, *, axes: Names) -> Any:
 
 
 def _merged(x: Any, axis: int) -> Any:
-    """``x`` with an axis and the next one made one."""
+    """Reshape ``x`` to merge ``axis`` with the next axis."""
     return shapes.reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]))
 
 
 def _divided(x: Any, axis: int, count: int) -> Any:
-    """``x`` with an axis made two, of which the first has ``count`` indices."""
+    """Reshape ``x`` to split ``axis`` in two, the first of size ``count``."""
     return shapes.reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1 :]))
 
 
@@ -276,12 +277,12 @@ def _scattered_shape(shape: Shape, dimension: int, count: int, tiled: bool) -> S
 
 
 def _shifted(axis: int, dim: int | None, grows: bool = False) -> int:
-    """An axis of an example as one of a batch: of which the mapped axis, at ``dim``, is another one.
+    """Return the position in a batch of axis number ``axis`` of one example.
 
     Args:
-      axis: of the example.
-      dim: the mapped axis.
-      grows: whether a new axis will be there, which goes before the mapped one where both are.
+      axis: an axis of the example.
+      dim: the position of the mapped axis in the batch; None if there is no mapped axis.
+      grows: whether a new axis is to be inserted at ``axis``; it goes before a mapped axis at the same position.
     """
     return axis + (dim is not None and (dim < axis if grows else dim <= axis))
 
@@ -295,7 +296,7 @@ reduce_scatter_p.lowering(hlo_collectives.reduce_scatter)
 
 
 def _check_size(axes: Names, size: int, groups: Groups) -> None:
-    """A program says the sizes of the axes that it uses: those of the axes in scope, if they are, must be these."""
+    """Raise if the axes are in scope and their sizes differ from the sizes recorded in the program."""
     found = [state.axes[name].size for name in axes if name in state.axes]
     if len(found) == len(axes) and math.prod(found) != size * (len(groups) if groups else 1):
         of = f"{len(groups)} groups of " if groups else ""
@@ -303,7 +304,7 @@ def _check_size(axes: Names, size: int, groups: Groups) -> None:
 
 
 def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape]) -> None:
-    """The type of what gathers or scatters along a dimension."""
+    """Register the abstract evaluation of ``p``; ``changed`` returns the shape of the result."""
 
     @p.abstract_eval
     def abstract_eval(
@@ -328,9 +329,9 @@ def _all_gather_batch(
 ) -> Any:
     (x,), (dim,) = args, dims
     if axis.name not in axes:
-        place = _shifted(dimension, dim, grows=not tiled)
-        out = all_gather_p.bind(x, axes=axes, dimension=place, tiled=tiled, groups=groups, **params)
-        return out, dim if tiled or dim is None else dim + (place <= dim)
+        position = _shifted(dimension, dim, grows=not tiled)
+        out = all_gather_p.bind(x, axes=axes, dimension=position, tiled=tiled, groups=groups, **params)
+        return out, dim if tiled or dim is None else dim + (position <= dim)
     x = front(x, dim, axis)
     if groups is None:
         x = shapes.moveaxis(x, 0, dimension)
@@ -353,9 +354,9 @@ def _reduce_scatter_batch(
 ) -> Any:
     (x,), (dim,) = args, dims
     if axis.name not in axes:
-        place = _shifted(dimension, dim)
-        out = reduce_scatter_p.bind(x, axes=axes, axis_size=axis_size, dimension=place, tiled=tiled, groups=groups)
-        return out, dim if tiled or dim is None else dim - (place < dim)
+        position = _shifted(dimension, dim)
+        out = reduce_scatter_p.bind(x, axes=axes, axis_size=axis_size, dimension=position, tiled=tiled, groups=groups)
+        return out, dim if tiled or dim is None else dim - (position < dim)
     if tiled:
         at = _shifted(dimension, dim)
         x = _divided(x, at, axis_size)
@@ -373,7 +374,7 @@ all_to_all_p.lowering(hlo_collectives.all_to_all)
 
 
 @all_to_all_p.abstract_eval
-def _all_to_all_shape(
+def _all_to_all_abstract_eval(
     x: ShapedArray, *, axes: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups, tiled: bool
 ) -> ShapedArray:
     _check_size(axes, axis_size, groups)
@@ -415,7 +416,7 @@ ppermute_p.lowering(hlo_collectives.ppermute)
 
 
 @ppermute_p.abstract_eval
-def _ppermute_shape(x: ShapedArray, *, axes: Names, perm: Any) -> ShapedArray:
+def _ppermute_abstract_eval(x: ShapedArray, *, axes: Names, perm: Any) -> ShapedArray:
     return x.update(varying=x.varying | _keys(axes))
 
 
@@ -433,11 +434,11 @@ def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm
     others = [axis_in_scope(name) for name in axes if name != axis.name]
     targets: Any = ArrayImpl(np.arange(axis.size, dtype=np.int32))
     if others:
-        # All values, from [others..., own, ...]; and the place of each own index among all, by those of the others.
+        # All values, from [others..., own, ...]; and the index of each own value among all, from the other indices.
         for other in reversed(others):
             x = all_gather_p.bind(x, axes=(other.name,), axis_size=other.size, dimension=0, tiled=False, groups=None)
-        place = axes.index(axis.name)
-        x = shapes.moveaxis(x, len(others), place)
+        position = axes.index(axis.name)
+        x = shapes.moveaxis(x, len(others), position)
         sizes = x.shape[: len(axes)]
         x = shapes.reshape(x, (math.prod(sizes), *x.shape[len(axes) :]))
         steps = dict(zip(axes, [math.prod(sizes[k + 1 :]) for k in range(len(sizes))], strict=True))
@@ -446,12 +447,12 @@ def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm
             here = ops.mul(axis_index_p.bind(axes=(other.name,)), steps[other.name])
             targets = ops.add(targets, shapes.broadcast_in_dim(here, targets.shape, ()))
     source_of = np.zeros(x.shape[0], np.int32)
-    given = np.zeros(x.shape[0], bool)
+    has_source = np.zeros(x.shape[0], bool)
     for source, target in perm:
-        source_of[target], given[target] = source, True
+        source_of[target], has_source[target] = source, True
     out = rows(x, rows(ArrayImpl(source_of), targets))
-    if not given.all():
-        mask = shapes.broadcast_in_dim(rows(ArrayImpl(given), targets), out.shape, (0,))
+    if not has_source.all():
+        mask = shapes.broadcast_in_dim(rows(ArrayImpl(has_source), targets), out.shape, (0,))
         out = ops.select_n(mask, shapes.zeros_like(out), out)
     return out, 0
 
@@ -459,7 +460,8 @@ def _ppermute_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names, perm
 # Contraction over named axes -----------------------------------------------------------------------------------------
 
 psum_dot_general_p = collective("psum_dot_general")
-"""The sum over named axes of ``dot_general``: where these are mapped, one contraction, which holds no products."""
+"""The sum over named axes of ``dot_general``: one contraction where the axes are mapped, without an array of
+products."""
 
 
 @psum_dot_general_p.decomposition
@@ -479,7 +481,7 @@ def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:
 
 
 @psum_dot_general_p.abstract_eval
-def _psum_dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, axes: Names) -> ShapedArray:
+def _psum_dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims, axes: Names) -> ShapedArray:
     out: ShapedArray = dot_general_p.abstract_eval_rule(x, y, dimension_numbers=dimension_numbers)  # type: ignore[misc]
     return out.update(varying=(x.varying | y.varying) - _keys(axes))
 
@@ -513,7 +515,7 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
         x, y = (v if d is None else reduce_sum(v, (d,)) for v, d in ((x, dx), (y, dy)))
         return _contraction(x, y, dimension_numbers, rest), None
     numbers, _ = batched_numbers(len(x.shape), len(y.shape), dx, dy, dimension_numbers)
-    (xc, yc), (xb, yb) = numbers  # of which the mapped axes are the first batch axes
+    (xc, yc), (xb, yb) = numbers  # the mapped axes are the first batch axes
     return _contraction(x, y, ((((xb[0], *xc), (yb[0], *yc))), (xb[1:], yb[1:])), rest), None
 
 
@@ -522,7 +524,7 @@ def _psum_dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers
 
 @provides
 def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> Any:
-    """A cotangent of a value that varies along the ``wanted`` axes, summed over other reduced axes that it has."""
+    """Sum a cotangent over the ``reduced`` axes along which it varies, except the axes with keys in ``wanted``."""
     varying = typeof(ct).varying
     return psum(ct, tuple([a.name for a in reduced if a.key in varying and a.key not in wanted])) if varying else ct
 
@@ -530,13 +532,13 @@ def sum_over(ct: Any, wanted: frozenset[Any], reduced: Sequence[MappedAxis]) -> 
 summed_transpose = RuleKind(
     "summed_transpose", "a cotangent is computed for each index of a named axis, and then summed"
 )
-"""``rule(reduced, ct, *operands, **params) -> cotangents``, each summed over those of the ``reduced`` axes along which
-its operand does not vary; or None if there is nothing to sum."""
+"""``rule(reduced, ct, *operands, **params) -> cotangents``, each summed over the ``reduced`` axes along which its
+operand does not vary; None if no sum is needed."""
 
 
 @summed_transpose(dot_general_p)
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
-    """The indices of the axes are contracted too, so that there are no products for each of them."""
+    """Transpose ``dot_general`` and sum over the reduced axes in one contraction, without a product for each index."""
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying
     names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])
@@ -547,10 +549,10 @@ def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimen
 
 @provides
 def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> Any:
-    """The cotangents of an operation's operands, each summed over the reduced axes along which this does not vary.
+    """Transpose the operation ``node``; sum each cotangent over the reduced axes along which its operand does not vary.
 
-    What varies has a cotangent for each index. One that is the same for all is made to vary first, so that its type
-    says over what a sum is to be taken.
+    A value that varies has a cotangent for each index. A cotangent that is equal at all indices first gets a type that
+    varies, from which ``sum_over`` knows the axes to sum over.
     """
     primitive, args, params = node.primitive, node.args, node.params
     assert primitive is not None
@@ -568,6 +570,6 @@ def transpose_over(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis]) -> A
 
 
 def _vary_as(ct: Any, var: LinearVar, reduced: Sequence[MappedAxis]) -> Any:
-    """A cotangent that varies along the reduced axes along which its variable does."""
+    """Make ``ct`` vary along the reduced axes along which ``var`` varies."""
     wanted = var.aval.varying
     return vary(ct, wanted.intersection([a.key for a in reduced])) if wanted else ct

@@ -1,4 +1,4 @@
-"""How families of primitives are declared, and the rules that all members of a family share."""
+"""Functions that declare families of primitives, and the rules that the members of a family share."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _double = np.dtype(np.float64)
 
 
 class Public(NamedTuple):
-    """What is said of an operation on elements that is public, once for all of its functions.
+    """The documentation of a public elementwise operation, shared by all of its public functions.
 
     Attributes:
-      name: of its function in ``pullback.lax``.
+      name: the name of its function in ``pullback.lax``.
       arity: the number of operands.
-      sentence: the first of each docstring.
-      example: the operands of an example.
+      sentence: the first sentence of each docstring.
+      example: the operands of an example, as source.
       result: what the example prints.
     """
 
@@ -41,7 +41,7 @@ class Public(NamedTuple):
 
 
 PUBLIC: dict[Primitive, Public] = {}
-"""The operations on elements that are public: the functions of ``pullback.lax`` are made from this table."""
+"""The public elementwise operations: ``pullback.lax`` makes its functions from this table."""
 
 
 def elementwise(
@@ -59,26 +59,26 @@ def elementwise(
     cost: Cost = Cost.SIMPLE,
     **traits: Any,
 ) -> Primitive:
-    """Declare an operation on elements, whose operands broadcast against each other as in NumPy.
+    """Declare an elementwise operation, whose operands broadcast against each other as in NumPy.
 
     Args:
       name: the name in jaxprs and errors.
-      of: which dtypes it takes.
+      of: a predicate on dtypes, from ``checks``: the dtypes it accepts.
       host: the NumPy function.
-      jvp: for one operand ``rule(t, x, ans) -> tangent``; for several a sequence of
-        ``rule(t, *operands, ans) -> tangent`` of the shape of ``ans``, one an operand, None where the derivative is
-        zero. None where the operation is constant almost everywhere.
-      out: the dtype of the result, from that of the operands; the same by default.
+      jvp: for one operand ``rule(t, x, ans) -> tangent``; for several, a rule ``rule(t, *operands, ans) -> tangent``
+        for each, with the shape of ``ans``, or None where that derivative is zero. None for an operation that is
+        constant almost everywhere.
+      out: maps the dtype of the operands to the dtype of the result; by default they are equal.
       arity: the number of operands.
-      hlo: the operation of StableHLO (or, with its dialect, such as ``chlo.asin``, of another), or
-        ``rule(hlo, *operands) -> value`` for operands of one shape, or ``COMPOSED`` if ``primitives.compositions``
-        has that rule.
-      hlo_complex: the same for complex operands; by default as for others.
-      doc: a sentence on the operation, of operands ``x`` and ``y``; the operands of an example; what it prints. With it
-        the operation is public: ``pullback.lax`` has a function of that name.
-      lax: the name of that function, if it is another.
-      cost: of an element; that of a sine by default.
-      **traits: what else it is, by the names of ``core.traits``.
+      hlo: the name of an operation of StableHLO, or of another dialect as in ``chlo.asin``; or ``rule(hlo, *operands)
+        -> value`` for operands of one shape; or ``COMPOSED`` if ``primitives.special.compositions`` registers that
+        rule.
+      hlo_complex: the same for complex operands; by default ``hlo``.
+      doc: makes the operation public, with a function of that name in ``pullback.lax``: a sentence on the operation,
+        with operands ``x`` and ``y``; the operands of an example; its output.
+      lax: the name of that function, if it differs from ``name``.
+      cost: the cost of one element; by default the cost of a sine.
+      **traits: further traits, by their names in ``core.traits``.
     """
     p = Primitive(name, keeps_weak_type=out is None, elementwise=True, cost=cost, **traits)
     p.host_rule = host
@@ -104,16 +104,16 @@ def elementwise(
     return p
 
 
-def at_once(
+def host_fused(
     name: str, *, host: Callable[..., Any], otherwise: Callable[..., Any], results: int = 1
 ) -> Callable[..., Any]:
-    """A function of one array that NumPy computes at once, and that is several operations wherever NumPy does not.
+    """Make a function of one array that is a single NumPy call where it is eager, and several operations elsewhere.
 
     Args:
       name: the name in errors.
-      host: the NumPy function, of an array and the parameters.
-      otherwise: the same by operations.
-      results: how many there are.
+      host: the NumPy function, which takes an array and the parameters.
+      otherwise: the same function by operations, used in traces.
+      results: the number of results.
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
@@ -123,17 +123,17 @@ def at_once(
     )
 
 
-def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
-    """Declare an operation on elements that is a formula of others, with a derivative that is not that of the formula.
+def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[JVP]) -> Primitive:
+    """Declare an elementwise operation by a formula of others, with derivative rules of its own.
 
-    It is for derivatives whose formula has guards, such as a factor that stands in for an infinite one: a guard is
-    right where it is, and its derivative is wrong. So each order of derivative is said by its own formula.
+    It is for derivatives whose formula has guards, such as a factor that replaces an infinite one: the value of a guard
+    is right, but its derivative is wrong. So each order of derivative is declared with its own formula.
 
     Args:
       name: the name in jaxprs and errors.
-      of: which dtypes it takes.
+      of: a predicate on dtypes: the dtypes it accepts.
       formula: ``formula(*operands, **params)``, in the vocabulary of rules.
-      jvp: a sequence of ``rule(t, *operands, **params) -> tangent`` of the shape of the result, one an operand.
+      jvp: for each operand ``rule(t, *operands, **params) -> tangent``, with the shape of the result.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SIMPLE)
     p.decomposition_rule = formula
@@ -157,14 +157,14 @@ def by_formula(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[
 COMPOSED = "composed"
 real_lowering = RuleKind("real_lowering", "as ``hlo`` of the declaration says")
 complex_lowering = RuleKind("complex_lowering", "as ``hlo`` of the declaration says")
-"""``rule(hlo, *operands) -> value``, for operands of one shape: how an operation that is declared with ``COMPOSED`` is
-written. They are in ``primitives.compositions``."""
+"""``rule(hlo, *operands) -> value``, for operands of one shape: the lowering rules, for real and for complex operands,
+of operations declared with ``COMPOSED``. They are in ``primitives.special.compositions``."""
 
 
 def xla_elementwise(
     p: Primitive, operation: str | Callable[..., Any], of_complex: str | None = None
 ) -> Callable[..., Any]:
-    """The rule of an operation whose operands broadcast: they do, and then it is written."""
+    """Make a lowering rule that broadcasts the operands and then emits ``operation`` (``of_complex`` for complex)."""
     write = write_real = _written(p, operation, real_lowering)
     if of_complex is not None:
         write_complex = _written(p, of_complex, complex_lowering)
@@ -174,13 +174,13 @@ def xla_elementwise(
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.results[0].shape
-        return write(hlo, *[x if x.shape == shape else hlo.spread(x, shape) for x in operands])
+        return write(hlo, *[x if x.shape == shape else hlo.broadcast(x, shape) for x in operands])
 
     return rule
 
 
 def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) -> Callable[..., Any]:
-    """The rule for operands of one shape."""
+    """Make the rule that emits ``operation`` for operands of one shape; ``kind`` has the rule if it is ``COMPOSED``."""
     if not isinstance(operation, str):
         return operation
     if operation == COMPOSED:
@@ -191,8 +191,8 @@ def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) 
     def write(hlo: Any, *operands: Any) -> Any:
         dtype = hlo.results[0].dtype
         if not dialect and operands[0].dtype == dtype:
-            return hlo.same(full, *operands)
-        if dialect and dtype.itemsize == 1:  # in these the compiler works on the expansion for minutes
+            return hlo.elementwise(full, *operands)
+        if dialect and dtype.itemsize == 1:  # the compiler expands these dtypes for minutes
             single = np.dtype(np.float32)
             wide = [hlo.convert(x, single) for x in operands]
             return hlo.convert(hlo.op(full, wide, operands[0].shape, single), dtype)
@@ -202,7 +202,7 @@ def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) 
 
 
 def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
-    """The sum of what the operands contribute."""
+    """Make a tangent rule that sums the terms of all operands, from the rule of each."""
 
     def rule(ans: Any, primals: Any, tangents: Any) -> Any:
         total: Any = ZERO
@@ -216,29 +216,29 @@ def _tangent_of_each(each: tuple[JVP | None, ...]) -> Callable[..., Any]:
 
 
 def in_double(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering rule of an operation on elements that is a formula of operands in double precision, of one shape."""
+    """Make a lowering rule that evaluates ``formula`` in double precision, on operands broadcast to one shape."""
 
     def rule(hlo: Any, *operands: Any) -> Any:
         shape = hlo.result.shape
         dtype = np.dtype(np.complex128) if dtypes.is_complex(operands[0].dtype) else _double
-        wide = [hlo.convert(hlo.spread(x, shape), dtype) for x in operands]
+        wide = [hlo.convert(hlo.broadcast(x, shape), dtype) for x in operands]
         return hlo.convert(hlo.inline(formula, *wide), hlo.result.dtype)
 
     return rule
 
 
 def in_single(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering rule of an operation on elements that is a formula of operands in single precision."""
+    """Make a lowering rule that evaluates ``formula`` in single precision, on operands broadcast to one shape."""
 
     def rule(hlo: Any, *operands: Any) -> Any:
-        single = [hlo.convert(hlo.spread(x, hlo.result.shape), np.dtype(np.float32)) for x in operands]
+        single = [hlo.convert(hlo.broadcast(x, hlo.result.shape), np.dtype(np.float32)) for x in operands]
         return hlo.convert(hlo.inline(formula, *single), hlo.result.dtype)
 
     return rule
 
 
 def jvp_bilinear(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation that is linear in each of its two operands."""
+    """Make the jvp rule of an operation that is linear in each of its two operands."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         x, y = primals
@@ -254,7 +254,7 @@ def jvp_bilinear(p: Primitive) -> Callable[..., Any]:
 
 
 def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation whose operands broadcast against each other."""
+    """Make the batching rule of an operation whose operands broadcast against each other."""
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
         dim = _common_axis(args, dims)
@@ -268,7 +268,7 @@ def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
 
 
 def _common_axis(args: Any, dims: Any) -> int | None:
-    """The position of the mapped axis if the operands broadcast as they are, or None if they must be aligned."""
+    """The position of the mapped axis if the operands broadcast without changes; None if they must be aligned first."""
     dim = None
     rank = 0
     for x, d in zip(args, dims):
@@ -287,5 +287,5 @@ def _common_axis(args: Any, dims: Any) -> int | None:
 
 
 def spread(t: Any, x: Any, ans: Any) -> Any:
-    """The tangent of the operand ``x``, broadcast as the operation broadcasts ``x`` to give ``ans``."""
+    """Broadcast ``t``, the tangent of the operand ``x``, to the shape of the result ``ans``."""
     return t if shape_of(x) == ans.shape else shapes.broadcast_to(t, ans.shape)

@@ -1,6 +1,6 @@
-"""Comparisons, rounding and bits, element by element: operations that are constant almost everywhere.
+"""Elementwise comparisons, rounding and bit operations, which are constant almost everywhere.
 
-:mod:`pullback.primitives.elementwise` has them too, for it is the vocabulary of rules.
+:mod:`pullback.primitives.elementwise` exports them too, since rules import all of their operations from there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pullback.backends.host import narrow as host_narrow
 from pullback.backends.host import rules as host
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError, NotDifferentiableError, ShapeError
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive, Rule
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
@@ -142,38 +143,38 @@ shift_right_arithmetic_p = elementwise(
 
 
 def _of_bits(hlo: Any, operation: str, x: Any) -> Any:
-    """An operation on the bits of integers without a sign, which the compiler would extend to 8 or to 64 bits."""
+    """Emit ``operation`` on an integer as unsigned bits; the compiler would sign-extend it to 8 or 64 bits."""
     if dtypes.is_unsigned(x.dtype):
-        return hlo.same(operation, x)
+        return hlo.elementwise(operation, x)
     name = f"u{x.dtype.name}"
     bits = hlo.bitcast(x, x.shape, np.dtype(name if x.dtype.kind == "i" else getattr(dtypes, name)))
-    return hlo.convert(hlo.same(operation, bits), x.dtype)
+    return hlo.convert(hlo.elementwise(operation, bits), x.dtype)
 
 
-def _population_count_xla(hlo: Any, x: Any) -> Any:
-    narrow = x.dtype.kind == "V"  # of 2 and 4 bits the sign is extended
-    return _of_bits(hlo, "stablehlo.popcnt", x) if narrow else hlo.same("stablehlo.popcnt", x)
+def _population_count_lowering(hlo: Any, x: Any) -> Any:
+    narrow = x.dtype.kind == "V"  # the compiler sign-extends integers of 2 and 4 bits
+    return _of_bits(hlo, "stablehlo.popcnt", x) if narrow else hlo.elementwise("stablehlo.popcnt", x)
 
 
-def _clz_xla(hlo: Any, x: Any) -> Any:
-    """Of a constant with a sign the compiler counts from the 64th bit."""
+def _clz_lowering(hlo: Any, x: Any) -> Any:
+    """Count leading zeros of unsigned bits: of a signed constant the compiler counts from the 64th bit."""
     return _of_bits(hlo, "stablehlo.count_leading_zeros", x)
 
 
 population_count_p = elementwise(
     "population_count", doc=("How many bits are set.", "7", "3"),
-    of=INTEGER, host=host.population_count, hlo=_population_count_xla,
+    of=INTEGER, host=host.population_count, hlo=_population_count_lowering,
 )  # fmt: skip
 gcd_p = elementwise("gcd", of=INTEGER, arity=2, host=np.gcd, hlo=COMPOSED)
 clz_p = elementwise(
     "clz", doc=("How many zeros are before the first bit that is set.", "1", "31"),
-    of=INTEGER, host=host.count_leading_zeros, hlo=_clz_xla,
+    of=INTEGER, host=host.count_leading_zeros, hlo=_clz_lowering,
 )  # fmt: skip
 compiled_from(clz_p, 500_000)  # 1,000,000: 6564 / 384
 
 
 def bitcast_convert_type(x: Any, dtype: Any) -> Any:
-    """The bits of ``x`` read as another dtype; of another width, those of a new or of the last axis belong together."""
+    """Reinterpret the bits of ``x`` as ``dtype``; a narrower dtype adds a last axis, and a wider one consumes it."""
     return bitcast_convert_type_p.bind(x, new_dtype=dtype)
 
 
@@ -182,7 +183,7 @@ bitcast_convert_type_p = Primitive("bitcast_convert_type", keeps_weak_type=False
 
 @bitcast_convert_type_p.jvp
 def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """Integers have no derivative. The bits of one kind of float read as another would be a number without its own."""
+    """Return a zero tangent for integers; raise if floats would be read as floats of another kind."""
     (x,), (t,) = primals, tangents
     if x.dtype == new_dtype:
         return x, t
@@ -199,21 +200,21 @@ def _bitcast_jvp(primals: Any, tangents: Any, *, new_dtype: np.dtype[Any]) -> An
 def _bitcast_host(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     if x.dtype.itemsize == new_dtype.itemsize:
         return x.view(new_dtype)
-    shape = _bitcast_shape(ShapedArray(x.shape, x.dtype), new_dtype=new_dtype).shape
+    shape = _bitcast_abstract_eval(ShapedArray(x.shape, x.dtype), new_dtype=new_dtype).shape
     return np.frombuffer(np.ascontiguousarray(x).tobytes(), new_dtype).reshape(shape)
 
 
 @bitcast_convert_type_p.batch
 def _bitcast_batch(axis: MappedAxis, args: Any, dims: Any, *, new_dtype: np.dtype[Any]) -> Any:
     (x,), (d,) = args, dims
-    if new_dtype.itemsize > x.dtype.itemsize:  # the last axis goes
+    if new_dtype.itemsize > x.dtype.itemsize:  # the last axis disappears
         x, d = shapes.moveaxis(x, d, 0), 0
     return bitcast_convert_type(x, new_dtype), d
 
 
 @bitcast_convert_type_p.lowering
-def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    """Booleans have one bit in the compiler, and complex numbers have none but those of their parts."""
+def _bitcast_lowering(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
+    """Emit a bitcast; booleans, one bit in the compiler, and complex numbers go through bytes and pairs of floats."""
     shape, last = x.shape, len(x.shape)
     if x.dtype.itemsize != new_dtype.itemsize:
         return hlo.bitcast(x, hlo.result.shape, new_dtype)
@@ -234,7 +235,7 @@ def _bitcast_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any]) -> Any:
 
 
 @bitcast_convert_type_p.abstract_eval
-def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
+def _bitcast_abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     old, new = x.dtype.itemsize, new_dtype.itemsize
     if old == new:
         return ShapedArray(x.shape, new_dtype)
@@ -254,7 +255,7 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
 
 
 def _prepare_small_integers() -> None:
-    """Rules that take integers of 2 and 4 bits, in place of those that need not look for them."""
+    """Replace host rules by rules that accept integers of 2 and 4 bits too."""
     for p in (and_p, or_p, xor_p, not_p, gcd_p, shift_left_p):
         p.host_rule = host_narrow.in_eight_bits(_rule(p))
     for p in (shift_right_logical_p, population_count_p):
@@ -268,4 +269,4 @@ def _rule(p: Primitive) -> Rule:
     return p.host_rule
 
 
-dtypes.before_small_integers(_prepare_small_integers)
+runtime.small_integers_requested.append(_prepare_small_integers)

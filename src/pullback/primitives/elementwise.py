@@ -1,9 +1,8 @@
-# long: the vocabulary of rules, of which each rule uses many
-"""Operations on elements. Their operands broadcast against each other, as in NumPy, and share one dtype.
+# long: the vocabulary of rules, of which each rule uses several
+"""Elementwise operations, whose operands broadcast against each other, as in NumPy, and share one dtype.
 
-The functions here are the vocabulary of derivative rules: they bind and check nothing, for ``bind`` costs
-enough. The checked functions of the same names are in ``pullback.lax``. A Python number may stand for an
-operand beside an array.
+The functions here are the vocabulary of derivative rules: for speed they bind without checks. The checked functions of
+the same names are in ``pullback.lax``. An operand may be a Python number if another is an array.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from pullback.core.array import SCALARS, as_array, host_value, is_on_host, shape
 from pullback.core.check_rules import Failure, checks
 from pullback.core.errors import DivisionCheckError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import runtime
 from pullback.core.taylor_rules import Coefficient, Series, taylor
 from pullback.core.trace import Primitive, Rule, state
 from pullback.core.traits import Cost
@@ -44,11 +44,11 @@ from pullback.primitives.checks import (
 )
 from pullback.primitives.declare import (
     COMPOSED,
-    at_once,
     batch_broadcasting,
-    by_formula,
     complex_lowering,
+    composite,
     elementwise,
+    host_fused,
     spread,
 )
 from pullback.primitives.discrete import (  # noqa: F401
@@ -102,14 +102,14 @@ neg_p.jvp_rule = jvp_linear(neg_p)
 neg_p.transpose(lambda ct, x: (neg(ct),))
 
 
-def _add_xla(hlo: Any, x: Any, y: Any) -> Any:
-    """Of booleans as what it is: the compiler adds those that are constants modulo 2."""
-    return hlo.same("stablehlo.or" if x.dtype.kind == "b" else "stablehlo.add", x, y)
+def _add_lowering(hlo: Any, x: Any, y: Any) -> Any:
+    """Emit a sum, or a disjunction for booleans, since the compiler adds constant booleans modulo 2."""
+    return hlo.elementwise("stablehlo.or" if x.dtype.kind == "b" else "stablehlo.add", x, y)
 
 
 add_p = elementwise(
     "add", doc=("The sum ``x + y``; of booleans their disjunction.", "1.0, 2.5", "3.5"),
-    of=VALUE, arity=2, host=operator.add, hlo=_add_xla,
+    of=VALUE, arity=2, host=operator.add, hlo=_add_lowering,
     cost=Cost.LIGHT, signs=(1, 1),
 )  # fmt: skip
 sub_p = elementwise(
@@ -129,10 +129,10 @@ div_p = elementwise(
 
 
 @div_p.lowering
-def _div_xla(hlo: Any, x: Any, y: Any) -> Any:
+def _div_lowering(hlo: Any, x: Any, y: Any) -> Any:
     shape = hlo.result.shape
     if dtypes.is_complex(x.dtype):
-        return complex_lowering.needed(div_p, "compilation")(hlo, hlo.spread(x, shape), hlo.spread(y, shape))
+        return complex_lowering.needed(div_p, "compilation")(hlo, hlo.broadcast(x, shape), hlo.broadcast(y, shape))
     return hlo.divide(x, y, shape)
 
 
@@ -142,7 +142,7 @@ def _div_checks(ans: Any, x: Any, y: Any) -> list[Failure]:
 
 
 def difference(x: Any, y: Any) -> Any:
-    """The difference of two Taylor coefficients, or linear values, of which each may be ``ZERO``."""
+    """The difference of two Taylor coefficients, or of two linear values; each may be ``ZERO``."""
     return x if y is ZERO else neg(y) if x is ZERO else sub(x, y)
 
 
@@ -207,13 +207,14 @@ def _div_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
     tx, ty = tangents
     if ty is ZERO:
         return div_p.bind(tx, y)
-    by_y = mul(ty, div(neg(ans), y))
+    slope = div(neg(ans), y)
+    by_y = mul(ty, slope)
     return by_y if tx is ZERO else add_any(div(tx, y), by_y)
 
 
 @taylor(div_p)
 def _div_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
-    """Of q y = x."""
+    """The coefficients of the quotient, from ``ans * y = x``."""
 
     def coefficient(k: int) -> Any:
         rest = difference(x[k], of_product(y, ans, k, first=1))
@@ -231,7 +232,7 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """``x`` to a fixed integer power."""
+    """Raise ``x`` to a static integer power."""
     return integer_pow_p.bind(x, y=y)
 
 
@@ -247,7 +248,7 @@ exp2_p = elementwise(
 expm1_p = elementwise(
     "expm1", doc=("``exp(x) - 1``, accurate near zero.", "1e-10", "1e-10"),
     of=INEXACT, host=host.expm1, hlo="exponential_minus_one", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, exp(x)),  # ans + 1 has no place right where ans is nearly -1
+    jvp=lambda t, x, ans: mul(t, exp(x)),  # ans + 1 has no correct digit where ans is nearly -1
 )  # fmt: skip
 log_p = elementwise(
     "log", doc=("The natural logarithm.", "1.0", "0.0"),
@@ -262,38 +263,52 @@ sqrt_p = elementwise(
     "sqrt", doc=("The square root.", "9.0", "3.0"),
     of=INEXACT, host=np.sqrt, hlo="sqrt", hlo_complex=COMPOSED, jvp=lambda t, x, ans: mul(t, div(0.5, ans)),
 )  # fmt: skip
+
+
+def _rsqrt_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = mul(-0.5, div(ans, x))
+    return mul(t, slope)
+
+
 rsqrt_p = elementwise(
     "rsqrt", doc=("One divided by the square root.", "4.0", "0.5"),
-    of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=lambda t, x, ans: mul(t, mul(-0.5, div(ans, x))),
+    of=INEXACT, host=host.rsqrt, hlo="rsqrt", jvp=_rsqrt_jvp,
 )  # fmt: skip
 cbrt_p = elementwise(
     "cbrt", doc=("The real cube root.", "-8.0", "-2.0"),
     of=FLOAT, host=np.cbrt, hlo=COMPOSED, jvp=lambda t, x, ans: div(t, mul(3, square(ans))),
 )  # fmt: skip
+
+
+def _logistic_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = mul(ans, logistic(neg(x)))  # ans (1 - ans), without cancellation
+    return mul(t, slope)
+
+
 logistic_p = elementwise(
     "logistic", doc=("The logistic function ``1 / (1 + exp(-x))``.", "0.0", "0.5"),
-    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: mul(t, mul(ans, logistic(neg(x)))),
+    of=INEXACT, host=host.logistic, hlo="logistic", hlo_complex=COMPOSED, jvp=_logistic_jvp,
 )  # fmt: skip
 square_p = elementwise(
     "square", doc=("``x * x``.", "3.0", "9.0"),
-    of=NUMBER, host=lambda x: x * x, hlo=lambda hlo, x: hlo.same("stablehlo.multiply", x, x), hlo_complex=COMPOSED,
+    of=NUMBER, host=lambda x: x * x, hlo_complex=COMPOSED,
+    hlo=lambda hlo, x: hlo.elementwise("stablehlo.multiply", x, x),
     jvp=lambda t, x, ans: mul(t, mul(2, x)),
 )  # fmt: skip
 
 
-def _computed_once(series: Series) -> Series:
-    """A series whose value a compiled program computes once, for all that it is used in.
+def _materialized_value(series: Series) -> Series:
+    """Return ``series``, with a value that a compiled program computes only once for all of its uses.
 
-    The compiler computes it anew in the kernel of each coefficient otherwise: for the sine of 20,000 elements to order
-    10 that is 1.8 instead of 0.4 ms.
+    Otherwise the compiler computes it again in the kernel of each coefficient: for the sine of 20,000 elements to order
+    10 that takes 1.8 instead of 0.4 ms.
     """
     if not state.trace.eager:
-        series.known[0] = once(series.known[0])
+        series.known[0] = materialized(series.known[0])
     return series
 
 
-taylor(exp_p)(lambda ans, x: integral(_computed_once(ans), derivative(x)))
+taylor(exp_p)(lambda ans, x: integral(_materialized_value(ans), derivative(x)))
 
 
 @taylor(square_p)
@@ -303,13 +318,13 @@ def _square_taylor(ans: Series, x: Series) -> Coefficient:
 
 @taylor(expm1_p)
 def _expm1_taylor(ans: Series, x: Series) -> Coefficient:
-    slope = Series([exp(x[0])], lambda k: ans[k])  # ans + 1 has no place right where ans is nearly -1
+    slope = Series([exp(x[0])], lambda k: ans[k])  # ans + 1 has no correct digit where ans is nearly -1
     return integral(slope, derivative(x))
 
 
 @taylor(sqrt_p)
 def _sqrt_taylor(ans: Series, x: Series) -> Coefficient:
-    """Of y y = x."""
+    """The coefficients of the square root, from ``ans * ans = x``."""
     half = div(0.5, ans[0])
 
     def coefficient(k: int) -> Any:
@@ -333,22 +348,22 @@ compiled_from(integer_pow_p, 1_000_000)  # fifth power, 1,000,000: 1007 / 358
 
 
 @integer_pow_p.lowering
-def _integer_pow_xla(hlo: Any, x: Any, *, y: int) -> Any:
-    """By squaring, as on the host."""
+def _integer_pow_lowering(hlo: Any, x: Any, *, y: int) -> Any:
+    """Emit the power by repeated squaring, as on the host."""
     if y < 0:
         return hlo.inline(lambda x: div(1, integer_pow(x, -y)), x)
     result, power = None, x
     while y:
         if y & 1:
-            result = power if result is None else hlo.same("stablehlo.multiply", result, power)
+            result = power if result is None else hlo.elementwise("stablehlo.multiply", result, power)
         y >>= 1
         if y:
-            power = hlo.same("stablehlo.multiply", power, power)
+            power = hlo.elementwise("stablehlo.multiply", power, power)
     return hlo.splat(1, x.shape, x.dtype) if result is None else result
 
 
 @integer_pow_p.abstract_eval
-def _integer_pow_shape(x: ShapedArray, *, y: int) -> ShapedArray:
+def _integer_pow_abstract_eval(x: ShapedArray, *, y: int) -> ShapedArray:
     check_dtype("integer_pow", NUMBER, x.dtype)
     return ShapedArray(x.shape, x.dtype)
 
@@ -364,15 +379,15 @@ def _integer_pow_jvp(primals: Any, tangents: Any, *, y: int) -> Any:
 
 @taylor(integer_pow_p)
 def _integer_pow_taylor(ans: Series, x: Series, *, y: int) -> Coefficient:
-    """By products: at zero too, where the recurrence for powers would divide by zero."""
+    """The coefficients of an integer power, by products: the recurrence for powers would divide by zero at zero."""
     if y >= 0:
-        power = _whole_power(x, y)
+        power = _integer_power(x, y)
         return lambda k: power[k]
-    return _div_taylor(ans, Series([1]), _whole_power(x, -y))
+    return _div_taylor(ans, Series([1]), _integer_power(x, -y))
 
 
-def _whole_power(x: Series, exponent: int) -> Series:
-    """By squaring."""
+def _integer_power(x: Series, exponent: int) -> Series:
+    """The series of an integer power of ``x``, by repeated squaring."""
     result, power = None, x
     while exponent:
         if exponent & 1:
@@ -389,9 +404,12 @@ def _product(x: Series, y: Series) -> Series:
 
 
 def _pow_by_x(t: Any, x: Any, y: Any, ans: Any) -> Any:
-    if type(y) in SCALARS:
-        return ZERO if y == 0 else mul(t, mul(y, pow(x, y - 1)))
-    return mul(t, pow_derivative_p.bind(x, y, by_x=1, by_y=0))
+    if type(y) not in SCALARS:
+        return mul(t, pow_derivative_p.bind(x, y, by_x=1, by_y=0))
+    if y == 0:
+        return ZERO
+    slope = mul(y, pow(x, y - 1))
+    return mul(t, slope)
 
 
 def _pow_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
@@ -424,9 +442,12 @@ def _pow_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 
 
 def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
-    """Of x**y = exp(y log x); where x is zero, coefficients of orders below y are zero, and others are not finite."""
+    """The coefficients of ``x**y = exp(y log x)`` for a ``y`` that is not constant.
+
+    Where ``x`` is zero, they are zero for orders below ``y``, and not finite above.
+    """
     base = x[0] if type(x[0]) not in SCALARS else shapes.full((), x[0], ans[0].dtype)
-    inverse = Series([div(1, base)])  # without `next`, by which it would refer to itself
+    inverse = Series([div(1, base)])  # without `next`, which would make a reference cycle
     next_inverse = _div_taylor(inverse, Series([1]), x)
     logarithm = Series([log(base)], integral(inverse, derivative(x)))
     usual = integral(ans, derivative(_product(y, logarithm)))
@@ -445,7 +466,7 @@ def _moving_power_taylor(ans: Series, x: Series, y: Series) -> Coefficient:
 
 
 def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
-    """Of x y' = exponent y x'. The slope y' / x' is a quotient of series, which begins with the derivative at x."""
+    """The coefficients of ``y = x**exponent``, from ``x y' = exponent y x'`` and a series of the slope ``y' / x'``."""
 
     slope = Series([mul(exponent, pow(x[0], exponent - 1))])
     at_zero, usual = eq(x[0], 0), integral(slope, derivative(x))
@@ -455,7 +476,7 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
         c = usual(k)
         if k == 1 or c is ZERO or x[1] is ZERO:
             return c
-        # Where x is zero only the power of the first coefficient counts; below the exponent it is zero.
+        # Where x is zero, only the power of x[1] contributes, and nothing at orders below the exponent.
         if k + 1 <= exponent:
             return where(at_zero, 0, c)
         size = math.prod((exponent - i) / (i + 1) for i in range(k))
@@ -466,7 +487,7 @@ def _fixed_power_taylor(ans: Series, x: Series, exponent: float) -> Coefficient:
 
 
 def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divisor: Any, count: int) -> None:
-    """Compute so many coefficients of the slope y' / x' of a power y, which times x is the exponent times y."""
+    """Extend ``slope``, the series of y' / x' for y = x**exponent, to ``count`` coefficients."""
     for k in range(len(slope.known), count):
         rest = ZERO if powers[k] is ZERO else mul(exponent, powers[k])
         rest = difference(rest, of_product(x, slope, k, first=1))
@@ -474,25 +495,28 @@ def _extend_slope(slope: Series, powers: Series, x: Series, exponent: Any, divis
 
 
 _BITS = 6
-"""Those of the whole exponents by which powers are products. By larger ones 63 derivatives of zero are zero."""
+"""The bits of the largest integer exponent that is computed by products; for larger exponents, all derivatives at zero
+up to order 63 are zero."""
 
 
 def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient:
-    """By any fixed exponents: a product by their whole part n, and of the rest r the recurrence x y' = r y x'.
+    """The coefficients of a power by an array of constant exponents n + r: products for n, and x y' = r y x' for r.
 
-    The whole part is 0 where the exponent is not a small whole number. The rest has a derivative by the exponent, also
-    where it is zero itself; but none where the base is.
+    The integer n is 0 where the exponent is not a small integer. The power r has a derivative with respect to the
+    exponent even where r is zero, except where the base is zero.
     """
-    number, whole, bits = _whole_part(exponent)
+    number, is_small, bits = _small_integers(exponent)
     products, rest = _power_by_bits(x, number, bits, ans[0].dtype), sub(exponent, number)
     if is_on_host(rest) and not host_value(rest).any():
         return lambda k: products[k]
     base = shapes.full((), x[0], ans[0].dtype) if type(x[0]) in SCALARS else x[0]
     at_zero = None if is_on_host(base) and host_value(base).all() else eq(base, 0)
     divisor = base if at_zero is None else where(at_zero, 1, base)
-    powers, slope = Series([pow(divisor, rest)]), Series([mul(rest, pow(divisor, sub(rest, 1)))])
+    powers = Series([pow(divisor, rest)])
+    power_below = pow(divisor, sub(rest, 1))
+    slope = Series([mul(rest, power_below)])
     usual = integral(slope, derivative(x))
-    there = None if at_zero is None else _power_at_zero(base, x, exponent, and_p.bind(at_zero, not_p.bind(whole)))
+    there = None if at_zero is None else _power_at_zero(base, x, exponent, and_p.bind(at_zero, not_p.bind(is_small)))
 
     def coefficient(k: int) -> Any:
         _extend_slope(slope, powers, x, rest, divisor, k)
@@ -503,43 +527,45 @@ def _power_by_array_taylor(ans: Series, x: Series, exponent: Any) -> Coefficient
     return coefficient
 
 
-def _whole_part(exponent: Any) -> tuple[Any, Any, int]:
-    """Exponents where they are small whole numbers, else 0; where they are; and the number of bits that they have."""
-    part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
-    whole = and_p.bind(ge_p.bind(part, 0), lt(part, 1 << _BITS))
-    whole = and_p.bind(whole, eq(exponent, convert_element_type(floor_p.bind(part), exponent.dtype)))
-    number = where(whole, convert_element_type(floor_p.bind(part), exponent.dtype), 0)
-    return number, whole, int(host_value(number).real.max(initial=0)).bit_length() if is_on_host(number) else _BITS
+def _small_integers(exponent: Any) -> tuple[Any, Any, int]:
+    """Return the exponents that are small integers (0 for others), a mask of these, and the bits of the largest."""
+    real_part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
+    is_small = and_p.bind(ge_p.bind(real_part, 0), lt(real_part, 1 << _BITS))
+    is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(real_part), exponent.dtype)))
+    number = where(is_small, convert_element_type(floor_p.bind(real_part), exponent.dtype), 0)
+    return number, is_small, int(host_value(number).real.max(initial=0)).bit_length() if is_on_host(number) else _BITS
 
 
 def _power_by_bits(x: Series, number: Any, bits: int, dtype: Any) -> Series:
-    """By squaring, of whole numbers that need not be known."""
+    """The series of ``x`` to integer powers in an array ``number``, of at most ``bits`` bits, by repeated squaring."""
     number = real(number) if dtypes.is_complex(number.dtype) else number
     result, power = Series([shapes.full((), 1, dtype)]), x
     for i in range(bits):
         power = _product(power, power) if i else power
         half = mul(number, 0.5 ** (i + 1))
         odd = ge_p.bind(sub(half, floor_p.bind(half)), 0.5)
-        result = _chosen(odd, _product(result, power) if i else power, result)
+        result = _select_series(odd, _product(result, power) if i else power, result)
     return result
 
 
 def _power_at_zero(base: Any, x: Series, exponent: Any, where_zero: Any) -> Callable[[int, Any], Any]:
-    """Puts into coefficients those where the base is zero: zero up to the exponent, infinite or no numbers above."""
+    """Make a function that sets coefficient k where the base is zero: 0 below the exponent, not finite above."""
     base, sizes = where(where_zero, base, 1), [exponent]  # of the powers in the binomial series
-    part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
+    real_part = real(exponent) if dtypes.is_complex(exponent.dtype) else exponent
 
     def replaced(k: int, c: Any) -> Any:
         if k > 1:
-            sizes.append(mul(sizes[-1], div(sub(exponent, k - 1), k)))
-        # Of the series of the base only the first power counts.
-        along = mul(mul(sizes[-1], pow(base, sub(exponent, k))), 0 if x[1] is ZERO else integer_pow(x[1], k))
-        return where(where_zero, where(lt(k, part), 0, along), c)
+            ratio = div(sub(exponent, k - 1), k)
+            sizes.append(mul(sizes[-1], ratio))
+        power = pow(base, sub(exponent, k))
+        # Only the power of x[1] contributes.
+        along = mul(mul(sizes[-1], power), 0 if x[1] is ZERO else integer_pow(x[1], k))
+        return where(where_zero, where(lt(k, real_part), 0, along), c)
 
     return replaced
 
 
-def _chosen(which: Any, x: Series, y: Series) -> Series:
+def _select_series(which: Any, x: Series, y: Series) -> Series:
     def coefficient(k: int) -> Any:
         if x[k] is ZERO:
             return ZERO if y[k] is ZERO else where(which, 0, y[k])
@@ -549,11 +575,11 @@ def _chosen(which: Any, x: Series, y: Series) -> Series:
 
 
 def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
-    """A derivative of any order of x**y: x**(y - by_x) times a polynomial in log x, whose coefficients are those of y.
+    """The derivative of ``x**y`` of order ``by_x`` in x and ``by_y`` in y: x**(y - by_x) times a polynomial in log x.
 
-    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . Where a
-    factor is zero so is the product, even if the other is infinite. At x = y = 0 a derivative by y alone is 0, as x**y
-    is constant for y > 0.
+    The coefficient of log(x)**j is binomial(by_y, j) times the derivative of order by_y - j of y (y - 1) ... . A zero
+    factor makes the product zero, even if the other is infinite. At x = y = 0 a derivative with respect to y alone is
+    0, since x**y is constant for y > 0.
     """
     dtype = x.dtype
     narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
@@ -577,7 +603,7 @@ def _pow_derivative(x: Any, y: Any, *, by_x: int, by_y: int) -> Any:
 
 
 def _falling_coefficients(count: int) -> list[int]:
-    """Of y (y - 1) ... (y - count + 1) as a polynomial, that of the highest power first."""
+    """The coefficients of the polynomial y (y - 1) ... (y - count + 1), from the highest power down."""
     out = [1]
     for k in range(count):
         out = [a - k * b for a, b in zip([*out, 0], [0, *out], strict=True)]
@@ -585,11 +611,11 @@ def _falling_coefficients(count: int) -> list[int]:
 
 
 def _product_with_zeros(x: Any, y: Any) -> Any:
-    """``x y``, and zero where a factor is zero, even if the other one is infinite."""
+    """``x * y``, and zero where a factor is zero, even if the other factor is infinite."""
     return where(or_p.bind(eq(x, 0), eq(y, 0)), 0, mul(x, y))
 
 
-pow_derivative_p: Primitive = by_formula(
+pow_derivative_p: Primitive = composite(
     "pow_derivative", of=INEXACT, formula=_pow_derivative,
     jvp=(
         lambda t, x, y, by_x, by_y: mul(t, pow_derivative_p.bind(x, y, by_x=by_x + 1, by_y=by_y)),
@@ -611,9 +637,9 @@ compiled_from(hypot_p, 200_000)  # 1,000,000: 3651 / 562
 
 
 def _logaddexp_jvp(t: Any, x: Any, y: Any) -> Any:
-    """exp(x) / (exp(x) + exp(y)) without overflow: one half where both are equal, be they infinite.
+    """``t exp(x) / (exp(x) + exp(y))`` without overflow, with weight 1/2 where both are equal, infinities too.
 
-    The error is what the rounding of x - y makes of it: up to half a unit in the last place of that difference.
+    Its error comes from the rounding of x - y: up to half a unit in the last place of that difference.
     """
     d = sub(x, y)
     return mul(t, logistic(where(and_p.bind(eq(x, y), ne_p.bind(d, d)), 0, d)))
@@ -640,16 +666,16 @@ cos_p = elementwise(
 
 
 def _with_companion(slope: Any, sign: int) -> Rule:
-    """The coefficients of a function whose derivative is another one, of which the derivative is the first again.
+    """Make the Taylor rule of a function f with f' = g and g' = f or -f, such as the sine.
 
     Args:
-      slope: computes the derivative.
-      sign: 1, or -1 if the second derivative is the function with the other sign.
+      slope: the function g.
+      sign: 1 for g' = f, -1 for g' = -f.
     """
 
     def rule(ans: Series, x: Series) -> Coefficient:
-        speed, other = derivative(x), _computed_once(Series([slope(x[0])]))
-        other.next = integral(_computed_once(ans), speed, sign)
+        speed, other = derivative(x), _materialized_value(Series([slope(x[0])]))
+        other.next = integral(_materialized_value(ans), speed, sign)
         return integral(other, speed)
 
     return rule
@@ -706,10 +732,17 @@ asinh_p = elementwise(
     of=INEXACT, host=np.arcsinh, hlo="chlo.asinh", hlo_complex=COMPOSED,
     jvp=lambda t, x, ans: _over_root(t, _turned(x)) if dtypes.is_complex(x.dtype) else div(t, hypot_p.bind(x, 1)),
 )  # fmt: skip
+
+
+def _acosh_jvp(t: Any, x: Any, ans: Any) -> Any:
+    """``t / sqrt(x**2 - 1)``, by factors as in ``_over_root``."""
+    quotient = div(t, sqrt(sub(x, 1)))
+    return div(quotient, sqrt(sub(x, -1)))
+
+
 acosh_p = elementwise(
     "acosh", doc=("The inverse of the hyperbolic cosine.", "1.0", "0.0"),
-    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED,
-    jvp=lambda t, x, ans: div(div(t, sqrt(sub(x, 1))), sqrt(sub(x, -1))),
+    of=INEXACT, host=np.arccosh, hlo="chlo.acosh", hlo_complex=COMPOSED, jvp=_acosh_jvp,
 )  # fmt: skip
 compiled_from(acosh_p, 500_000)  # 1,000,000: 2833 / 1000
 atanh_p = elementwise(
@@ -728,7 +761,7 @@ atan2_p = elementwise(
 
 
 def _inverse(x: Any, y: Any) -> Any:
-    """x / (x² + y²), without overflow: 0 where an operand is infinite."""
+    """``x / (x² + y²)`` without overflow; 0 where an operand is infinite."""
     size = hypot_p.bind(x, y)
     return where(eq(size, math.inf), 0, div(div(x, size), size))
 
@@ -738,33 +771,39 @@ def _inverse_by_x(t: Any, x: Any, y: Any) -> Any:
 
 
 def _inverse_by_y(t: Any, x: Any, y: Any) -> Any:
-    return mul(t, mul(-2, mul(inverse_p.bind(x, y), inverse_p.bind(y, x))))
+    slope = mul(-2, mul(inverse_p.bind(x, y), inverse_p.bind(y, x)))
+    return mul(t, slope)
 
 
 # The real part of 1 / (x + iy).
-inverse_p: Primitive = by_formula("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
+inverse_p: Primitive = composite("inverse", of=FLOAT, formula=_inverse, jvp=(_inverse_by_x, _inverse_by_y))
 
 
-# A complex x - (-1) or -(x - 1) keeps the sign of a zero imaginary part, which says on what side of a branch cut x is;
-# x + 1 and 1 - x lose it. And products overflow where quotients do not.
+# A complex x - (-1) or -(x - 1) keeps the sign of a zero imaginary part, which tells the side of a branch cut; x + 1
+# and 1 - x lose it. And products overflow where quotients do not.
 
 
 def _over_root(t: Any, x: Any) -> Any:
-    """``t / sqrt(1 - x**2)``."""
+    """``t / sqrt(1 - x**2)``, on the right side of the branch cut for a complex ``x``."""
     if dtypes.is_complex(x.dtype):
-        return div(div(t, sqrt(neg(sub(x, 1)))), sqrt(sub(x, -1)))
-    return div(t, sqrt(mul(sub(1, x), add(x, 1))))
+        one_minus_x = neg(sub(x, 1))
+        quotient = div(t, sqrt(one_minus_x))
+        return div(quotient, sqrt(sub(x, -1)))
+    one_minus_square = mul(sub(1, x), add(x, 1))
+    return div(t, sqrt(one_minus_square))
 
 
 def _over_factors(t: Any, x: Any) -> Any:
-    """``t / (1 - x**2)``."""
+    """``t / (1 - x**2)``, by factors, which do not overflow."""
     if dtypes.is_complex(x.dtype):
-        return div(div(t, sub(1, x)), add(x, 1))
-    return div(t, mul(sub(1, x), add(x, 1)))
+        quotient = div(t, sub(1, x))
+        return div(quotient, add(x, 1))
+    one_minus_square = mul(sub(1, x), add(x, 1))
+    return div(t, one_minus_square)
 
 
 def _turned(z: Any) -> Any:
-    """``i z``, with the signs of zeros."""
+    """Multiply ``z`` by i, and keep the signs of zeros."""
     return complex(neg(imag(z)), real(z))
 
 
@@ -779,9 +818,9 @@ def _tanh_slope(x: Any, ans: Any) -> Any:
 
 
 def _inverse_square(function: Any, z: Any, growing: int) -> Any:
-    """``1 / function(z)**2`` of a function that grows with the real or the imaginary part (0 or 1), without overflow.
+    """``1 / function(z)**2`` without overflow, for a function that grows with the real (0) or the imaginary (1) part.
 
-    1 - tanh(z)**2 would be no more than zero far from the imaginary axis.
+    The formula 1 - tanh(z)**2 would return zero far from the imaginary axis.
     """
     parts = [real(z), imag(z)]
     limit = 0.99 * math.log(dtypes.finfo(parts[0].dtype).max)
@@ -796,22 +835,22 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
 def high_part(x: Any) -> Any:
-    """A float of single or double precision cut to the upper half of its digits: its square is exact."""
+    """Truncate ``x``, in single or double precision, to the upper half of its bits, so that its square is exact."""
     return without_last_bits(x, 12 if x.dtype.itemsize == 4 else 27)
 
 
 def without_last_bits(x: Any, count: int) -> Any:
-    """A float of single or double precision whose last bits are zero."""
+    """Set the last ``count`` bits of ``x``, in single or double precision, to zero."""
     bits = np.dtype(f"u{x.dtype.itemsize}")
     keep = np.array(~((1 << count) - 1) & dtypes.iinfo(bits).max, bits)
     return bitcast_convert_type(and_p.bind(bitcast_convert_type(x, bits), shapes.full((), keep, bits)), x.dtype)
 
 
 def gaussian(x: Any, factor: float = 1.0) -> Any:
-    """``exp(-factor x**2)``, where the factor is 1 or 1/2, without the rounding of the square.
+    """``exp(-factor * x**2)``, for a factor of 1 or 1/2, without the rounding of the square.
 
-    That would be an error of x² units in the last place. With x = h + l, where h² is exact, it is exp(-h²) times
-    exp(-l (x + h)), which is a short series.
+    Rounding x² would make an error of x² units in the last place. With x = h + l, where h² is exact, the result is
+    exp(-h²) times exp(-l (x + h)), a short series.
     """
     return gaussian_p.bind(x, factor=factor)
 
@@ -821,15 +860,18 @@ def _gaussian(x: Any, *, factor: float) -> Any:
     x = convert_element_type(x, np.dtype(np.float32)) if dtype.itemsize < 4 else x
     size = min_p.bind(abs(x), 60)
     high = high_part(size)
-    rest = mul(mul(sub(size, high), add(size, high)), factor)
+    excess = mul(sub(size, high), add(size, high))  # size² - high²
+    rest = mul(excess, factor)
     series = polynomial(rest, [(-1) ** k / math.factorial(k) for k in range(6 if x.dtype.itemsize == 4 else 3, -1, -1)])
     return convert_element_type(mul(exp(mul(square(high), -factor)), series), dtype)
 
 
-gaussian_p: Primitive = by_formula(
-    "gaussian", of=FLOAT, formula=_gaussian,
-    jvp=(lambda t, x, factor: mul(t, mul(mul(-2 * factor, x), gaussian(x, factor))),),
-)  # fmt: skip
+def _gaussian_jvp(t: Any, x: Any, *, factor: float) -> Any:
+    slope = mul(mul(-2 * factor, x), gaussian(x, factor))
+    return mul(t, slope)
+
+
+gaussian_p: Primitive = composite("gaussian", of=FLOAT, formula=_gaussian, jvp=(_gaussian_jvp,))
 gaussian_p.host_rule = host.gaussian
 erf_p = elementwise(
     "erf", doc=("The error function.", "0.0", "0.0"),
@@ -879,7 +921,7 @@ def _full_like(x: Any, value: float) -> Any:
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate; a real value as it is."""
+    """The complex conjugate of ``x``; a real ``x`` is returned unchanged."""
     return conj_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
@@ -906,8 +948,8 @@ complex_p = elementwise(
     of=FLOAT, arity=2, host=host.complex_, hlo=COMPOSED, out=dtypes.to_complex,
     passes_nan=True,
 )  # fmt: skip
-for _part in (real_p, imag_p, complex_p):
-    _part.keeps_weak_type = True
+for _p in (real_p, imag_p, complex_p):
+    _p.keeps_weak_type = True
 real_p.jvp_rule = jvp_linear(real_p)
 imag_p.jvp_rule = jvp_linear(imag_p)
 conj_p.jvp_rule = jvp_linear(conj_p)
@@ -937,12 +979,12 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 def _narrowed(ct: Any, x: LinearVar) -> Any:
-    """A cotangent in the dtype of the operand: parts of 16 bits make complex numbers of 32 each."""
+    """Convert ``ct`` to the dtype of the operand ``x``: real parts of 16 bits make complex numbers of two times 32."""
     return ct if ct.dtype == x.dtype else convert_element_type(ct, x.dtype)
 
 
 def _sign_jvp(t: Any, x: Any, ans: Any) -> Any:
-    """Zero for real numbers; a complex sign turns with what of the tangent is across it."""
+    """The tangent of the sign: zero for a real ``x``; else the component of ``t`` across ``x``, over ``abs(x)``."""
     if not dtypes.is_complex(x.dtype):
         return ZERO
     along = real(mul(t, conj(ans)))
@@ -968,13 +1010,15 @@ abs_p.keeps_weak_type = True
 # Remainders, extrema, comparisons, bits ----------------------------------------------------------------------------
 
 
+def _rem_by_y(t: Any, x: Any, y: Any, ans: Any) -> Any:
+    slope = neg(_truncate(div(x, y)))
+    return mul(t, slope)
+
+
 rem_p = elementwise(
     "rem", doc=("The remainder of division towards zero, with the sign of ``x``.", "-7.0, 3.0", "-1.0"),
     of=REAL_NUMBER, arity=2, host=host.rem, hlo=lambda hlo, x, y: hlo.remainder(x, y, hlo.result.shape),
-    jvp=(
-        lambda t, x, y, ans: spread(t, x, ans),
-        lambda t, x, y, ans: mul(t, neg(_truncate(div(x, y)))),
-    ),
+    jvp=(lambda t, x, y, ans: spread(t, x, ans), _rem_by_y),
 )  # fmt: skip
 max_p = elementwise(
     "max", doc=("The larger of ``x`` and ``y``; NaN if one is.", "1.0, 2.5", "2.5"),
@@ -987,8 +1031,9 @@ min_p = elementwise(
     cost=Cost.LIGHT, passes_nan=True,
 )  # fmt: skip
 
-# How much of an extreme is its first operand: 1 where that wins, 0 where the other one does, 1/2 where both are equal.
-# NaN wins over numbers. Operands are compared with each other, not with the result: see ``once``.
+# The weight of the first operand's tangent in an extreme: 1 where that operand wins, 0 where the other wins, 1/2 where
+# they are equal. NaN wins over numbers. Operands are compared with each other, not with the result: see
+# ``materialized``.
 max_share_p = elementwise("max_share", of=INEXACT, arity=2, host=host.max_share, hlo=COMPOSED, hlo_complex=COMPOSED)
 min_share_p = elementwise("min_share", of=INEXACT, arity=2, host=host.min_share, hlo=COMPOSED, hlo_complex=COMPOSED)
 
@@ -1000,8 +1045,10 @@ def _extreme_tangent(share_p: Primitive) -> Rule:
             return mul(tx, share_p.bind(x, y))
         if tx is ZERO:
             return mul(ty, share_p.bind(y, x))
-        share = once(share_p.bind(x, y))
-        return add_any(mul(tx, share), mul(ty, sub(1, share)))
+        share = materialized(share_p.bind(x, y))
+        by_x = mul(tx, share)
+        by_y = mul(ty, sub(1, share))
+        return add_any(by_x, by_y)
 
     return rule
 
@@ -1015,27 +1062,27 @@ def _truncate(x: Any) -> Any:
 
 
 def _prepare_small_integers() -> None:
-    """Rules that take integers of 2 and 4 bits, in place of those that need not look for them."""
+    """Replace host rules by rules that accept integers of 2 and 4 bits too."""
     for p in (neg_p, div_p, rem_p, abs_p, sign_p, pow_p, integer_pow_p, max_p, min_p, clamp_p):
         assert p.host_rule is not None
         p.host_rule = host_narrow.in_eight_bits(p.host_rule)
 
 
-dtypes.before_small_integers(_prepare_small_integers)
+runtime.small_integers_requested.append(_prepare_small_integers)
 
 
 # Choice ------------------------------------------------------------------------------------------------------------
 
 
 def where(which: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``which`` is true, else ``y``; all broadcast, and one of ``x`` and ``y`` may be a Python number."""
+    """Select ``x`` where ``which`` is true, else ``y``; all broadcast, and ``x`` or ``y`` may be a Python number."""
     return select_n(which, y, x)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """For each element that of the case which ``which``, booleans or int32, selects."""
+    """Select each element from the case with the index in ``which``, an array of booleans or int32."""
     if which.dtype.kind != "b" and all(typeof(x).weak_type for x in cases):
-        which = convert_element_type(which, which.dtype, True)  # which has no say in the type of the result
+        which = convert_element_type(which, which.dtype, True)  # so that it does not affect the type of the result
     return select_n_p.bind(which, *cases)
 
 
@@ -1046,21 +1093,21 @@ select_n_p.batch_rule = batch_broadcasting(select_n_p)
 
 
 @select_n_p.lowering
-def _select_n_xla(hlo: Any, which: Any, *cases: Any) -> Any:
-    """An integer that is out of range selects the nearest case."""
+def _select_n_lowering(hlo: Any, which: Any, *cases: Any) -> Any:
+    """Emit a chain of selections; an index that is out of range selects the nearest case."""
     shape = hlo.result.shape
-    which = hlo.spread(which, shape)
-    *others, chosen = [hlo.spread(c, shape) for c in cases]
+    which = hlo.broadcast(which, shape)
+    *others, selected = [hlo.broadcast(c, shape) for c in cases]
     if dtypes.is_bool(which.dtype) and len(cases) == 2:
-        return hlo.select(which, chosen, others[0])
+        return hlo.select(which, selected, others[0])
     which = hlo.convert(which, _int32)
     for i in reversed(range(len(others))):
-        chosen = hlo.select(hlo.compare(which, hlo.splat(i, shape, _int32), "LE"), others[i], chosen)
-    return chosen
+        selected = hlo.select(hlo.compare(which, hlo.splat(i, shape, _int32), "LE"), others[i], selected)
+    return selected
 
 
 @select_n_p.abstract_eval
-def _select_n_shape(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+def _select_n_abstract_eval(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     check_dtype("select_n", BITS, which.dtype)
     dtype = same_dtype("select_n", cases)
     return ShapedArray(broadcast_shape("select_n", [which.shape, *(c.shape for c in cases)]), dtype)
@@ -1074,8 +1121,8 @@ def _select_n_jvp(primals: Any, tangents: Any) -> Any:
         return ans, ZERO
     t = select_n(which, *[0 if t is ZERO else t for t in tangents[1:]])
     moving = [shape_of(c) for c, t in zip(cases, tangents[1:], strict=True) if t is not ZERO]
-    whole = broadcast_shape("select_n", [which.shape, *moving])
-    return ans, t if whole == ans.shape else shapes.broadcast_to(t, ans.shape)
+    shape = broadcast_shape("select_n", [which.shape, *moving])
+    return ans, t if shape == ans.shape else shapes.broadcast_to(t, ans.shape)
 
 
 @select_n_p.transpose
@@ -1088,7 +1135,7 @@ def _select_n_transpose(ct: Any, which: Any, *cases: Any) -> Any:
 
 clamp_p = elementwise(
     "clamp", of=VALUE, arity=3, host=host.clamp, hlo="clamp", hlo_complex=COMPOSED,
-    jvp=(  # of bounds in the wrong order it is the upper one
+    jvp=(  # where low > high, the result is high
         lambda t, low, x, high, ans: where(and_p.bind(gt(low, x), le_p.bind(low, high)), t, 0),
         lambda t, low, x, high, ans: where(and_p.bind(gt(x, low), lt(x, high)), t, 0),
         lambda t, low, x, high, ans: where(or_p.bind(gt(x, high), gt(low, high)), t, 0),
@@ -1101,17 +1148,18 @@ clamp_p = elementwise(
 
 
 def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """``x`` in another dtype; ``x`` itself where it has that dtype already."""
+    """Convert ``x`` to ``dtype`` and weak type; return ``x`` itself if it has both already."""
     if x.dtype == dtype and x.weak_type == weak_type:
         return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
 def indicator(x: Any, dtype: Any) -> Any:
-    """Ones where ``x`` is true, and zeros elsewhere.
+    """Convert a mask ``x`` to factors of ``dtype``: ones where it is true, and zeros where it is false.
 
-    The compiler would make a choice of the product with a conversion of ``x``, which loses a NaN, and moves what is
-    multiplied into the loop over the product: a Jacobian by columns of ``cos(x)`` takes five times as long by it.
+    The compiler turns a product with a converted ``x`` into a selection, which loses a NaN and moves the other factor
+    into the loop over the product: a Jacobian by columns of ``cos(x)`` then takes five times as long. A selection
+    between constant arrays prevents this.
     """
     if dtypes.is_bool(dtype):
         return x
@@ -1128,9 +1176,9 @@ convert_element_type_p.batch_rule = batch_unary(convert_element_type_p)
 
 
 @convert_element_type_p.lowering
-def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
+def _convert_lowering(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> Any:
     old = x.dtype
-    if dtypes.is_float(old) and old.itemsize == 1:  # the compiler's own conversions of these to integers are not right
+    if dtypes.is_float(old) and old.itemsize == 1:  # the compiler converts these to wrong integers
         x = hlo.convert(x, np.dtype(np.float32))
     if dtypes.is_bool(new_dtype):
         return x if dtypes.is_bool(old) else hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE")
@@ -1140,7 +1188,7 @@ def _convert_xla(hlo: Any, x: Any, *, new_dtype: np.dtype[Any], weak_type: bool)
 
 
 @convert_element_type_p.abstract_eval
-def _convert_shape(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
+def _convert_abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool) -> ShapedArray:
     host.check_cast(x.dtype, new_dtype)
     return ShapedArray(x.shape, new_dtype, weak_type)
 
@@ -1164,17 +1212,17 @@ def _convert_transpose(ct: Any, x: LinearVar, *, new_dtype: np.dtype[Any], weak_
     return (convert_element_type(ct, old, False),)
 
 
-def once(x: Any) -> Any:
-    """The same values, of which a compiled program makes one array that all uses read.
+def materialized(x: Any) -> Any:
+    """Return ``x``, which a compiled program stores as one array that all uses read.
 
-    The compiler computes an operand anew in each place where it is needed, and may round it differently there. A
-    derivative that tells by ``==`` which element is the largest needs the very values that the largest was found among.
+    Otherwise the compiler may compute an operand again for each use, and round it differently. A derivative that finds
+    the largest element by ``==`` needs the exact values from which the largest was computed.
     """
     return once_p.bind(x)
 
 
 once_p = elementwise("once", passes_nan=True, of=INEXACT, host=lambda x: x, hlo=COMPOSED, hlo_complex=COMPOSED)
-once_p.jvp_rule = lambda primals, tangents: (once(*primals), *tangents)
+once_p.jvp_rule = lambda primals, tangents: (materialized(*primals), *tangents)
 
 copy_p = elementwise("copy", cost=Cost.LIGHT, passes_nan=True, of=ANY, host=lambda x: x, hlo=lambda hlo, x: x)
 copy_p.jvp_rule = jvp_linear(copy_p)
@@ -1198,12 +1246,12 @@ def _horner_by_operations(x: Any, coefficients: Sequence[float]) -> Any:
     return value
 
 
-_horner_at_once = at_once("polynomial", host=_horner, otherwise=_horner_by_operations)
+_fused_horner = host_fused("polynomial", host=_horner, otherwise=_horner_by_operations)
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
-    evaluate = _horner_at_once if x.dtype.isbuiltin == 1 and len(coefficients) > 1 else _horner_by_operations
+    """Evaluate a polynomial by Horner's rule, with coefficients from the highest power down."""
+    evaluate = _fused_horner if x.dtype.isbuiltin == 1 and len(coefficients) > 1 else _horner_by_operations
     return evaluate(x, coefficients=coefficients)
 
 

@@ -1,13 +1,13 @@
-"""Formulas in infix: ``exp(-x * x) / y`` in place of ``div(exp(mul(neg(x), x)), y)``.
+"""Formulas in infix: ``exp(-x * x) / y`` instead of ``div(exp(mul(neg(x), x)), y)``.
 
-A :class:`Formula` holds an array. Its operators, and the functions here, bind the operation of their name with the
-operands in the order in which they are written. They promote and check nothing; a number beside an array stays one.
+A :class:`Formula` holds an array. Its operators, and the functions here, bind the primitive of the same name, with
+operands in the order of the source. They do not promote or check; a Python number next to an array stays one.
 
-A function of arrays whose body is in infix has the decorator :func:`formula`, and what it calls that is none has
-:func:`lifted`. Without arrays of their own, functions between formulas need neither.
+The decorator :func:`formula` makes a function of arrays from one in infix; :func:`lifted` makes a function of arrays
+callable within a formula. A function that is only called within formulas, with formulas, needs no decorator.
 
 An operator costs 0.14 µs more than the function that it stands for: a tenth of an operation on a small array. So rules
-that are evaluated eagerly, an operation at a time, are written with the functions of ``primitives.elementwise``.
+that run eagerly, one operation at a time, use the functions of ``primitives.elementwise``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _new = object.__new__
 
 
 def binary(p: Primitive) -> Any:
-    """A method, or function, that binds an operation with two operands."""
+    """Make a method or function that binds ``p`` with two operands."""
 
     def apply(x: Any, y: Any) -> Formula:
         out = _new(Formula)
@@ -37,7 +37,7 @@ def binary(p: Primitive) -> Any:
 
 
 def _reflected(p: Primitive) -> Any:
-    """A method that binds an operation with its two operands in the other order."""
+    """Make a reflected method, which binds ``p`` with its two operands in reverse order."""
 
     def apply(self: Formula, other: Any) -> Formula:
         out = _new(Formula)
@@ -48,7 +48,7 @@ def _reflected(p: Primitive) -> Any:
 
 
 def unary(p: Primitive) -> Any:
-    """A method, or function, that binds an operation with one operand."""
+    """Make a method or function that binds ``p`` with one operand."""
 
     def apply(x: Any) -> Formula:
         out = _new(Formula)
@@ -59,14 +59,14 @@ def unary(p: Primitive) -> Any:
 
 
 class Formula:
-    """An array in a formula.
+    """An array with operators, for use in formulas.
 
-    A comparison with a number on the left is the reverse one with the number on the right: ``1 < x`` is ``gt(x, 1)``.
+    Python reverses a comparison with a number on the left: ``1 < x`` binds ``gt(x, 1)``.
     """
 
     __slots__ = ("array",)
     __hash__ = None  # type: ignore[assignment]
-    __array_ufunc__ = None  # NumPy's arrays leave it to the reflected operators
+    __array_ufunc__ = None  # NumPy arrays then defer to the reflected operators
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -100,21 +100,21 @@ _AS_IT_IS = {Formula, NoneType, *SCALARS}
 
 
 def wrapped(x: Any) -> Any:
-    """An array, or those of a tuple or list, as formulas; anything else as it is."""
+    """Wrap arrays, in tuples and lists too, as formulas; return other values unchanged."""
     if type(x) in (tuple, list):
         return type(x)(map(wrapped, x))
     return x if type(x) in _AS_IT_IS else Formula(x)
 
 
 def unwrapped(x: Any) -> Any:
-    """The arrays that :func:`wrapped` has wrapped."""
+    """Invert :func:`wrapped`: replace formulas, in tuples and lists too, by their arrays."""
     if type(x) in (tuple, list):
         return type(x)(map(unwrapped, x))
     return x.array if type(x) is Formula else x
 
 
 def formula(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of arrays from one in infix. Called within a formula, it returns formulas."""
+    """Make a function of arrays from one of formulas. Called with formulas, it returns formulas."""
 
     def of_arrays(*xs: Any, **params: Any) -> Any:
         out = function(*map(wrapped, xs), **params)
@@ -127,7 +127,7 @@ def formula(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lifted(function: Any) -> Callable[..., Any]:
-    """A function of formulas from one of arrays."""
+    """Make a function of formulas from one of arrays."""
 
     def of_formulas(*xs: Any, **params: Any) -> Any:
         return wrapped(function(*[x.array if type(x) is Formula else unwrapped(x) for x in xs], **params))
@@ -135,7 +135,7 @@ def lifted(function: Any) -> Callable[..., Any]:
     return of_formulas
 
 
-# The operations that have no operator ------------------------------------------------------------------------------
+# Operations without an operator ------------------------------------------------------------------------------------
 
 exp, log, sqrt, square, sin, cos = map(unary, (ops.exp_p, ops.log_p, ops.sqrt_p, ops.square_p, ops.sin_p, ops.cos_p))
 expm1, log1p, cbrt, lgamma = map(unary, (ops.expm1_p, ops.log1p_p, ops.cbrt_p, ops.lgamma_p))
@@ -148,12 +148,12 @@ full = lifted(shapes.full)
 
 
 def polynomial(x: Formula, coefficients: Sequence[float]) -> Any:
-    """A polynomial, by Horner's rule; the coefficient of the highest power comes first."""
+    """Evaluate a polynomial by Horner's rule, with coefficients from the highest power down."""
     return Formula(ops.polynomial(x.array, coefficients))
 
 
 def where(which: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``which``, which is boolean, is true, else ``y``."""
+    """Select ``x`` where the boolean ``which`` is true, else ``y``."""
     out = _new(Formula)
     out.array = state.trace.process(
         ops.select_n_p,

@@ -1,10 +1,10 @@
-"""Operations that are compiled where they are evaluated: those on which XLA beats NumPy, from some size on.
+"""Eager operations that XLA compiles for large operands, because it is faster than NumPy from some size on.
 
-Each says so itself, by :func:`compiled_from`. What stands beside the numbers was measured on two quiet cores (NumPy
-2.4, jaxlib 0.10.2): float32, elements and microseconds of NumPy / of the compiled operation with the transfers both
-ways. Compiling takes about 25 ms for each shape, so an operation is compiled only where it saves half a millisecond or
-more. For all others NumPy is as fast or faster at every size that was tried (to a million elements; matrix products to
-2048 x 2048: 54 ms against 71).
+Each of them calls :func:`compiled_from`. The comments on these calls are measurements on two idle cores (NumPy 2.4,
+jaxlib 0.10.2), in float32: the number of elements, then microseconds of NumPy / of the compiled operation with
+transfers both ways. Compiling takes about 25 ms for each shape, so an operation is compiled only where it saves half a
+millisecond or more. For all others NumPy is as fast or faster at every size tried (to a million elements; matrix
+products to 2048 x 2048: 54 ms against 71).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pullback.core.trace import Primitive, Rule
 
 
 def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
-    """Have an operation compiled where an operand is large; its host rule is there already.
+    """Wrap the host rule of ``primitive``, to compile the operation where an operand is large.
 
     Args:
-      primitive: the operation.
-      least: the number of elements of an operand from which on it is compiled.
-      matrices: how many matrices these have to be at least: the compiler's routines divide them among the processors.
+      primitive: the operation, whose host rule is registered already.
+      least: the least number of elements of an operand for which it is compiled.
+      matrices: the least number of matrices in that operand, which the compiled routines divide among the cores.
     """
     host = primitive.host_rule
     assert host is not None
@@ -43,7 +43,7 @@ def compiled_from(primitive: Primitive, least: int, matrices: int = 0) -> None:
 
 
 def compiled(primitive: Primitive, host: Rule, values: Any, params: dict[str, Any]) -> Any:
-    """What an operation returns for some values, compiled if there is a compiler."""
+    """Evaluate an operation on the host ``values`` with the compiler, or by the rule ``host`` where that fails."""
     from pullback.backends.compiler.one_operation import evaluate
 
     try:

@@ -1,7 +1,7 @@
-"""Products in which a zero makes a zero, even of an infinite or undefined factor: those of ``core.masking``.
+"""Masked products, for ``core.masking``: a zero factor makes the product zero, even if another is infinite or NaN.
 
-The parameter ``zeros`` says for each operand whether its zeros do. A tangent's and a cotangent's do, so that each
-derivative has the flag set for the operand that takes the place of the tangent, and keeps the other.
+The parameter ``zeros`` has a flag for each operand: whether its zeros make zeros. Zeros of tangents and cotangents do,
+so that each derivative sets the flag of the operand that the tangent replaces, and keeps the other flag.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pullback.primitives.elementwise import add, convert_element_type, div_p, eq
 from pullback.primitives.sums import add_any, reduce_sum, sum_to
 
 Zeros = tuple[bool, ...]
-"""For each operand, whether its zeros make zeros."""
+"""A flag for each operand: whether its zeros make the product zero."""
 
 
 def _masked(base: Primitive) -> Primitive:
-    """The masked primitive of a product, without rules but that for types."""
-    price = Cost.SIMPLE if cost.of(base) is Cost.LIGHT else cost.of(base)  # it compares and selects besides
+    """Make the masked primitive of a product ``base``, with a rule for abstract evaluation only."""
+    price = Cost.SIMPLE if cost.of(base) is Cost.LIGHT else cost.of(base)  # it also compares and selects
     p = Primitive(f"masked_{base.name}", elementwise=elementwise.of(base), cost=price)
     p.abstract_eval(lambda *avals, zeros, **params: base.abstract_eval_rule(*avals, **params))  # type: ignore[misc]
     base.masked = p
@@ -66,7 +66,7 @@ def _on_elements(base: Primitive) -> Primitive:
         for operand, makes_zero in zip((x, y), zeros, strict=True):
             if makes_zero:
                 nothing = hlo.splat(0, shape, x.dtype)
-                out = hlo.select(hlo.compare(hlo.spread(operand, shape), nothing, "EQ"), nothing, out)
+                out = hlo.select(hlo.compare(hlo.broadcast(operand, shape), nothing, "EQ"), nothing, out)
         return out
 
     return p
@@ -118,23 +118,23 @@ def _div_transpose(ct: Any, x: Any, y: Any, *, zeros: Zeros) -> Any:
 
 
 _FEW_PRODUCTS = 1 << 16
-"""With less than about so many products all sums are computed, without looking whether they are needed.
+"""The number of products up to which a compiled program computes the amended sums without a test for NaN.
 
-The gradient of a recurrent network of 128 units takes 3 times as long as without masked zeros; by looking, 11 times,
-for its loop is no longer one function of the processor. A training step of a network of 784-512-512-10 units takes
-1.05 times as long by looking, and 2.2 times by computing all.
+The gradient of a recurrent network of 128 units takes 3 times as long as without masked zeros; with a test, 11 times,
+since its loop is no longer one compiled function. A training step of a network of 784-512-512-10 units takes 1.05 times
+as long with a test, and 2.2 times without.
 """
 
 
 def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -> Primitive:
-    """Declare the masked primitive of one whose results are sums of products of elements of two of its operands.
+    """Declare the masked primitive of ``base``, whose results are sums of products of elements of two operands.
 
     Args:
       base: the operation.
-      factors: the numbers of these operands; the others hold indices.
+      factors: the positions of these two operands; the others hold indices.
     """
     without = partial(_without_masked_terms, factors=factors)
-    p = masked_as_a_whole(base, without)
+    p = masked_by_amending(base, without)
 
     @p.lowering
     def lowering(hlo: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:
@@ -152,29 +152,29 @@ def masked_sum_of_products(base: Primitive, factors: tuple[int, int] = (0, 1)) -
 def _without_masked_terms(
     base: Primitive, out: Any, *operands: Any, factors: tuple[int, int], zeros: Zeros, **params: Any
 ) -> Any:
-    """The sums of products ``out``, of which those that are NaN are computed again without the terms that are masked.
+    """Correct ``out``, the sums of products of ``base``: where one is NaN, compute it again without the masked terms.
 
-    The infinite and undefined factors are taken out of the sum. A sum is left as it is where such a factor has a term
-    that is not masked: that is NaN beside one that is, even if by itself it would be infinite.
+    It replaces infinite and NaN factors by zero. A sum stays unchanged where one of these factors has an unmasked term;
+    if it has a masked term too, the sum is NaN, even where the unmasked term alone would be infinite.
     """
 
     x, y = (operands[i] for i in factors)
     zeros = zeros[factors[0]], zeros[factors[1]]
 
     def total(*terms: Any) -> Any:
-        given = list(operands)
+        replaced = list(operands)
         for i, v in zip(factors, terms, strict=True):
-            given[i] = v if v.dtype == out.dtype else convert_element_type(v, out.dtype)
-        return base.bind(*given, **params)
+            replaced[i] = v if v.dtype == out.dtype else convert_element_type(v, out.dtype)
+        return base.bind(*replaced, **params)
 
     finite = [_is_finite(v) for v in (x, y)]
     again = total(*[where(f, v, 0) if zeros[1 - i] else v for i, (f, v) in enumerate(zip(finite, (x, y), strict=True))])
-    kept = []
+    unmasked = []
     if zeros[0]:
-        kept.append(total(ops.ne_p.bind(x, 0), ops.not_p.bind(finite[1])))
+        unmasked.append(total(ops.ne_p.bind(x, 0), ops.not_p.bind(finite[1])))
     if zeros[1]:
-        kept.append(total(ops.not_p.bind(finite[0]), ops.ne_p.bind(y, 0)))
-    masked = eq(kept[0] if len(kept) == 1 else add(*kept), 0)
+        unmasked.append(total(ops.not_p.bind(finite[0]), ops.ne_p.bind(y, 0)))
+    masked = eq(unmasked[0] if len(unmasked) == 1 else add(*unmasked), 0)
     return where(ops.and_p.bind(masked, ops.ne_p.bind(out, out)), again, out)
 
 
@@ -184,15 +184,16 @@ def _is_finite(x: Any) -> Any:
     return ops.is_finite_p.bind(x)
 
 
-# Any other -----------------------------------------------------------------------------------------------------------
+# Other operations --------------------------------------------------------------------------------------------------
 
 
-def masked_as_a_whole(base: Primitive, amend: Callable[..., Any]) -> Primitive:
-    """Declare the masked primitive of one that is linear in an operand.
+def masked_by_amending(base: Primitive, amend: Callable[..., Any]) -> Primitive:
+    """Declare the masked primitive of ``base``, which is linear in an operand, by a function that corrects its results.
 
     Args:
-      base: its rules serve, run on operands that are marked.
-      amend: ``amend(base, out, *operands, zeros, **params)``, the results where ``out`` are those of ``base``.
+      base: the operation; its rules run on marked operands.
+      amend: ``amend(base, out, *operands, zeros, **params)`` returns the masked results from ``out``, the results of
+        ``base``.
     """
     p = _masked(base)
     if base.host_rule is not None:
@@ -229,11 +230,11 @@ def masked_as_a_whole(base: Primitive, amend: Callable[..., Any]) -> Primitive:
 
 
 def masked_solution(base: Primitive, columns: Callable[..., bool]) -> Primitive:
-    """Declare the masked primitive of one that solves linear equations: without a right side the solution is zero.
+    """Declare the masked primitive of ``base``, which solves linear equations: a zero right side has a zero solution.
 
     Args:
       base: its last operand holds the right sides.
-      columns: whether these are columns; it takes the parameters.
+      columns: a function of the parameters that returns whether these are columns.
     """
 
     def amend(base: Primitive, out: Any, *operands: Any, zeros: Zeros, **params: Any) -> Any:
@@ -244,4 +245,4 @@ def masked_solution(base: Primitive, columns: Callable[..., bool]) -> Primitive:
         shape = tuple(1 if i == axis else n for i, n in enumerate(some.shape))
         return where(eq(reshape(count, shape), 0), 0, out)
 
-    return masked_as_a_whole(base, amend)
+    return masked_by_amending(base, amend)

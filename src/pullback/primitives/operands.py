@@ -1,7 +1,6 @@
-"""Operands that come from users, on their way to a primitive: made arrays, and checked by its abstract evaluation; and
-arrays that are made for users.
+"""Conversion and checks of users' operands before a primitive is bound, and of arrays that are created for users.
 
-Primitives check nothing themselves when they are evaluated: NumPy would promote dtypes and broadcast ranks.
+Host rules do not check operands, and NumPy would promote dtypes and broadcast ranks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 
 def array_operand(name: str, x: Any) -> Array:
-    """An operand as an array; lists, strings and None are refused with the name of the function."""
+    """Convert an operand to an array; raise for lists, strings and None, with the name of the function."""
     if isinstance(x, Array):
         return x
     try:
@@ -32,24 +31,24 @@ def array_operand(name: str, x: Any) -> Array:
 
 
 def made(x: Any) -> Any:
-    """An array that was made for the user, of values that were known: in a program it is a part of that."""
+    """Return an array created for the user: as a constant of the program while one is traced, else unchanged."""
     return x if state.trace.eager or not isinstance(x, ArrayImpl) else state.trace.adopt(x)
 
 
 def operands(name: str, xs: Sequence[Any]) -> list[Any]:
-    """Operands as arrays; a Python number beside an array stays one if it fits the array's dtype."""
+    """Convert operands to arrays, except Python numbers that fit the dtype of an array among them."""
     arrays = [x if type(x) in SCALARS else array_operand(name, x) for x in xs]
     dtype = next((x.dtype for x in arrays if type(x) not in SCALARS), None)
     return [from_scalar(x) if type(x) in SCALARS and not _fits(type(x), dtype) else x for x in arrays]
 
 
 def _fits(kind: type, dtype: np.dtype[Any] | None) -> bool:
-    """Whether a Python number of this type is of an array's dtype: as JAX's, these functions promote nothing."""
+    """Whether a Python number of type ``kind`` has exactly ``dtype``; as in JAX, these functions do not promote."""
     return dtype is not None and dtypes.scalar_dtype(kind) == dtype
 
 
 def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
-    """Hand operands that the abstract evaluation rule accepts to the current trace.
+    """Bind a primitive in the current trace, after its abstract evaluation rule has checked the operands.
 
     Raises:
       DtypeError, ShapeError: they do not fit the operation.
@@ -60,7 +59,7 @@ def bind(primitive: Primitive, *xs: Any, **params: Any) -> Any:
 
 
 def stop_gradient(x: T) -> T:
-    """A tree of arrays as it is, except that no derivative flows through it.
+    """Return a tree of arrays unchanged, but stop the flow of derivatives through it.
 
     >>> from pullback import grad, lax
     >>> print(grad(lambda x: x * lax.stop_gradient(x))(3.0))

@@ -1,6 +1,6 @@
-"""Arithmetic of Taylor coefficients, of which rules for Taylor mode are made.
+"""Arithmetic of Taylor coefficients, for the rules of Taylor mode.
 
-Coefficients may be ``ZERO``: what is not there costs nothing.
+Coefficients may be ``ZERO``, and then cost no operations.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pullback.primitives.sums import add_any, sum_to
 
 # A sum of products as one operation ----------------------------------------------------------------------------------
 
-# Operands are a factor, the other factor, and so on; all broadcast. A coefficient is one operation instead of dozens:
-# programs are short, and in NumPy arrays need not leave the cache. The sum is multiplied by ``scale``.
+# ``scale * (x0 * y0 + x1 * y1 + ...)`` of the operands ``x0, y0, x1, y1, ...``, which broadcast. A coefficient is one
+# operation instead of dozens: programs are short, and NumPy's arrays stay in the cache.
 sum_of_products_p = Primitive("sum_of_products", elementwise=True, cost=Cost.SIMPLE)
 sum_of_products_p.batch_rule = batch_broadcasting(sum_of_products_p)
 _BLOCK = 1 << 13
@@ -40,7 +40,7 @@ def _sum_host(*factors: Any, scale: float) -> Any:
     if isinstance(out, np.ndarray):
         try:
             _add_products(out, factors[2:])
-        except ValueError:  # the first product is of another shape than the sum
+        except ValueError:  # the sum is larger than the first product, by broadcasting
             out = sum((a * b for a, b in zip(factors[2::2], factors[3::2], strict=True)), start=factors[0] * factors[1])
         if scale != 1:
             out *= scale
@@ -51,18 +51,18 @@ def _sum_host(*factors: Any, scale: float) -> Any:
 
 
 def _add_products(out: Any, factors: Sequence[Any]) -> None:
-    """Add products in place; of large arrays a block of elements at a time, which stays in the cache."""
+    """Add the products of ``factors`` to ``out`` in place; large arrays by blocks, which stay in the cache."""
     pairs = list(zip(factors[::2], factors[1::2], strict=True))
     if out.size > 2 * _BLOCK:
         arrays = [out, *[x for x in factors if np.ndim(x)]]
         if all(x.shape == out.shape and x.flags.c_contiguous for x in arrays):
             flat = [(x.reshape(-1) if np.ndim(x) else x, y.reshape(-1) if np.ndim(y) else y) for x, y in pairs]
-            whole, term = out.reshape(-1), np.empty(_BLOCK, out.dtype)
+            flat_out, term = out.reshape(-1), np.empty(_BLOCK, out.dtype)
             for start in range(0, out.size, _BLOCK):
-                part = slice(start, start + _BLOCK)
-                to = whole[part]
+                block = slice(start, start + _BLOCK)
+                to = flat_out[block]
                 for a, b in flat:
-                    to += np.multiply(a[part] if np.ndim(a) else a, b[part] if np.ndim(b) else b, out=term[: len(to)])
+                    to += np.multiply(a[block] if np.ndim(a) else a, b[block] if np.ndim(b) else b, out=term[: len(to)])
             return
     term = np.empty_like(out)
     for a, b in pairs:
@@ -70,7 +70,7 @@ def _add_products(out: Any, factors: Sequence[Any]) -> None:
 
 
 @sum_of_products_p.abstract_eval
-def _sum_shape(*avals: ShapedArray, scale: float) -> ShapedArray:
+def _sum_abstract_eval(*avals: ShapedArray, scale: float) -> ShapedArray:
     if len(avals) < 2 or len(avals) % 2:
         raise OperandError(f"sum_of_products takes pairs of factors, got {len(avals)} operands")
     dtype = same_dtype("sum_of_products", avals)
@@ -79,15 +79,15 @@ def _sum_shape(*avals: ShapedArray, scale: float) -> ShapedArray:
 
 
 @sum_of_products_p.lowering
-def _sum_xla(hlo: Any, *factors: Any, scale: float) -> Any:
-    wide = [hlo.spread(x, hlo.result.shape) for x in factors]
+def _sum_lowering(hlo: Any, *factors: Any, scale: float) -> Any:
+    wide = [hlo.broadcast(x, hlo.result.shape) for x in factors]
     out = None
     for a, b in zip(wide[::2], wide[1::2], strict=True):
-        term = hlo.same("stablehlo.multiply", a, b)
-        out = term if out is None else hlo.same("stablehlo.add", out, term)
+        term = hlo.elementwise("stablehlo.multiply", a, b)
+        out = term if out is None else hlo.elementwise("stablehlo.add", out, term)
     if scale == 1:
         return out
-    return hlo.same("stablehlo.multiply", out, hlo.splat(scale, hlo.result.shape, hlo.result.dtype))
+    return hlo.elementwise("stablehlo.multiply", out, hlo.splat(scale, hlo.result.shape, hlo.result.dtype))
 
 
 @sum_of_products_p.jvp
@@ -115,9 +115,9 @@ def _sum_transpose(ct: Any, *factors: Any, scale: float) -> Any:
 
 @linear_operands(sum_of_products_p)
 def _linear_factors(moving: Sequence[int], count: int, *, scale: float) -> list[int] | None:
-    """One factor of each product, the one that is not constant if there is one."""
+    """The position of one factor of each product, the varying one if any; None if both factors of a product vary."""
     factors = [[i for i in (k, k + 1) if i in moving] or [k] for k in range(0, count, 2)]
-    return None if any(len(mine) > 1 for mine in factors) else [i for (i,) in factors]
+    return None if any(len(varying) > 1 for varying in factors) else [i for (i,) in factors]
 
 
 @taylor(sum_of_products_p)
@@ -135,7 +135,7 @@ def _sum_taylor(ans: Series, *factors: Series, scale: float) -> Coefficient:
 
 
 def total(terms: Iterable[Any]) -> Any:
-    """The sum of coefficients of one shape; ``ZERO`` if all are."""
+    """The sum of coefficients of the same shape; ``ZERO`` if all of them are."""
     out: Any = ZERO
     for term in terms:
         if term is not ZERO:
@@ -144,19 +144,19 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def convolution(product: Callable[[Any, Any], Any], x: Series, y: Series, k: int, first: int = 0) -> Any:
-    """The coefficient of order k of a product, from the term with ``x[first]`` on."""
+    """The coefficient of order k of a bilinear ``product`` of series: the sum of its terms from ``x[first]`` on."""
     return total(product(a, b) for a, b in _terms(x, y, k, first))
 
 
 def of_product(x: Series, y: Series, k: int, first: int = 0) -> Any:
-    """The coefficient of order k of the product of elements, from the term with ``x[first]`` on."""
+    """The coefficient of order k of the elementwise product of series: the sum of its terms from ``x[first]`` on."""
     return of_square(x, k, first) if x is y else _convolved(x, y, k, first, k)
 
 
 def of_square(x: Series, k: int, first: int = 0, sign: int = 1) -> Any:
-    """The coefficient of order k of the square of elements, or minus that, without factors of orders below ``first``.
+    """The coefficient of order k of ``sign`` times the elementwise square, without factors of orders below ``first``.
 
-    Of the products that are there twice, one is computed.
+    Products that occur twice are computed only once.
     """
     stacked = _of_rows(x, x, k, first, k - first, sign)
     if stacked is not None:
@@ -171,7 +171,7 @@ def of_square(x: Series, k: int, first: int = 0, sign: int = 1) -> Any:
 
 
 def derivative(x: Series) -> Series:
-    """The coefficients of x'."""
+    """The series of the derivative of ``x``."""
     count = len(x.known)
     rows = _rows(x, count) if x.next is None and count > 2 * _FEW and state.trace.quick else None
     if rows is None:
@@ -183,16 +183,16 @@ def derivative(x: Series) -> Series:
 
 
 def integral(slope: Series, speed: Series, sign: int = 1) -> Coefficient:
-    """The coefficients, from order 1 on, of y with y' = slope x', where ``speed`` is x'; or of -y."""
+    """The coefficients from order 1 on of y with ``y' = sign * slope * speed``, where ``speed`` is x'."""
     return lambda k: _convolved(speed, slope, k - 1, 0, k - 1, sign / k)
 
 
 def composition(outer: Series, inner: Series) -> Coefficient:
-    """The coefficients, from order 1 on, of f(x), from those of f about the value of x.
+    """The coefficients from order 1 on of f(x), for the series ``outer`` of f about the value of x = ``inner``.
 
-    By the powers of x up to the fourth, less its value, and polynomials of degree 3 in it (M. S. Paterson and L. J.
-    Stockmeyer, On the number of nonscalar multiplications necessary to evaluate polynomials, 1973). As the powers
-    begin with zeros, order n takes n**3 / 24 products, and few if x has few coefficients.
+    It computes powers of (x - value) up to the fourth, and polynomials of degree 3 in it (M. S. Paterson and L. J.
+    Stockmeyer, On the number of nonscalar multiplications necessary to evaluate polynomials, 1973). Since the series of
+    powers begin with zeros, order n takes n**3 / 24 products, and fewer if x has few coefficients.
     """
     x = Series([ZERO], lambda k: inner[k])
     square = Series([ZERO], lambda k: of_square(x, k))
@@ -202,7 +202,7 @@ def composition(outer: Series, inner: Series) -> Coefficient:
 
 
 def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
-    """The part of a composition from the power ``start`` on, divided by that power."""
+    """The terms of a composition from the power ``start`` on, divided by that power."""
     rest: list[Series] = []
 
     def coefficient(k: int) -> Any:
@@ -217,22 +217,22 @@ def _composed(outer: Series, powers: Sequence[Series], start: int) -> Series:
 
 
 def is_fixed(x: Series) -> bool:
-    """Whether a value does not depend on t."""
+    """Whether a series is constant: it has only its value."""
     return x.next is None and len(x.known) == 1
 
 
 def with_array(x: Series, like: Series) -> Series:
-    """A series whose value is an array, in the place of one whose value may be a number."""
+    """Convert a series whose value is a Python number to one of an array, with the dtype of ``like``."""
     return Series([full((), x[0], like[0].dtype)]) if type(x[0]) in SCALARS else x
 
 
 def times(c: Any, number: float) -> Any:
-    """A coefficient, times a number."""
+    """Multiply a coefficient, which may be ``ZERO``, by a number."""
     return c if c is ZERO or number == 1 else sum_of_products_p.bind(c, number, scale=1)
 
 
 def _convolved(x: Series, y: Series, k: int, first: int, last: int, scale: float = 1) -> Any:
-    """The sum of ``x[j] y[k - j]`` for j from ``first`` to ``last``, times a number."""
+    """``scale`` times the sum of ``x[j] * y[k - j]`` for j from ``first`` to ``last``."""
     stacked = _of_rows(x, y, k, first, last, scale)
     return _sum(_terms(x, y, k, first, last), scale) if stacked is None else stacked
 
@@ -241,7 +241,7 @@ _FEW, _SMALL = 3, 4096
 
 
 def _of_rows(x: Series, y: Series, k: int, first: int, last: int, scale: float) -> Any:
-    """The same, of small arrays by one call of NumPy: calls take longer than what they compute. None of others."""
+    """The result of ``_convolved`` by one NumPy call, for small arrays, where calls dominate; None for others."""
     if last - first < _FEW or not state.trace.quick:
         return None
     x[last], y[k - first]
@@ -261,12 +261,12 @@ def _of_rows(x: Series, y: Series, k: int, first: int, last: int, scale: float) 
 def _silently(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return state.silently(function, *args)
-    except RuntimeError:  # within the rule of another operation, which is silent
+    except RuntimeError:  # within the rule of another operation, warnings are off already
         return function(*args)
 
 
 def _rows(x: Series, count: int) -> Any:
-    """At least so many coefficients as rows; None unless all are small arrays on the host, of one type."""
+    """Return at least ``count`` coefficients as rows of a matrix; None unless all are small host arrays of one type."""
     known, rows = x.known, x.rows
     if rows is False or len(known) < count:
         return None
@@ -276,29 +276,29 @@ def _rows(x: Series, count: int) -> Any:
     value = known[0]
     if not is_on_host(value) or not value.shape or not 0 < value.size <= _SMALL or value.dtype.char not in "fdFD":
         return None
-    held = value._held
-    shape, dtype = held.shape, held.dtype
-    stack, filled = rows or (np.empty((0, held.size), dtype), 0)
+    array = value._host_value
+    shape, dtype = array.shape, array.dtype
+    stack, filled = rows or (np.empty((0, array.size), dtype), 0)
     if len(stack) < len(known):
-        stack = np.concatenate([stack, np.empty((len(known) + 8, held.size), dtype)])
+        stack = np.concatenate([stack, np.empty((len(known) + 8, array.size), dtype)])
     for c in known[filled:]:
         if type(c) is not ArrayImpl or c.weak_type:
             return None
-        held = c._held
-        if type(held) is not np.ndarray or held.shape != shape or held.dtype != dtype:
+        array = c._host_value
+        if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
             return None
-        stack[filled] = held.reshape(-1)
+        stack[filled] = array.reshape(-1)
         filled += 1
     x.rows = stack, filled
     return stack
 
 
 def _terms(x: Series, y: Series, k: int, first: int = 0, last: int | None = None) -> list[tuple[Any, Any]]:
-    """The factors of the products of order k that are not zero, those with ``x[first]`` to ``x[last]``."""
+    """The pairs of factors of the nonzero products ``x[j] * y[k - j]`` for j from ``first`` to ``last``."""
     last = k if last is None else last
     if first > last:
         return []
-    x[last], y[k - first]  # now all that are needed are known; those beyond are zero
+    x[last], y[k - first]  # computes all needed coefficients; later ones are zero
     xs, ys = x.known, y.known
     first, last = max(first, k + 1 - len(ys)), min(last, len(xs) - 1)
     pairs = [(xs[j], ys[k - j]) for j in range(first, last + 1)]

@@ -1,4 +1,4 @@
-"""Operations that combine the elements along axes: to one (reductions), or to all partial results (cumulative)."""
+"""Reductions and cumulative operations: the combination of elements along axes, or all of its partial results."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pullback.backends.host.narrow import in_eight_bits
 from pullback.core import dtypes
 from pullback.core.errors import AxisError, DtypeError, ShapeError
 from pullback.core.linear import LinearVar
+from pullback.core.runtime import runtime
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
@@ -35,7 +36,7 @@ from pullback.primitives.checks import (
     same_dtype,
 )
 from pullback.primitives.large import compiled_from
-from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.sums import (
     Element,
@@ -52,27 +53,27 @@ from pullback.primitives.sums import (
 
 
 def reduce_prod(x: Any, axes: Sequence[int]) -> Any:
-    """The product over some axes."""
+    """The product over ``axes``."""
     return reduce_prod_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_max(x: Any, axes: Sequence[int]) -> Any:
-    """The largest element along some axes; NaN if there is one; complex numbers in lexicographic order."""
+    """The largest element over ``axes``; NaN if an element is; complex numbers compare lexicographically."""
     return reduce_max_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_min(x: Any, axes: Sequence[int]) -> Any:
-    """The smallest element along some axes; NaN if there is one; complex numbers in lexicographic order."""
+    """The smallest element over ``axes``; NaN if an element is; complex numbers compare lexicographically."""
     return reduce_min_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_and(x: Any, axes: Sequence[int]) -> Any:
-    """The conjunction over some axes, bit by bit."""
+    """The bitwise conjunction over ``axes``."""
     return reduce_and_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_or(x: Any, axes: Sequence[int]) -> Any:
-    """The disjunction over some axes, bit by bit."""
+    """The bitwise disjunction over ``axes``."""
     return reduce_or_p.bind(x, axes=tuple(axes)) if axes else x
 
 
@@ -95,18 +96,18 @@ def _reduce_extreme(ufunc: np.ufunc, largest: bool) -> Callable[..., Any]:
 
 
 def _extreme_of_two(operation: str, primitive: Primitive) -> Callable[..., Any]:
-    """The larger or smaller of two elements; the compiler cannot compare complex numbers."""
+    """Make a rule that emits the larger or smaller of two elements; the compiler cannot compare complex numbers."""
 
     def rule(hlo: Any, a: Any, b: Any) -> Any:
         if dtypes.is_complex(a.dtype):
             return hlo.inline(primitive.bind, a, b)
-        return hlo.same(f"stablehlo.{operation}", a, b)
+        return hlo.elementwise(f"stablehlo.{operation}", a, b)
 
     return rule
 
 
 def extreme(dtype: np.dtype[Any], *, largest: bool) -> Any:
-    """The value above (or below) all others of a dtype: what a minimum (or maximum) over nothing is."""
+    """The largest (or smallest) value of a dtype: the minimum (or maximum) over no elements."""
     if dtypes.is_bool(dtype):
         return np.bool_(largest)
     if dtypes.is_integer(dtype):
@@ -144,16 +145,16 @@ for _p in (reduce_and_p, reduce_or_p, reduce_xor_p):
 
 
 def is_extreme(x: Any, extreme: Any) -> Any:
-    """1 where an element is the extreme one, as NaN is among others, else 0; in the dtype of ``x``."""
+    """1 where an element of ``x`` equals ``extreme`` or is NaN, else 0; in the dtype of ``x``."""
     hit = ops.or_p.bind(ops.eq(x, extreme), ops.ne_p.bind(x, x))
     return ops.convert_element_type(hit, x.dtype)
 
 
 def _extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axes: Shape) -> Any:
-        """The mean of the tangents of those elements that are extreme."""
+        """The mean of the tangents of all elements that equal the extreme."""
         (x,), (t,) = primals, tangents
-        x = ops.once(x)
+        x = ops.materialized(x)
         ans = p.bind(x, axes=axes)
         hit = is_extreme(x, shapes.expand_dims(ans, axes))
         shared = reduce_sum_p.bind(ops.mul(t, hit), axes=axes)
@@ -176,7 +177,7 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 
 
 def product_of_others(x: Any, axes: Shape) -> Any:
-    """For each element the product of all others along ``axes``, without a division, so that zeros do no harm."""
+    """For each element, the product of all others over ``axes``, without division, which would fail for zeros."""
     shape = x.shape
     if len(axes) == 1:
         (axis,) = axes
@@ -185,9 +186,9 @@ def product_of_others(x: Any, axes: Shape) -> Any:
         return ops.mul(before, after)
     order = [*(i for i in range(len(shape)) if i not in axes), *axes]
     moved = shapes.transpose(x, order)
-    kept = moved.shape[: len(shape) - len(axes)]
-    flat = shapes.reshape(moved, (*kept, math.prod(shape[a] for a in axes)))
-    others = product_of_others(flat, (len(kept),))
+    other_sizes = moved.shape[: len(shape) - len(axes)]
+    flat = shapes.reshape(moved, (*other_sizes, math.prod(shape[a] for a in axes)))
+    others = product_of_others(flat, (len(other_sizes),))
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return shapes.transpose(shapes.reshape(others, moved.shape), inverse)
 
@@ -196,7 +197,7 @@ def product_of_others(x: Any, axes: Shape) -> Any:
 
 
 def norm(x: Any, axes: Sequence[int]) -> Any:
-    """The root of the sum of squares over some axes, of which none overflows; zero has derivative zero."""
+    """The square root of the sum of squares over ``axes``, without overflow; at zero the derivative is zero."""
     return norm_p.bind(x, axes=tuple(axes))
 
 
@@ -206,7 +207,7 @@ reduces(norm_p)
 
 
 @norm_p.abstract_eval
-def _norm_shape(x: ShapedArray, *, axes: Shape) -> ShapedArray:
+def _norm_abstract_eval(x: ShapedArray, *, axes: Shape) -> ShapedArray:
     check_dtype("norm", INEXACT, x.dtype)
     return ShapedArray(reduced_shape("norm", x.shape, axes), dtypes.to_real(x.dtype))
 
@@ -224,8 +225,8 @@ def _norm_jvp(primals: Any, tangents: Any, *, axes: Shape) -> Any:
 
 
 @norm_p.lowering
-def _norm_xla(hlo: Any, x: Any, *, axes: Shape) -> Any:
-    """In double precision, or of parts of the largest element."""
+def _norm_lowering(hlo: Any, x: Any, *, axes: Shape) -> Any:
+    """Emit the norm, computed in double precision, or, for doubles, scaled by the largest element."""
     wide = np.dtype(np.float64)
 
     def formula(x: Any) -> Any:
@@ -235,22 +236,22 @@ def _norm_xla(hlo: Any, x: Any, *, axes: Shape) -> Any:
             return ops.convert_element_type(ops.sqrt(total), size.dtype)
         largest = reduce_max(ops.abs(size), axes)
         scale = ops.where(ops.and_p.bind(ops.gt(largest, 0), ops.is_finite_p.bind(largest)), largest, 1)
-        parts = ops.div(size, shapes.expand_dims(scale, axes) if axes else scale)
-        return ops.mul(scale, ops.sqrt(reduce_sum(ops.square(parts), axes)))
+        scaled = ops.div(size, shapes.expand_dims(scale, axes) if axes else scale)
+        return ops.mul(scale, ops.sqrt(reduce_sum(ops.square(scaled), axes)))
 
     return hlo.inline(formula, x)
 
 
-# Positions of extremes ---------------------------------------------------------------------------------------------
+# Indices of extremes -----------------------------------------------------------------------------------------------
 
 
 def argmax(x: Any, axis: int, index_dtype: Any) -> Any:
-    """The position of the first largest element along an axis; of the first NaN if there is one."""
+    """The index of the first largest element along an axis, or of the first NaN."""
     return argmax_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
 
 
 def argmin(x: Any, axis: int, index_dtype: Any) -> Any:
-    """The position of the first smallest element along an axis; of the first NaN if there is one."""
+    """The index of the first smallest element along an axis, or of the first NaN."""
     return argmin_p.bind(x, axes=(axis,), index_dtype=np.dtype(index_dtype))
 
 
@@ -278,7 +279,7 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
         return ShapedArray(out, index_dtype)
 
     @p.lowering
-    def xla(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
+    def lowering(hlo: Any, x: Any, *, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
         from pullback.backends.hlo.sorting import ordered
 
         keys = ordered(hlo, x, nan_last=direction == "GT")
@@ -288,17 +289,17 @@ def _argument_of_extreme(name: str, find: Callable[..., Any], direction: str) ->
         worst = hlo.number(extreme(keys.dtype, largest=direction == "LT"), keys.dtype)
         operands = [keys, hlo.iota(x.shape, axes[0], position), worst, hlo.number(0, position)]
         results = [(hlo.result.shape, dtype) for _, dtype in kinds]
-        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[1]
+        out = hlo.multi_result("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[1]
         return hlo.convert(out, index_dtype)
 
     return p
 
 
 def _write_better(hlo: Any, direction: str, x: Any, i: Any, y: Any, j: Any) -> list[Any]:
-    """The better one of two integers, and its position: the first if they are equal."""
-    first = hlo.same("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
-    chosen = hlo.same("stablehlo.or", hlo.compare(x, y, direction), first)
-    return [hlo.select(chosen, x, y), hlo.select(chosen, i, j)]
+    """Emit the better of two integers by ``direction``, with its index; the lower index if they are equal."""
+    first = hlo.elementwise("stablehlo.and", hlo.compare(x, y, "EQ"), hlo.compare(i, j, "LT"))
+    better = hlo.elementwise("stablehlo.or", hlo.compare(x, y, direction), first)
+    return [hlo.select(better, x, y), hlo.select(better, i, j)]
 
 
 argmax_p = _argument_of_extreme("argmax", np.argmax, "GT")
@@ -309,35 +310,35 @@ argmin_p = _argument_of_extreme("argmin", np.argmin, "LT")
 
 
 def cumsum(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The sums of the elements up to each one along an axis; from each one on if ``reverse``."""
+    """The sum of the elements up to each element along an axis; from each element on if ``reverse``."""
     return cumsum_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cumprod(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The products of the elements up to each one along an axis; from each one on if ``reverse``."""
+    """The product of the elements up to each element along an axis; from each element on if ``reverse``."""
     return cumprod_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cummax(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The largest of the elements up to each one along an axis; from each one on if ``reverse``."""
+    """The largest of the elements up to each element along an axis; from each element on if ``reverse``."""
     return cummax_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cummin(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The smallest of the elements up to each one along an axis; from each one on if ``reverse``."""
+    """The smallest of the elements up to each element along an axis; from each element on if ``reverse``."""
     return cummin_p.bind(x, axis=axis, reverse=reverse)
 
 
 def cumlogsumexp(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """log(sum(exp(...))) of the elements up to each one along an axis; from each one on if ``reverse``."""
+    """log(sum(exp(...))) of the elements up to each element along an axis; from each element on if ``reverse``."""
     return cumlogsumexp_p.bind(x, axis=axis, reverse=reverse)
 
 
-def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], **traits: Any) -> Primitive:
-    """Declare the operation that returns all partial results of a reduction along one axis."""
+def cumulative(name: str, *, of: Of, ufunc: np.ufunc, lowering: Callable[..., Any], **traits: Any) -> Primitive:
+    """Declare an operation that returns all partial results of a reduction along one axis."""
     p = Primitive(name, **traits)
     p.host_rule = partial(host.accumulate, ufunc)
-    p.lowering_rule = xla
+    p.lowering_rule = lowering
     works_along(p, "axis")
 
     @p.abstract_eval
@@ -350,7 +351,7 @@ def cumulative(name: str, *, of: Of, ufunc: np.ufunc, xla: Callable[..., Any], *
     return p
 
 
-def _xla_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
+def _lowered_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
     def rule(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         from pullback.backends.hlo.recurrences import cumulate
 
@@ -360,12 +361,12 @@ def _xla_cumulative(operation: Element, start: Start) -> Callable[..., Any]:
     return rule
 
 
-def _nothing(dtype: np.dtype[Any]) -> Any:
-    """Zero, but minus zero where there is one, since 0 + -0 is 0."""
+def _neutral_of_sum(dtype: np.dtype[Any]) -> Any:
+    """The neutral element of a sum: minus zero in dtypes that have it, since 0 + -0 is 0."""
     return dtype.type(complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_float(dtype) else 0)
 
 
-def _cumlogsumexp_xla(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+def _cumlogsumexp_lowering(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends.hlo.recurrences import carried_dtype
 
     wide = hlo.convert(x, carried_dtype(x.dtype))
@@ -373,39 +374,54 @@ def _cumlogsumexp_xla(hlo: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def _scaled_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
-    """With z the largest so far: z[k] + log s[k], where s[k] = exp(z[k-1] - z[k]) s[k-1] + exp(x[k] - z[k]).
+    """The cumulative log-sum-exp, scaled by z, the cumulative maximum, to prevent overflow.
 
-    Only the recurrences go from element to element; exponentials and logarithms are taken of all at once.
+    It is z[k] + log s[k], where s[k] = exp(z[k-1] - z[k]) s[k-1] + exp(x[k] - z[k]). Only the recurrences are
+    sequential; exponentials and logarithms are of whole arrays.
     """
     z = cummax(x, axis, reverse)
-    kept, added = _exp_of_difference(shift(z, axis, -math.inf, reverse), z), _exp_of_difference(x, z)
-    return ops.add(z, ops.log(linear_recurrence(kept, added, axis, reverse)))
+    decay, added = _exp_of_difference(shift(z, axis, -math.inf, reverse), z), _exp_of_difference(x, z)
+    return ops.add(z, ops.log(linear_recurrence(decay, added, axis, reverse)))
 
 
 def complex_cumlogsumexp(x: Any, axis: int, reverse: bool) -> Any:
-    """The same for complex numbers, with z the largest real part so far; the result does not depend on z."""
+    """The cumulative log-sum-exp of complex numbers, scaled by the cumulative maximum of the real parts."""
     size = ops.stop_gradient_p.bind(ops.real(x))
     z = cummax(size, axis, reverse)
-    kept = _exp_of_difference(shift(z, axis, -math.inf, reverse), z)
-    missing = ops.eq(size, -math.inf)  # whose phase means nothing
+    decay = _exp_of_difference(shift(z, axis, -math.inf, reverse), z)
+    missing = ops.eq(size, -math.inf)  # the phase of these has no meaning
     differences = ops.where(missing, 0, ops.sub(x, ops.convert_element_type(z, x.dtype)))
     added = ops.where(missing, 0, ops.exp(differences))
-    total = linear_recurrence(ops.convert_element_type(kept, x.dtype), added, axis, reverse)
+    total = linear_recurrence(ops.convert_element_type(decay, x.dtype), added, axis, reverse)
     return ops.add(ops.convert_element_type(ops.where(ops.eq(z, -math.inf), 0, z), x.dtype), ops.log(total))
 
 
-cumsum_p = cumulative("cumsum", of=NUMBER, ufunc=np.add, xla=_xla_cumulative("add", _nothing), cost=Cost.SIMPLE)
+cumsum_p = cumulative(
+    "cumsum", of=NUMBER, ufunc=np.add, lowering=_lowered_cumulative("add", _neutral_of_sum), cost=Cost.SIMPLE
+)
 compiled_from(cumsum_p, 500_000)  # 1000 x 1000, along the second axis: 5517 / 1573
 cumprod_p = cumulative(
-    "cumprod", of=NUMBER, ufunc=np.multiply, xla=_xla_cumulative("multiply", lambda dtype: 1), cost=Cost.SIMPLE
+    "cumprod", of=NUMBER, ufunc=np.multiply, lowering=_lowered_cumulative("multiply", lambda dtype: 1), cost=Cost.SIMPLE
 )
 cummax_p = cumulative(
-    "cummax", of=ANY, ufunc=np.maximum, xla=_xla_cumulative(_larger, _lowest), cost=Cost.SIMPLE, passes_nan=True
+    "cummax",
+    of=ANY,
+    ufunc=np.maximum,
+    lowering=_lowered_cumulative(_larger, _lowest),
+    cost=Cost.SIMPLE,
+    passes_nan=True,
 )
 cummin_p = cumulative(
-    "cummin", of=ANY, ufunc=np.minimum, xla=_xla_cumulative(_smaller, _highest), cost=Cost.SIMPLE, passes_nan=True
+    "cummin",
+    of=ANY,
+    ufunc=np.minimum,
+    lowering=_lowered_cumulative(_smaller, _highest),
+    cost=Cost.SIMPLE,
+    passes_nan=True,
 )
-cumlogsumexp_p = cumulative("cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, xla=_cumlogsumexp_xla, cost=Cost.SPECIAL)
+cumlogsumexp_p = cumulative(
+    "cumlogsumexp", of=FLOAT, ufunc=np.logaddexp, lowering=_cumlogsumexp_lowering, cost=Cost.SPECIAL
+)
 compiled_from(cumlogsumexp_p, 50_000)  # 300 x 300: 2857 / 760
 
 
@@ -414,7 +430,7 @@ def _prepare_small_integers() -> None:
         p.host_rule = in_eight_bits(p.host_rule)  # type: ignore[arg-type]
 
 
-dtypes.before_small_integers(_prepare_small_integers)
+runtime.small_integers_requested.append(_prepare_small_integers)
 
 cumsum_p.jvp_rule = jvp_linear(cumsum_p)
 cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse),))
@@ -422,7 +438,7 @@ cumsum_p.transpose(lambda ct, x, *, axis, reverse: (cumsum(ct, axis, not reverse
 
 @cumprod_p.jvp
 def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    """y[k] = x[k] y[k-1], hence y'[k] = x[k] y'[k-1] + x'[k] y[k-1]."""
+    """Return y and its tangent, by the recurrence y'[k] = x[k] y'[k-1] + x'[k] y[k-1]."""
     (x,), (t,) = primals, tangents
     y = cumprod(x, axis, reverse)
     return y, linear_recurrence(x, ops.mul(t, shift(y, axis, 1, reverse)), axis, reverse)
@@ -430,9 +446,9 @@ def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> An
 
 def _cumulative_extreme_jvp(p: Primitive) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-        """The mean of the tangents of those elements so far that are extreme."""
+        """The mean of the tangents of all elements so far that equal the extreme."""
         (x,), (t,) = primals, tangents
-        x = ops.once(x)
+        x = ops.materialized(x)
         y = p.bind(x, axis=axis, reverse=reverse)
         before = shift(y, axis, 0, reverse)
         hit = is_extreme(x, y)
@@ -449,22 +465,22 @@ cummin_p.jvp_rule = _cumulative_extreme_jvp(cummin_p)
 
 @cumlogsumexp_p.jvp
 def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    """y'[k] = exp(y[k-1] - y[k]) y'[k-1] + exp(x[k] - y[k]) x'[k], in which nothing overflows."""
+    """Return y and its tangent, by y'[k] = exp(y[k-1] - y[k]) y'[k-1] + exp(x[k] - y[k]) x'[k], without overflow."""
     (x,), (t,) = primals, tangents
     y = cumlogsumexp(x, axis, reverse)
-    kept = _exp_of_difference(shift(y, axis, -math.inf, reverse), y)
+    decay = _exp_of_difference(shift(y, axis, -math.inf, reverse), y)
     added = _exp_of_difference(x, y)
-    return y, linear_recurrence(kept, ops.mul(t, added), axis, reverse)
+    return y, linear_recurrence(decay, ops.mul(t, added), axis, reverse)
 
 
 def _exp_of_difference(x: Any, y: Any) -> Any:
-    """exp(x - y), and 1 where both are the same infinity."""
+    """``exp(x - y)``, and 1 where both are the same infinity."""
     d = ops.sub(x, y)
     return ops.exp(ops.where(ops.and_p.bind(ops.eq(x, y), ops.ne_p.bind(d, d)), 0, d))
 
 
 def shift(x: Any, axis: int, value: Any, reverse: bool = False) -> Any:
-    """``x`` moved by one place to the right along an axis (to the left if ``reverse``), and ``value`` before it."""
+    """Shift ``x`` by one index to the right along an axis (to the left if ``reverse``), and fill with ``value``."""
 
     config = [(0, 0, 0)] * len(x.shape)
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
@@ -485,7 +501,7 @@ works_along(linear_recurrence_p, "axis", broadcasts=True)
 
 
 @linear_recurrence_p.abstract_eval
-def _recurrence_shape(a: ShapedArray, b: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
+def _recurrence_abstract_eval(a: ShapedArray, b: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
     dtype = same_dtype("linear_recurrence", [a, b])
     if a.ndim != b.ndim or not 0 <= axis < a.ndim or a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} do not fit along axis {axis}")
@@ -510,19 +526,19 @@ def _recurrence_transpose(ct: Any, a: Any, b: LinearVar, *, axis: int, reverse: 
 def _without_masked_states(
     base: Primitive, out: Any, a: Any, b: Any, *, zeros: tuple[bool, ...], axis: int, reverse: bool
 ) -> Any:
-    """The recurrence, in which states before the first ``b`` that is not zero stay zero, whatever they multiply."""
+    """The linear recurrence with exact zeros before the first nonzero ``b``, whatever the factors ``a``."""
     some = ops.convert_element_type(ops.ne_p.bind(b, 0), np.dtype(np.int32))
     before = shift(cumsum(some, axis, reverse), axis, 0, reverse)
     return linear_recurrence(ops.where(ops.eq(before, 0), 0, a), b, axis, reverse)
 
 
-masked_linear_recurrence_p = masked_as_a_whole(linear_recurrence_p, _without_masked_states)
+masked_linear_recurrence_p = masked_by_amending(linear_recurrence_p, _without_masked_states)
 
 
 @linear_recurrence_p.lowering
-def _recurrence_xla(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+def _recurrence_lowering(hlo: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
     from pullback.backends.hlo import recurrences as hlo_recurrences
 
     shape = hlo.result.shape
-    a, b = hlo.spread(a, shape), hlo.spread(b, shape)
+    a, b = hlo.broadcast(a, shape), hlo.broadcast(b, shape)
     return hlo_recurrences.linear_recurrence(hlo, a, b, axis=axis, reverse=reverse)

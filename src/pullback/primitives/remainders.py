@@ -1,9 +1,9 @@
-"""Division of floats rounded down, and what it leaves: ``floor_div`` and ``floor_rem``.
+"""Floor division of floats and its remainder: ``floor_div`` and ``floor_rem``.
 
-Special values of the quotient are those of NumPy, Python and JAX: -5 divided by infinity, a little below zero, is -1,
-and infinity divided by 5 is NaN. The array API standard has -0 and infinity there. A quotient of zero has the sign of
-that of ``div``, and the remainder that of the divisor, as a zero too, as the standard says. Of integers, whose division
-by zero differs between the two ends, both functions are formulas of others, in ``pullback.numpy.ufuncs``.
+Quotients have the special values of NumPy, Python and JAX: -5 divided by infinity, a little below zero, is -1, and
+infinity divided by 5 is NaN, where the array API standard requires -0 and infinity. As the standard requires, a zero
+quotient has the sign of ``div``, and a remainder the sign of the divisor, even if it is zero. For integers, whose
+division by zero differs between host and compiler, ``pullback.numpy.ufuncs`` composes both functions from others.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pullback.primitives.elementwise import abs, and_p, div, eq_p, floor_p, lt, 
 
 
 def is_above(rest: Any, y: Any) -> Any:
-    """Where the quotient rounded towards zero, which leaves ``rest``, is one more than that rounded down."""
+    """Whether the quotient rounded towards zero, with remainder ``rest``, is one above the quotient rounded down."""
     return and_p.bind(ne_p.bind(lt(rest, 0), lt(y, 0)), ne_p.bind(rest, 0))
 
 
 def _slope(x: Any, y: Any) -> Any:
-    """The derivative of the remainder with respect to the divisor: minus the quotient, which is finite or NaN."""
+    """The derivative of the remainder with respect to the divisor: minus the floor of the quotient."""
     quotient = div(x, y)
     towards_zero = mul(sign(quotient), floor_p.bind(abs(quotient)))
     return neg(where(is_above(rem_p.bind(x, y), y), sub(towards_zero, 1), towards_zero))

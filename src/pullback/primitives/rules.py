@@ -1,4 +1,4 @@
-"""The rules that whole families of primitives share, and that need no other primitive."""
+"""Rules that families of primitives share, and that bind no other primitive."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pullback.core.trace import Primitive, RuleKind
 from pullback.core.types import ZERO, MappedAxis
 
 axis_kept = RuleKind(
-    "axis_kept", "of operations on elements by the trait, or the Laplacian has all directions for each element"
+    "axis_kept", "elementwise operations by their trait; for others the Laplacian has all directions for each element"
 )
-"""``rule(axis, operand, *shapes, **params) -> axis``, for an operation that may treat each index along an axis of
-operand number ``operand`` by itself: which axis of the result that is, of each result if there are several, and None
-where it does not. Operations on elements need none."""
+"""``rule(axis, operand, *shapes, **params) -> axis``: the axis of each result that corresponds to axis ``axis`` of
+operand number ``operand``, if the operation treats its indices separately, else None. Elementwise operations need no
+rule."""
 
 
 unsummed = RuleKind("unsummed", "the sum is computed for each direction")
-"""``rule(axis, operand, *shapes, **params) -> (params, axis)``, for a linear operation that may sum over an axis of
-operand number ``operand``: the parameters with which it does all but that sum, and where the axis is in that result; or
-None."""
+"""``rule(axis, operand, *shapes, **params) -> (params, axis)``, for a linear operation that may sum over axis ``axis``
+of operand number ``operand``: the parameters with which it omits that sum, and the position of the axis in the result;
+or None."""
 
 
 class ZeroTangents:
-    """The jvp rule of an operation that is constant almost everywhere, or whose results are not differentiable."""
+    """The jvp rule of an operation that is constant almost everywhere, or whose results have no derivative."""
 
     __slots__ = ("primitive",)
 
@@ -39,7 +39,7 @@ jvp_zero = ZeroTangents
 
 
 def jvp_linear(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation that is linear in its one operand: apply it to the tangent."""
+    """Make the jvp rule of an operation that is linear in its single operand: apply it to the tangent."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)
@@ -48,7 +48,7 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
 
 def batch_unary(p: Primitive) -> Callable[..., Any]:
-    """The rule of an operation on each element of one operand."""
+    """Make the batching rule of an elementwise operation with one operand."""
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
         return p.bind(*args, **params), dims[0]

@@ -1,4 +1,4 @@
-"""The value of a symbolic size, as an array."""
+"""The primitive that returns the value of a symbolic size as an array."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def _no_value(*, size: Dim) -> Any:
 
 @provides
 def size_value(size: Dim) -> Any:
-    """Return the value of a symbolic size in the program that is recorded."""
+    """Return the value of a symbolic size, as an array of the program that is being recorded."""
     return size_value_p.bind(size=size)

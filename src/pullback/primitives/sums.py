@@ -1,6 +1,6 @@
-"""The sums of which derivatives are made: of two terms, over axes, and back over the axes of a broadcast.
+"""The sums that derivative rules need: of two terms, over axes, and over the axes of a broadcast.
 
-A broadcast and a sum over axes are each other's transposes, so that both rules are here.
+A broadcast and a sum over axes are transposes of each other, so both rules are here.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from pullback.primitives.rules import axis_kept, jvp_linear, unsummed
 # Of two terms ------------------------------------------------------------------------------------------------------
 
 
-# The terms have one shape: nothing broadcasts, so nothing needs to be summed.
+# The terms have the same shape, without broadcasting, so that the transpose does not sum.
 add_any_p = Primitive("add_any", elementwise=True, cost=Cost.LIGHT, signs=(1, 1))
 add_any: Rule = add_any_p.bind
 add_any_p.host_rule = operator.add
-add_any_p.lowering(lambda hlo, x, y: hlo.same("stablehlo.add", *[hlo.spread(v, hlo.result.shape) for v in (x, y)]))
+add_any_p.lowering(
+    lambda hlo, x, y: hlo.elementwise("stablehlo.add", *[hlo.broadcast(v, hlo.result.shape) for v in (x, y)])
+)
 add_any_p.transpose(lambda ct, x, y: (ct if type(x) is LinearVar else None, ct if type(y) is LinearVar else None))
 
 
 @add_any_p.abstract_eval
-def _add_any_shape(x: ShapedArray, y: ShapedArray) -> ShapedArray:
+def _add_any_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     dtype = same_dtype("add_any", (x, y))
     check_dtype("add_any", INEXACT, dtype)
     return ShapedArray(broadcast_shape("add_any", [x.shape, y.shape]), dtype)
@@ -58,14 +60,14 @@ def _add_any_tangent(ans: Any, primals: Any, tangents: Any) -> Any:
 
 
 def reduced_shape(name: str, shape: Shape, axes: Shape) -> Shape:
-    """A shape without the axes that are reduced."""
+    """Return ``shape`` without the reduced ``axes``; raise unless these are distinct axes of it."""
     if any(not 0 <= a < len(shape) for a in axes) or len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: {axes} are not distinct axes of an array of shape {shape}")
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 Start = Callable[[np.dtype[Any]], Any]
-"""The number of a dtype that an operation leaves every other as it is with."""
+"""A function from a dtype to the neutral element of an operation."""
 Element = str | Callable[..., Any]
 """An operation of two elements: its name in StableHLO, or ``rule(hlo, x, y) -> value``."""
 
@@ -77,11 +79,11 @@ def reduction(
 
     Args:
       name: the name in jaxprs and errors.
-      of: which dtypes it takes.
+      of: a predicate on dtypes: the dtypes it accepts.
       host: the NumPy function.
       hlo: the operation of two elements in StableHLO, or ``rule(hlo, x, y) -> value``.
-      start: what a reduction of nothing returns.
-      passes_nan: whether it is NaN only where an element is.
+      start: a function from a dtype to the result of a reduction over no elements.
+      passes_nan: whether the result is NaN only if an element is.
     """
     p = Primitive(name, cost=Cost.SIMPLE, passes_nan=passes_nan)
     p.host_rule = host
@@ -107,19 +109,19 @@ def _xla_reduction(operation: Element, start: Start) -> Callable[..., Any]:
         body = hlo.region([scalar, scalar], lambda a, b: [combined(operation, hlo, a, b)])
         operands = [wide, hlo.number(wide.dtype.type(start(x.dtype)), wide.dtype)]
         results = [(hlo.result.shape, wide.dtype)]
-        out = hlo.many("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
+        out = hlo.multi_result("stablehlo.reduce", operands, results, f"dimensions = {hlo.integers(axes)}", [body])[0]
         return hlo.convert(out, x.dtype)
 
     return rule
 
 
 def combined(operation: Element, hlo: Any, a: Any, b: Any) -> Any:
-    """An operation of two elements."""
-    return operation(hlo, a, b) if callable(operation) else hlo.same(f"stablehlo.{operation}", a, b)
+    """Emit the operation ``operation`` of two elements ``a`` and ``b``."""
+    return operation(hlo, a, b) if callable(operation) else hlo.elementwise(f"stablehlo.{operation}", a, b)
 
 
 def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
-    """The sum over some axes."""
+    """The sum over ``axes``."""
     return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
 
 
@@ -136,25 +138,25 @@ def _unsummed(axis: int, operand: int, x: Shape, *, axes: Shape) -> tuple[dict[s
 @reduce_sum_p.transpose
 def _reduce_sum_transpose(ct: Any, x: LinearVar, *, axes: Shape) -> Any:
     shape = x.shape
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return (shapes.broadcast_in_dim(ct, shape, kept),)
+    unreduced = tuple(i for i in range(len(shape)) if i not in axes)
+    return (shapes.broadcast_in_dim(ct, shape, unreduced),)
 
 
 @shapes.broadcast_in_dim_p.transpose
 def _broadcast_transpose(ct: Any, x: LinearVar, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
-    kept = [d for n, d in zip(x.shape, broadcast_dimensions, strict=True) if n != 1 or shape[d] == 1]
-    out = reduce_sum(ct, [d for d in range(len(shape)) if d not in kept])
+    unreduced = [d for n, d in zip(x.shape, broadcast_dimensions, strict=True) if n != 1 or shape[d] == 1]
+    out = reduce_sum(ct, [d for d in range(len(shape)) if d not in unreduced])
     return (shapes.reshape(out, x.shape),)
 
 
 def unbroadcast(x: Any, shape: Shape) -> Any:
-    """``x`` summed to ``shape``, from which it was broadcast as NumPy does it."""
+    """Sum ``x`` to ``shape``, from which NumPy's rules would broadcast to the shape of ``x``."""
     extra = len(x.shape) - len(shape)
     summed = [*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1)]
     return shapes.reshape(reduce_sum(x, summed), shape)
 
 
 def sum_to(ct: Any, x: LinearVar) -> Any:
-    """A cotangent summed over the axes along which the operand ``x`` was broadcast."""
+    """Sum a cotangent over the axes along which the operand ``x`` was broadcast."""
     shape = x.shape
     return ct if ct.shape == shape else unbroadcast(ct, shape)

@@ -1,4 +1,4 @@
-"""What the arguments of random functions mean: dtypes, shapes and parameters."""
+"""Check and convert the arguments of random functions: dtypes, shapes and parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DType = np.dtype[Any]
 
 
 def float_dtype(name: str, dtype: Any) -> DType:
-    """The floating-point dtype that is asked for; None asks for the default."""
+    """Return ``dtype`` as a floating-point dtype; None stands for the default one."""
     if dtype is None:
         return dtypes.default_float()
     found = dtypes.requested_dtype(dtype, f"random.{name}")
@@ -27,48 +27,48 @@ def float_dtype(name: str, dtype: Any) -> DType:
 
 
 def integer_dtype(name: str, dtype: Any) -> DType:
-    """The integer dtype that is asked for; None asks for the default."""
+    """Return ``dtype`` as an integer dtype; None stands for the default one."""
     if dtype is None:
         return dtypes.default_int()
     found = dtypes.requested_dtype(dtype, f"random.{name}")
     if not dtypes.is_integer(found):
-        raise ArgumentError(f"{name} returns integers: its dtype must be one of them, got {dtypes.short_name(found)}")
+        raise ArgumentError(f"{name} returns integers: its dtype must be integer, got {dtypes.short_name(found)}")
     return found
 
 
 def parameter(name: str, what: str, x: Any, dtype: DType) -> Array:
-    """A parameter of a distribution, as an array of ``dtype``."""
+    """Convert a parameter of a distribution, a real number or array, to an array of ``dtype``."""
     array = operand(f"{name}: {what}", x)
     if not (dtypes.is_float(array.dtype) or dtypes.is_integer(array.dtype) or dtypes.is_bool(array.dtype)):
         raise DtypeError(f"{name}: {what} must be a real number, got {dtypes.short_name(array.dtype)}")
     return convert_element_type(array, dtype)
 
 
-def drawn_shape(name: str, shape: Any, **parameters: Shape) -> Shape:
-    """The shape of what is drawn: that which is asked for, or if that is None, that of the parameters together.
+def sample_shape(name: str, shape: Any, **parameters: Shape) -> Shape:
+    """Return the shape of a sample: ``shape``, or the broadcast shape of the parameters if ``shape`` is None.
 
     Raises:
-      ShapeError: the parameters do not broadcast to it.
+      ShapeError: the parameters do not broadcast to ``shape``.
     """
     try:
-        together = np.broadcast_shapes(*parameters.values())
+        common = np.broadcast_shapes(*parameters.values())
     except ValueError:
-        together = None
-    if shape is None and together is not None:
-        return together
-    asked = None if shape is None else shape_tuple(shape, name)
+        common = None
+    if shape is None and common is not None:
+        return common
+    target = None if shape is None else shape_tuple(shape, name)
     try:
-        fits = together is not None and asked is not None and np.broadcast_shapes(asked, together) == asked
+        fits = common is not None and target is not None and np.broadcast_shapes(target, common) == target
     except ValueError:
         fits = False
-    if not fits or asked is None:
+    if not fits or target is None:
         shown = ", ".join(f"{what} of shape {s}" for what, s in parameters.items())
-        raise ShapeError(f"{name}: {shown} must broadcast to the shape of the result, which is {asked or 'not given'}")
-    return asked
+        raise ShapeError(f"{name}: {shown} must broadcast to the shape of the result, which is {target or 'not given'}")
+    return target
 
 
 def size_of(name: str, what: str, n: Any) -> int:
-    """A size that is known in Python."""
+    """Return a size as a Python integer; raise unless its value is known and not negative."""
     size = known_int(name, what, n)
     if size < 0:
         raise ArgumentError(f"{name}: {what} must not be negative, got {size}")

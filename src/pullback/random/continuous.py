@@ -1,7 +1,7 @@
-"""Random floats: uniform numbers, and those that are functions of them.
+"""Random floats: uniform numbers, and samples computed from uniform numbers.
 
-All but the uniform ones are quantile functions of uniform numbers (Devroye, *Non-Uniform Random Variate
-Generation*, 1986, chapter II.2), so that they are differentiable in the parameters of their distributions.
+The other distributions apply quantile functions to uniform numbers (Devroye, *Non-Uniform Random Variate Generation*,
+1986, chapter II.2), so that samples are differentiable in the parameters of their distributions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import slicing
 from pullback.primitives.arrays.shapes import squeeze
 from pullback.primitives.random.bits import Words, above, fraction_bits, normal_of, random_bits, subkeys, unit_of
-from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
+from pullback.random.arguments import DType, float_dtype, parameter, sample_shape
 from pullback.random.keys import words_of
 from pullback.transforms.programs.placement import constrained
 
@@ -33,14 +33,14 @@ def bits(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_s
     Args:
       key: a key.
       shape: the shape of the result.
-      dtype: an unsigned integer dtype, which says how many bits; uint32 (or uint64) by default.
+      dtype: an unsigned integer dtype, whose width is the number of bits; uint32 (or uint64) by default.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
-      An array of ``shape`` and ``dtype``, of which all values are equally likely.
+      An array of ``shape`` and ``dtype``; all values are equally likely.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no unsigned integer.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not an unsigned integer dtype.
       ShapeError: ``shape`` is not a shape.
 
     >>> from pullback import random
@@ -51,7 +51,7 @@ def bits(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out_s
     found = dtypes.canonicalize_dtype("uint64") if dtype is None else dtypes.requested_dtype(dtype, "random.bits")
     if found.kind != "u":
         raise ArgumentError(
-            f"bits returns unsigned integers: its dtype must be one of them, got {dtypes.short_name(found)}"
+            f"bits returns unsigned integers: its dtype must be unsigned, got {dtypes.short_name(found)}"
         )
     return constrained(random_bits(words, found.itemsize * 8, shape_tuple(shape, "bits")), out_sharding, "random.bits")
 
@@ -79,7 +79,7 @@ def uniform(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       ShapeError: the bounds do not fit the shape.
 
     >>> from pullback import random
@@ -93,23 +93,23 @@ def uniform(
         return constrained(unit(words, size, found), out_sharding, "random.uniform")
     low, high = parameter("uniform", "minval", minval, found), parameter("uniform", "maxval", maxval, found)
     if low.shape or high.shape:
-        drawn_shape("uniform", size, minval=low.shape, maxval=high.shape)
+        sample_shape("uniform", size, minval=low.shape, maxval=high.shape)
     return constrained(_between(unit(words, size, found), low, high), out_sharding, "random.uniform")
 
 
 def unit(words: Words, shape: Shape, dtype: DType) -> Any:
-    """Uniform numbers from 0 to 1."""
+    """Draw uniform numbers in [0, 1)."""
     return unit_of(random_bits(words, fraction_bits(dtype), shape), dtype)
 
 
 def _between(u: Any, low: Any, high: Any) -> Any:
-    """Numbers between two bounds, for uniform ones from 0 to 1; ``low`` where ``high`` is below it."""
+    """Map uniform numbers ``u`` in [0, 1) to [low, high); the result is ``low`` where ``high < low``."""
     width = ops.sub(high, low)
     return ops.max_p.bind(low, ops.add(ops.mul(u, width), low))
 
 
 def _above(words: Words, shape: Shape, dtype: DType, low: float) -> Any:
-    """Uniform numbers between a constant and 1."""
+    """Draw uniform numbers from the constant ``low`` to 1."""
     return above(unit(words, shape, dtype), dtype, low)
 
 
@@ -122,14 +122,15 @@ def normal(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out
     Args:
       key: a key.
       shape: the shape of the result.
-      dtype: a floating-point or complex dtype; complex numbers have variance 1, half of it in each part.
+      dtype: a floating-point or complex dtype; complex numbers have variance 1, and their real and
+        imaginary parts variance 1/2.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` is not inexact.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not inexact.
       ShapeError: ``shape`` is not a shape.
 
     >>> from pullback import random
@@ -162,13 +163,13 @@ def truncated_normal(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Numbers of the standard normal distribution under the condition that they are between two bounds.
+    """Numbers of the standard normal distribution, truncated to an interval.
 
     Args:
       key: a key.
       lower, upper: the bounds, arrays that broadcast to ``shape``; both are excluded. The result is differentiable
         in them.
-      shape: the shape of the result; that of the bounds by default.
+      shape: the shape of the result; by default the broadcast shape of the bounds.
       dtype: a floating-point dtype.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -176,7 +177,7 @@ def truncated_normal(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       ShapeError: the bounds do not fit the shape.
 
     >>> from pullback import random
@@ -187,7 +188,7 @@ def truncated_normal(
     found = float_dtype("truncated_normal", dtype)
     low = parameter("truncated_normal", "lower", lower, found)
     high = parameter("truncated_normal", "upper", upper, found)
-    size = drawn_shape("truncated_normal", shape, lower=low.shape, upper=high.shape)
+    size = sample_shape("truncated_normal", shape, lower=low.shape, upper=high.shape)
     root = math.sqrt(2)
     ends = [ops.erf_p.bind(ops.div(x, root)) for x in (low, high)]
     out = ops.mul(root, ops.erf_inv_p.bind(_between(unit(words, size, found), *ends)))
@@ -215,7 +216,7 @@ def exponential(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
 
     >>> from pullback import random
     >>> print(random.exponential(random.key(0), (2,)).round(3))
@@ -245,15 +246,15 @@ def gumbel(
       key: a key.
       shape: the shape of the result.
       dtype: a floating-point dtype.
-      mode: ``"high"`` draws twice the bits, for the sake of the upper tail; ``"low"``, the default, does not.
+      mode: ``"high"`` draws twice the bits, for a more precise upper tail; ``"low"`` is the default.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, ``dtype`` no floating-point dtype, or there is no such
-        mode.
+      OperandError, ArgumentError: ``key`` is not a single key, ``dtype`` is not a floating-point dtype, or the mode
+        is unknown.
 
     >>> from pullback import random
     >>> print(random.gumbel(random.key(0), (2,)).round(3))
@@ -280,7 +281,7 @@ def gumbel_of(words: Words, shape: Shape, dtype: DType, mode: str | None) -> Any
 
 
 def pair(x: Any) -> list[Any]:
-    """The two elements along the first axis."""
+    """Return the two slices along the first axis, which has size 2."""
     return [squeeze(slicing.slice_in_dim(x, i, i + 1, 0), (0,)) for i in range(2)]
 
 
@@ -299,7 +300,7 @@ def laplace(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
 
     >>> from pullback import random
     >>> print(random.laplace(random.key(0), (2,)).round(3))
@@ -327,7 +328,7 @@ def logistic(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
 
     >>> from pullback import random
     >>> print(random.logistic(random.key(0), (2,)).round(3))
@@ -352,7 +353,7 @@ def cauchy(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
 
     >>> from pullback import random
     >>> print(random.cauchy(random.key(0), (2,)).round(3))
@@ -365,5 +366,5 @@ def cauchy(key: KeyArray, shape: ShapeLike = (), dtype: DTypeLike = None, *, out
 
 
 def signs(words: Words, shape: Shape, dtype: DType) -> Any:
-    """Random signs: -1 and 1 with equal probability."""
+    """Draw signs: -1 and 1 with equal probability."""
     return ops.sub(ops.mul(ops.convert_element_type(ops.lt(unit(words, shape, dtype), 0.5), dtype), 2), 1)

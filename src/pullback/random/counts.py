@@ -19,18 +19,18 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.random.bits import Words, key_from, random_split
 from pullback.primitives.random.rejection import random_binomial, random_poisson
 from pullback.primitives.reductions import cumsum
-from pullback.random.arguments import drawn_shape, float_dtype, integer_dtype, parameter
+from pullback.random.arguments import float_dtype, integer_dtype, parameter, sample_shape
 from pullback.random.continuous import unit
-from pullback.random.keys import generator_of, words_apart, words_of
+from pullback.random.keys import generator_of, scalar_words, words_of
 from pullback.transforms.programs.placement import constrained
 
 _single = np.dtype(np.float32)
 
 
 def _counted(x: Any, valid: Any, dtype: Any) -> Any:
-    """Counts as integers, -1 (or the greatest integer, of unsigned ones) where there is no distribution."""
-    nothing = scalar_array(np.array(-1).astype(dtype)[()])
-    return ops.where(valid, ops.convert_element_type(ops.where(valid, x, 0), dtype), nothing)
+    """Convert counts to an integer dtype; where not ``valid`` they become -1, or the greatest unsigned integer."""
+    invalid = scalar_array(np.array(-1).astype(dtype)[()])
+    return ops.where(valid, ops.convert_element_type(ops.where(valid, x, 0), dtype), invalid)
 
 
 def poisson(
@@ -43,14 +43,14 @@ def poisson(
 ) -> Array:
     """Numbers of the Poisson distribution.
 
-    By products of uniform numbers for means below 10 (Knuth), and by transformed rejection above (Hörmann, *The
+    Method: products of uniform numbers for means below 10 (Knuth), transformed rejection above (Hörmann, *The
     transformed rejection method for generating Poisson random variables*, 1993).
 
     Args:
       key: a key.
       lam: the mean, which broadcasts to ``shape`` and becomes float32; the result is -1 where it is negative,
         infinite or nan.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: an integer dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -58,7 +58,7 @@ def poisson(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no integer dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not an integer dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -68,8 +68,8 @@ def poisson(
     """
     words, found = words_of("poisson", key), integer_dtype("poisson", dtype)
     lam = parameter("poisson", "lam", lam, _single)
-    size = drawn_shape("poisson", shape, lam=lam.shape)
-    drawn = random_poisson(words_apart(words), shapes.broadcast_to(lam, size), generator_of(words))
+    size = sample_shape("poisson", shape, lam=lam.shape)
+    drawn = random_poisson(scalar_words(words), shapes.broadcast_to(lam, size), generator_of(words))
     return constrained(_counted(drawn, ops.ge_p.bind(drawn, 0), found), out_sharding, "random.poisson")
 
 
@@ -78,22 +78,22 @@ def binomial(
 ) -> Array:
     """Numbers of the binomial distribution, as floats.
 
-    By sums of geometric numbers for means up to 10 (Devroye, *Non-Uniform Random Variate Generation*, 1986, X.4.3),
-    and by transformed rejection above (Hörmann, *The generation of binomial random variates*, 1993).
+    Method: sums of geometric numbers for means up to 10 (Devroye, *Non-Uniform Random Variate Generation*, 1986,
+    X.4.3), transformed rejection above (Hörmann, *The generation of binomial random variates*, 1993).
 
     Args:
       key: a key.
       n: the number of trials, rounded down; it broadcasts to ``shape``.
-      p: the probability of success, which does so too. The result is nan where ``n`` is negative or ``p`` no
-        probability.
-      shape: the shape of the result; that of the parameters together by default.
+      p: the probability of success, which broadcasts to ``shape`` too. The result is nan where ``n`` is negative or
+        ``p`` is not between 0 and 1.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
 
     Returns:
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -103,37 +103,38 @@ def binomial(
     """
     words, found = words_of("binomial", key), float_dtype("binomial", dtype)
     n, p = parameter("binomial", "n", n, found), parameter("binomial", "p", p, found)
-    size = drawn_shape("binomial", shape, n=n.shape, p=p.shape)
+    size = sample_shape("binomial", shape, n=n.shape, p=p.shape)
     return _binomial(words, n, p, size)
 
 
 def _binomial(words: Words, n: Any, p: Any, shape: Shape) -> Any:
     n, p = (shapes.broadcast_to(x, shape) for x in (n, p))
-    return random_binomial(words_apart(words), n, p, generator_of(words))
+    return random_binomial(scalar_words(words), n, p, generator_of(words))
 
 
 def multinomial(
     key: KeyArray, n: ArrayLike, p: ArrayLike, *, shape: ShapeLike | None = None, dtype: DTypeLike = None,
     unroll: int | bool = 1,
 ) -> Array:  # fmt: skip
-    """How often each of several outcomes occurs in a number of trials, as floats.
+    """Numbers of the multinomial distribution: how often each outcome occurs in a number of trials, as floats.
 
-    Each count is a binomial number of the trials that are left.
+    Each count is a binomial number of the remaining trials.
 
     Args:
       key: a key.
       n: the number of trials; it broadcasts to ``shape`` without its last axis.
       p: the probabilities along the last axis, up to a factor; the other axes broadcast to those of ``shape``.
         Results are nan where one is negative, or nan.
-      unroll: how many counts are drawn in one step of the loop, as of ``lax.scan``.
-      shape: the shape of the result; it ends with the number of probabilities. That of the parameters by default.
+      unroll: how many counts are drawn in one step of the loop, as for ``lax.scan``.
+      shape: the shape of the result, which ends with the number of probabilities; by default the broadcast shape of
+        the parameters.
       dtype: a floating-point or integer dtype; the default one if it is None.
 
     Returns:
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point or integer dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point or integer dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -143,18 +144,18 @@ def multinomial(
     [ 4.  4. 12.]
     """
     words = words_of("multinomial", key)
-    asked = float_dtype("multinomial", None) if dtype is None else dtypes.requested_dtype(dtype, "random.multinomial")
-    found = asked if dtypes.is_float(asked) else dtypes.default_float()
+    wanted = float_dtype("multinomial", None) if dtype is None else dtypes.requested_dtype(dtype, "random.multinomial")
+    found = wanted if dtypes.is_float(wanted) else dtypes.default_float()
     n, p = parameter("multinomial", "n", n, found), parameter("multinomial", "p", p, found)
     if not p.shape:
         raise ShapeError("multinomial: p must have an axis of probabilities, got a scalar")
-    size = (*drawn_shape("multinomial", None, n=n.shape, p=p.shape[:-1]), p.shape[-1])
+    size = (*sample_shape("multinomial", None, n=n.shape, p=p.shape[:-1]), p.shape[-1])
     if shape is not None:
-        size = drawn_shape("multinomial", shape, parameters=size)
+        size = sample_shape("multinomial", shape, parameters=size)
         if size[-1] != p.shape[-1]:
             raise ShapeError(f"multinomial: shape {size} must end with the number of probabilities, {p.shape[-1]}")
     if 0 in size:
-        return shapes.full(size, 0, asked)
+        return shapes.full(size, 0, wanted)
     last, batch = len(size) - 1, size[:-1]
     p = shapes.broadcast_to(p, size)
     rest = cumsum(p, last, reverse=True)
@@ -167,7 +168,7 @@ def multinomial(
 
     each = random_split(words, (size[-1],)), shares
     _, counts = scan(draw, shapes.broadcast_to(n, batch), each, unroll=unroll)
-    return ops.convert_element_type(shapes.moveaxis(counts, 0, last), asked)
+    return ops.convert_element_type(shapes.moveaxis(counts, 0, last), wanted)
 
 
 def geometric(
@@ -178,13 +179,13 @@ def geometric(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """How many trials it takes until the first success: numbers of the geometric distribution, from 1 on.
+    """Numbers of the geometric distribution: the number of trials up to the first success, at least 1.
 
     Args:
       key: a key.
-      p: the probability of success, which broadcasts to ``shape``. The result is -1 where it is no probability, and the
-        greatest integer where it is 0.
-      shape: the shape of the result; that of the parameters together by default.
+      p: the probability of success, which broadcasts to ``shape``. The result is -1 where it is not between
+        0 and 1, and the greatest integer where it is 0.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: an integer dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -192,7 +193,7 @@ def geometric(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no integer dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not an integer dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -202,7 +203,7 @@ def geometric(
     """
     words, found = words_of("geometric", key), integer_dtype("geometric", dtype)
     p = parameter("geometric", "p", p, dtypes.default_float())
-    size = drawn_shape("geometric", shape, p=p.shape)
+    size = sample_shape("geometric", shape, p=p.shape)
     u = unit(words, size, p.dtype)
     trials = ops.div(ops.log(ops.where(ops.eq(u, 0), 1, u)), ops.log1p_p.bind(ops.neg(p)))
     drawn = ops.add(ops.floor_p.bind(trials), 1)

@@ -19,7 +19,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing, sorting
 from pullback.primitives.random.bits import Words, random_bits, subkeys
 from pullback.primitives.reductions import argmax, cumsum
-from pullback.random.arguments import DType, drawn_shape, integer_dtype
+from pullback.random.arguments import DType, integer_dtype, sample_shape
 from pullback.random.continuous import gumbel_of, pair, unit
 from pullback.random.keys import words_of
 from pullback.transforms.programs.placement import constrained
@@ -53,10 +53,10 @@ def randint(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no integer dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not an integer dtype.
       DtypeError: the bounds are not real numbers.
       OverflowError: a bound is an integer that no default integer and no value of ``dtype`` is.
-      ShapeError: the bounds do not fit the shape.
+      ShapeError: the bounds do not broadcast to the shape.
 
     >>> from pullback import random
     >>> random.randint(random.key(0), (4,), 0, 10)
@@ -77,13 +77,13 @@ def randint(
         out = _within(words, size, drawn, low, high + 1 if beyond and high > low else high)
     else:
         low, high = (scalar_array(drawn.type(x)) if type(x) is int else x for x in (low, high))
-        drawn_shape("randint", size, minval=low.shape, maxval=high.shape)
+        sample_shape("randint", size, minval=low.shape, maxval=high.shape)
         out = _within_arrays(words, size, drawn, low, high, beyond)
     return constrained(ops.convert_element_type(out, found), out_sharding, "random.randint")
 
 
 def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any, Any]:
-    """A bound as an integer or an array of ``dtype``, from ``least`` to ``most``, and whether it was above ``most``."""
+    """Return the bound ``x``, clipped to [least, most], and whether it exceeded ``most``, as scalars or arrays."""
     if type(x) in SCALARS and not isinstance(x, complex):
         number = int(x)
         _, default_least, default_most = _limits(dtypes.default_int())
@@ -104,20 +104,20 @@ def _bound(what: str, x: Any, dtype: DType, least: int, most: int) -> tuple[Any,
 
 @lru_cache
 def _limits(dtype: DType) -> tuple[int, int, int]:
-    """The number of bits, and the least and the greatest integer."""
+    """Return the number of bits, the least and the greatest integer of a dtype."""
     info = dtypes.iinfo(dtype)
     return int(info.bits), int(info.min), int(info.max)
 
 
 def _within(key: Words, shape: Shape, dtype: DType, low: int, high: int) -> Any:
-    """Integers from ``low`` to before ``high``."""
+    """Draw integers in [low, high), whose bounds are Python integers."""
     width = dtype.itemsize * 8
     upper, lower = subkeys(key, 2)
     span = max(high - low, 1) % (1 << width)  # 0: all integers of the dtype
     offset = random_bits(lower, width, shape)
     if span:
         half = (1 << width // 2) % span
-        carry = half * half % (1 << width) % span  # what 2**width leaves; the product wraps, as JAX's does
+        carry = half * half % (1 << width) % span  # 2**width modulo span; the product wraps, as JAX's does
         offset = ops.rem_p.bind(offset, span)
         if carry:
             higher = ops.mul(ops.rem_p.bind(random_bits(upper, width, shape), span), carry)
@@ -127,7 +127,7 @@ def _within(key: Words, shape: Shape, dtype: DType, low: int, high: int) -> Any:
 
 
 def _within_arrays(key: Words, shape: Shape, dtype: DType, low: Any, high: Any, beyond: Any) -> Any:
-    """Integers from ``low`` to before ``high``, or to ``high`` where it is not ``beyond`` the greatest of the dtype."""
+    """Draw integers in [low, high), or in [low, high] where ``beyond``: there ``high`` was clipped to the maximum."""
     width = dtype.itemsize * 8
     unsigned = np.dtype(f"u{dtype.itemsize}")
     filled = ops.gt(high, low)
@@ -155,15 +155,15 @@ def bernoulli(
     Args:
       key: a key.
       p: the probability of True, floats that broadcast to ``shape``.
-      shape: the shape of the result; that of ``p`` by default.
-      mode: ``"high"`` draws twice the bits, for the sake of small probabilities; ``"low"``, the default, does not.
+      shape: the shape of the result; by default the shape of ``p``.
+      mode: ``"high"`` draws twice the bits, for more precise small probabilities; ``"low"`` is the default.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       A boolean array of ``shape``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or there is no such mode.
+      OperandError, ArgumentError: ``key`` is not a single key, or the mode is unknown.
       DtypeError: ``p`` is not of a floating-point dtype.
       ShapeError: ``p`` does not fit the shape.
 
@@ -178,7 +178,7 @@ def bernoulli(
     dtype = chance.dtype
     if not dtypes.is_float(dtype):
         raise DtypeError(f"bernoulli: p must be of a floating-point dtype, got {dtypes.short_name(dtype)}: {p!r}")
-    size = drawn_shape("bernoulli", shape, p=chance.shape)
+    size = sample_shape("bernoulli", shape, p=chance.shape)
     if mode == "low":
         return constrained(ops.lt(unit(words, size, dtype), chance), out_sharding, "random.bernoulli")
     coarse, fine = pair(unit(words, (2, *size), dtype))
@@ -204,7 +204,7 @@ def rademacher(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key.
+      OperandError, ArgumentError: ``key`` is not a single key.
       ShapeError: ``shape`` is not a shape.
 
     >>> from pullback import random
@@ -231,16 +231,16 @@ def permutation(
       key: a key.
       x: an array, or an integer n, which stands for 0, 1, ..., n - 1.
       axis: along which axis.
-      independent: whether each row along the axis gets an order of its own.
+      independent: whether each row along the axis is shuffled independently.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of the shape and dtype of ``x``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key.
+      OperandError, ArgumentError: ``key`` is not a single key.
       DtypeError: ``x`` is a number but no integer.
-      ShapeError: there is no such axis.
+      ShapeError: the axis is out of range.
 
     >>> from pullback import random
     >>> random.permutation(random.key(0), 5)
@@ -257,12 +257,12 @@ def permutation(
     if independent and rank > 1:
         return constrained(_shuffled(words, array, along), out_sharding, "random.permutation")
     return constrained(
-        _taken(array, _shuffled_range(words, array.shape[along]), along), out_sharding, "random.permutation"
+        _take(array, _shuffled_range(words, array.shape[along]), along), out_sharding, "random.permutation"
     )
 
 
 def _count(what: str, x: Any, array: Any) -> int:
-    """A number of things, which must be known in Python."""
+    """Return the number of elements to draw from, the integer that a scalar ``array`` of known value holds."""
     if not dtypes.is_integer(array.dtype):
         raise DtypeError(f"{what} must be an integer or an array with axes, got {x!r}")
     return int(array)
@@ -273,7 +273,7 @@ def _shuffled_range(key: Words, count: int) -> Any:
 
 
 def _shuffled(key: Words, x: Any, axis: int) -> Any:
-    """An array sorted by random words, as often as makes it improbable that all words of two elements are equal."""
+    """Shuffle ``x`` along an axis: sort it by random words, in enough rounds to make ties in all of them improbable."""
     size = math.prod(x.shape)
     rounds = math.ceil(3 * math.log(max(1, size)) / math.log((1 << 32) - 1))
     for _ in range(rounds):
@@ -282,8 +282,8 @@ def _shuffled(key: Words, x: Any, axis: int) -> Any:
     return x
 
 
-def _taken(x: Any, indices: Any, axis: int) -> Any:
-    """The parts of ``x`` at indices along an axis, which the axes of the indices replace."""
+def _take(x: Any, indices: Any, axis: int) -> Any:
+    """Take the elements of ``x`` at ``indices`` along an axis, which the axes of the indices replace."""
     rank = len(x.shape)
     flat = math.prod(indices.shape)
     column = shapes.reshape(indices, [flat if i == axis else 1 for i in range(rank)])
@@ -312,11 +312,11 @@ def choice(
       mode: how to draw without replacement by probabilities: see :func:`gumbel`.
 
     Returns:
-      An array of the shape of ``a``, with ``shape`` in the place of its axis ``axis``.
+      An array of the shape of ``a`` in which ``shape`` replaces the axis ``axis``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or the sample is larger than the population.
-      ShapeError: there is no such axis, or ``p`` does not fit.
+      OperandError, ArgumentError: ``key`` is not a single key, or the sample is larger than the population.
+      ShapeError: the axis is out of range, or ``p`` does not fit.
 
     >>> from pullback import random
     >>> random.choice(random.key(0), 10, (3,), replace=False)
@@ -334,11 +334,11 @@ def choice(
         raise ArgumentError(f"choice: {draws} elements cannot be drawn from {population} without replacement")
     chances = None if p is None else _chances(p, population)
     if replace:
-        chosen = _with_replacement(words, size, population, chances)
+        indices = _with_replacement(words, size, population, chances)
     else:
-        chosen = shapes.reshape(_without_replacement(words, draws, population, chances, mode), size)
-    chosen = ops.convert_element_type(chosen, dtypes.default_int())
-    return _taken(array, chosen, along) if array.shape else chosen
+        indices = shapes.reshape(_without_replacement(words, draws, population, chances, mode), size)
+    indices = ops.convert_element_type(indices, dtypes.default_int())
+    return _take(array, indices, along) if array.shape else indices
 
 
 def _chances(p: Any, population: int) -> Any:
@@ -361,7 +361,7 @@ def _with_replacement(key: Words, shape: Shape, population: int, p: Any) -> Any:
 
 
 def _without_replacement(key: Words, draws: int, population: int, p: Any, mode: str | None) -> Any:
-    """Distinct elements: the first of a random order, or the greatest of log p plus Gumbel noise (Vieira 2014)."""
+    """Draw distinct indices: the first of a random order, or the greatest of log p plus Gumbel noise (Vieira 2014)."""
     if p is None:
         return slicing.slice(_shuffled_range(key, population), (0,), (draws,))
     noisy = ops.add(gumbel_of(key, (population,), p.dtype, mode), ops.log(p))
@@ -378,14 +378,14 @@ def categorical(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Random categories, given the logarithms of their probabilities: by the greatest of these plus Gumbel noise.
+    """Random categories, given the logarithms of their probabilities: the argmax of these plus Gumbel noise.
 
     Args:
       key: a key.
       logits: logarithms of probabilities, up to a constant, along an axis.
       axis: the axis of the categories.
       shape: the shape of the result; it ends with the shape of ``logits`` without ``axis``, which is the default.
-      replace: whether a category may be drawn more than once, over the axes of ``shape`` before those.
+      replace: whether a category may be drawn more than once along the leading axes of ``shape``.
       mode: how to draw the noise: see :func:`gumbel`.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -393,7 +393,7 @@ def categorical(
       An array of integers of ``shape``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or there are not enough categories.
+      OperandError, ArgumentError: ``key`` is not a single key, or there are not enough categories.
       ShapeError: the shapes do not fit.
 
     >>> import pullback.numpy as pnp
@@ -407,7 +407,7 @@ def categorical(
         raise ShapeError("categorical: logits must have an axis of categories, got a scalar")
     along = axis_index(axis, len(scores.shape), "categorical")
     batch = (*scores.shape[:along], *scores.shape[along + 1 :])
-    size = drawn_shape("categorical", batch if shape is None else shape, logits=batch)
+    size = sample_shape("categorical", batch if shape is None else shape, logits=batch)
     extra = size[: len(size) - len(batch)]
     if replace:
         rest = list(size[len(extra) :])

@@ -1,8 +1,7 @@
-"""The gamma distribution and those made of it.
+"""The gamma distribution, and distributions computed from gamma samples.
 
-Samples are differentiable in the parameters: the derivative is that of a sample whose place in the order is fixed, by
-the derivatives of the distribution function (Figurnov, Mohamed and Mnih, *Implicit reparameterization gradients*,
-NeurIPS 2018).
+Samples are differentiable in the parameters: the derivative keeps the distribution function at the sample fixed
+(Figurnov, Mohamed and Mnih, *Implicit reparameterization gradients*, NeurIPS 2018).
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from pullback.primitives.random.bits import Words, lane_keys, subkeys
 from pullback.primitives.random.rejection import random_gamma
 from pullback.primitives.reductions import reduce_max
 from pullback.primitives.sums import reduce_sum
-from pullback.random.arguments import drawn_shape, float_dtype, parameter, size_of
+from pullback.random.arguments import float_dtype, parameter, sample_shape, size_of
 from pullback.random.continuous import exponential_of, normal_of_key, signs, unit
 from pullback.random.keys import generator_of, words_of
 from pullback.transforms.programs.placement import constrained
 
 
 def _gamma(words: Words, a: Any, shape: Shape, log_space: bool) -> Any:
-    """Samples of the gamma distribution, or their logarithms, which small ones underflow less soon."""
+    """Draw gamma samples of shape parameter ``a``, or with ``log_space`` their logarithms, which do not underflow."""
     if 0 in shape:
         return shapes.full(shape, 0, a.dtype)
     return random_gamma(lane_keys(words, shape), shapes.broadcast_to(a, shape), log_space, generator_of(words))
@@ -49,14 +48,14 @@ def gamma(
 ) -> Array:
     """Numbers of the gamma distribution of scale 1.
 
-    By rejection (Marsaglia and Tsang, *A simple method for generating gamma variables*, 2000). Where ``a`` is so
-    small that samples underflow use :func:`loggamma`.
+    Method: rejection (Marsaglia and Tsang, *A simple method for generating gamma variables*, 2000). Where ``a`` is so
+    small that samples underflow, use :func:`loggamma`.
 
     Args:
       key: a key.
       a: the shape parameter, which broadcasts to ``shape``; the result is nan where it is negative or nan, and 0
         where it is 0.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -64,7 +63,7 @@ def gamma(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -74,7 +73,7 @@ def gamma(
     """
     words, found = words_of("gamma", key), float_dtype("gamma", dtype)
     a = parameter("gamma", "a", a, found)
-    size = drawn_shape("gamma", shape, a=a.shape)
+    size = sample_shape("gamma", shape, a=a.shape)
     return constrained(_gamma(words, a, size, False), out_sharding, "random.gamma")
 
 
@@ -90,8 +89,8 @@ def loggamma(
 
     Args:
       key: a key.
-      a: the shape parameter, as that of :func:`gamma`; the result is -inf where it is 0.
-      shape: the shape of the result; that of the parameters together by default.
+      a: the shape parameter, as for :func:`gamma`; the result is -inf where it is 0.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -99,7 +98,7 @@ def loggamma(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -109,7 +108,7 @@ def loggamma(
     """
     words, found = words_of("loggamma", key), float_dtype("loggamma", dtype)
     a = parameter("loggamma", "a", a, found)
-    size = drawn_shape("loggamma", shape, a=a.shape)
+    size = sample_shape("loggamma", shape, a=a.shape)
     return constrained(_gamma(words, a, size, True), out_sharding, "random.loggamma")
 
 
@@ -127,7 +126,7 @@ def beta(
     Args:
       key: a key.
       a, b: the parameters, which broadcast to ``shape``; the result is nan where one is negative or both are 0.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -135,7 +134,7 @@ def beta(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -146,7 +145,7 @@ def beta(
     words, found = words_of("beta", key), float_dtype("beta", dtype)
     a = parameter("beta", "a", a, found)
     b = parameter("beta", "b", b, found)
-    size = drawn_shape("beta", shape, a=a.shape, b=b.shape)
+    size = sample_shape("beta", shape, a=a.shape, b=b.shape)
     first, second = (_gamma(k, x, size, True) for k, x in zip(subkeys(words, 2), (a, b), strict=True))
     largest = ops.stop_gradient_p.bind(ops.max_p.bind(first, second))
     first, second = (ops.exp(ops.sub(x, largest)) for x in (first, second))
@@ -166,7 +165,7 @@ def chisquare(
     Args:
       key: a key.
       df: the degrees of freedom, which broadcast to ``shape``; the result is nan where they are negative.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -174,7 +173,7 @@ def chisquare(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -184,7 +183,7 @@ def chisquare(
     """
     words, found = words_of("chisquare", key), float_dtype("chisquare", dtype)
     df = parameter("chisquare", "df", df, found)
-    size = drawn_shape("chisquare", shape, df=df.shape)
+    size = sample_shape("chisquare", shape, df=df.shape)
     return constrained(_chisquare(words, df, size), out_sharding, "random.chisquare")
 
 
@@ -203,7 +202,7 @@ def f(
       key: a key.
       dfnum, dfden: the degrees of freedom of the numerator and the denominator, which broadcast to ``shape``; the
         result is nan where they are not positive.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -211,7 +210,7 @@ def f(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -222,7 +221,7 @@ def f(
     words, found = words_of("f", key), float_dtype("f", dtype)
     dfnum = parameter("f", "dfnum", dfnum, found)
     dfden = parameter("f", "dfden", dfden, found)
-    size = drawn_shape("f", shape, dfnum=dfnum.shape, dfden=dfden.shape)
+    size = sample_shape("f", shape, dfnum=dfnum.shape, dfden=dfden.shape)
     below, above = subkeys(words, 2)
     numerator = ops.div(_chisquare(above, dfnum, size), dfnum)
     return constrained(ops.div(numerator, ops.div(_chisquare(below, dfden, size), dfden)), out_sharding, "random.f")
@@ -241,7 +240,7 @@ def t(
     Args:
       key: a key.
       df: the degrees of freedom, which broadcast to ``shape``; the result is nan where they are not positive.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -249,7 +248,7 @@ def t(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -259,7 +258,7 @@ def t(
     """
     words, found = words_of("t", key), float_dtype("t", dtype)
     df = parameter("t", "df", df, found)
-    size = drawn_shape("t", shape, df=df.shape)
+    size = sample_shape("t", shape, df=df.shape)
     for_normal, for_gamma = subkeys(words, 2)
     half = ops.div(df, 2)
     spread = ops.sqrt(ops.div(half, _gamma(for_gamma, half, size, False)))
@@ -280,8 +279,8 @@ def dirichlet(
       key: a key.
       alpha: the concentrations along the last axis; the others broadcast to ``shape``. The result is nan where one is
         negative.
-      shape: the shape of the result; that of ``alpha`` without its last axis by default. The
-        axis of the concentrations follows it.
+      shape: the shape of the result without its last axis, the concentrations; by default
+        ``alpha.shape[:-1]``.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -289,7 +288,7 @@ def dirichlet(
       An array of ``shape + alpha.shape[-1:]`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: ``alpha`` has no axis, or does not fit the shape.
 
@@ -302,14 +301,14 @@ def dirichlet(
     alpha = parameter("dirichlet", "alpha", alpha, found)
     if not alpha.shape:
         raise ShapeError("dirichlet: alpha must have an axis of concentrations, got a scalar")
-    size = (*drawn_shape("dirichlet", shape, alpha=alpha.shape[:-1]), alpha.shape[-1])
+    size = (*sample_shape("dirichlet", shape, alpha=alpha.shape[:-1]), alpha.shape[-1])
     if 0 in size:
         return constrained(shapes.full(size, 0, found), out_sharding, "random.dirichlet")
     logs, last = _gamma(words, alpha, size, True), (len(size) - 1,)
     largest = ops.stop_gradient_p.bind(shapes.expand_dims(reduce_max(logs, last), last))
-    parts = ops.exp(ops.sub(logs, largest))
+    scaled = ops.exp(ops.sub(logs, largest))
     return constrained(
-        ops.div(parts, shapes.expand_dims(reduce_sum(parts, last), last)), out_sharding, "random.dirichlet"
+        ops.div(scaled, shapes.expand_dims(reduce_sum(scaled, last), last)), out_sharding, "random.dirichlet"
     )
 
 
@@ -329,7 +328,7 @@ def generalized_normal(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -340,7 +339,7 @@ def generalized_normal(
     words, found = words_of("generalized_normal", key), float_dtype("generalized_normal", dtype)
     exponent = parameter("generalized_normal", "p", p, found)
     size = shape_tuple(shape, "generalized_normal")
-    drawn_shape("generalized_normal", size, p=exponent.shape)
+    sample_shape("generalized_normal", size, p=exponent.shape)
     return constrained(_generalized_normal(words, exponent, size), out_sharding, "random.generalized_normal")
 
 
@@ -362,13 +361,13 @@ def ball(
 ) -> Array:
     """Points that are uniformly distributed in the unit ball of the p-norm.
 
-    By points of the generalized normal distribution (Barthe, Guédon, Mendelson and Naor, *A probabilistic approach to
-    the geometry of the l_p^n-ball*, 2005).
+    Method: scaled points of the generalized normal distribution (Barthe, Guédon, Mendelson and Naor, *A
+    probabilistic approach to the geometry of the l_p^n-ball*, 2005).
 
     Args:
       key: a key.
       d: the dimension of the ball, an integer that is not negative.
-      p: the exponent of the norm, a positive number; infinity means the cube.
+      p: the exponent of the norm, a positive number; infinity stands for the cube.
       shape: the shape of the result; () by default. The axis of coordinates follows it.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
@@ -377,7 +376,7 @@ def ball(
       An array of ``shape + (d,)`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: ``shape`` is not a shape.
 

@@ -2,8 +2,8 @@
 
 Every key has a number, and operations that move the elements of arrays move the numbers of keys as they move keys. A
 random function uses the numbers of its key, and raises an error if one of them was used before. A program is walked
-through, equation by equation, with the numbers of its arguments; the body of a loop twice, with what the first turn
-leaves for the second; of branches, what any of them uses counts as used.
+through, equation by equation, with the numbers of its arguments; the body of a loop twice, with what the first step
+leaves for the second; of branches, what any of them uses counts as used. What an operation runs, its ``Feed`` says.
 
 While a thread has the switch on, the trace at the bottom of its own keeps the numbers; it is not ``quick``, so that
 operators ask it too. So nothing is paid for while the switch is off. Keys that are given as their words have no number.
@@ -20,20 +20,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.control.conditional import cond_p
-from pullback.control.scan_primitive import scan_p
-from pullback.control.while_primitive import while_p
 from pullback.core import dtypes, source, traits, tree
 from pullback.core.array import Array, ArrayImpl, host_value
 from pullback.core.errors import KeyReuseError
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.core.lists import split_list
 from pullback.core.trace import EvalTrace, Primitive, RuleKind, state
 from pullback.core.watching import Watcher, watch_by
 from pullback.primitives import elementwise
 from pullback.primitives.random.bits import random_clone_p, random_use_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
-from pullback.transforms.traces.inlining import programs_in_step
+from pullback.transforms.traces.interpretation import Interpretation, Loop
+from pullback.transforms.traces.lift import feed
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -69,7 +66,7 @@ def _any_of(keys: Sequence[Keys | None]) -> Keys:
     return Keys(None, np.unique(np.concatenate([_NONE, *[k.all() for k in keys if k is not None]])))
 
 
-class ReuseRun:
+class ReuseRun(Interpretation):
     """What was used so far, and how programs add to it.
 
     Attributes:
@@ -113,9 +110,12 @@ class ReuseRun:
             return rule(self, operands, params, where)
         if traits.moves.of(primitive):
             return _moved(primitive, operands, params)
+        held = feed.of(primitive)
+        if held is not None:
+            return self.enter(held(**params), operands)
         closed = program_of(params)
         if closed is not None and len(closed.in_avals) == len(operands):
-            return self.run(closed, [_fitted(x, a.shape) for x, a in zip(operands, closed.in_avals, strict=True)])
+            return self.run(closed, operands)
         given = [x for x in operands if isinstance(x, Keys)]
         return itertools.repeat(_any_of(given)) if given else None
 
@@ -123,7 +123,7 @@ class ReuseRun:
         """Walk through a program; what is known of its results."""
         jaxpr = closed.jaxpr
         known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(known_of, closed.consts), strict=True))
-        known.update(zip(jaxpr.invars, operands, strict=True))
+        known.update((v, _fitted(x, v.aval.shape)) for v, x in zip(jaxpr.invars, operands, strict=True))
 
         def read(atom: Any) -> Any:
             if isinstance(atom, Literal):
@@ -139,17 +139,33 @@ class ReuseRun:
                     known[v] = _fitted(x, v.aval.shape)
         return list(map(read, jaxpr.outvars))
 
-    def run_any(self, programs: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
-        """Walk through programs of which one runs; what is known of its results."""
+    def choose(self, programs: Sequence[ClosedJaxpr], which: Any, operands: Sequence[Any]) -> list[Any]:
         added: list[dict[int, tuple[str, Any]]] = [{} for _ in programs]
         results = [ReuseRun(ChainMap(own, self.uses)).run(p, operands) for own, p in zip(added, programs, strict=True)]
         for own in added:
             self.uses.update(own)
         return [_joined(column) for column in zip(*results, strict=True)]
 
+    def loop(self, loop: Loop) -> list[Any]:
+        """Two steps: the first with the keys that come in, the second with those that the first leaves."""
+        carry = [x if isinstance(x, Keys) else None for x in loop.carry]
+        stacked: list[Any] = [None] * (len(loop.body.out_avals) - len(carry))
+        self._test(loop, carry)
+        for turn in range(2 if loop.length is None else min(loop.length, 2)):
+            outs = self.run(loop.body, [*loop.consts, *carry, *[_in_turn(x, turn) for x in loop.rows]])
+            carry, ys = outs[: len(carry)], outs[len(carry) :]
+            stacked = [_any_of([y, x]) if isinstance(y, Keys) else None for y, x in zip(ys, stacked, strict=True)]
+            self._test(loop, carry)
+        return [*carry, *stacked]
+
+    def _test(self, loop: Loop, carry: Sequence[Any]) -> None:
+        """Walk through the test of a loop, if it has one."""
+        if loop.test is not None:
+            self.run(loop.test, [*loop.test_consts, *carry])
+
 
 def program_of(params: dict[str, Any]) -> ClosedJaxpr | None:
-    """The program that an operation holds."""
+    """The program of a function with rules of its own, which the operation runs on its operands."""
     closed = params.get("jaxpr", params.get("call_jaxpr"))
     return closed if isinstance(closed, ClosedJaxpr) else None
 
@@ -172,9 +188,21 @@ def _joined(column: Sequence[Any]) -> Any:
     return first if same else _any_of(column)
 
 
+def _in_turn(x: Any, turn: int) -> Any:
+    """The keys of the first step of a loop; of the second, those of all that follow."""
+    if not isinstance(x, Keys):
+        return None
+    if x.exact is None or x.loose.size:
+        return _any_of([x]) if turn == 0 else None  # which element has which number is not known
+    first, others = x.exact[0], x.exact[2:].ravel()
+    return Keys(first, _NONE) if turn == 0 else Keys(x.exact[1], others)
+
+
 # The rules of operations ---------------------------------------------------------------------------------------------
 
-key_reuse = RuleKind("key_reuse", "by the trait of what moves elements, or a result may be any of the keys")
+key_reuse = RuleKind(
+    "key_reuse", "by the programs that it holds, the trait of what moves elements, or a result may be any of the keys"
+)
 """``rule(walk, operands, params, where) -> results``, as of :meth:`ReuseRun.apply`, which it stands for."""
 
 _SAME = (device_put_p, sharding_constraint_p, elementwise.copy_p, elementwise.convert_element_type_p)
@@ -210,45 +238,6 @@ def _clone(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], wher
     return None
 
 
-@key_reuse(cond_p)
-def _cond(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
-    _, *args = operands
-    return walk.run_any(params["branches"], args)
-
-
-@key_reuse(while_p)
-def _while(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
-    of_test, of_body, carry = split_list(operands, params["cond_nconsts"], params["body_nconsts"])
-    carry = [x if isinstance(x, Keys) else None for x in carry]
-    for _ in range(2):
-        walk.run(params["cond_jaxpr"], [*of_test, *carry])
-        carry = walk.run(params["body_jaxpr"], [*of_body, *carry])
-    walk.run(params["cond_jaxpr"], [*of_test, *carry])
-    return carry
-
-
-@key_reuse(scan_p)
-def _scan(walk: ReuseRun, operands: Sequence[Any], params: dict[str, Any], where: Any) -> Any:
-    consts, carry, xs = split_list(operands, params["num_consts"], params["num_carry"])
-    carry = [x if isinstance(x, Keys) else None for x in carry]
-    stacked: list[Any] = [None] * (len(params["jaxpr"].out_avals) - len(carry))
-    for turn in range(min(params["length"], 2)):
-        outs = walk.run(params["jaxpr"], [*consts, *carry, *[_in_turn(x, turn) for x in xs]])
-        carry, ys = outs[: len(carry)], outs[len(carry) :]
-        stacked = [_any_of([y, before]) if isinstance(y, Keys) else None for y, before in zip(ys, stacked, strict=True)]
-    return [*carry, *stacked]
-
-
-def _in_turn(x: Any, turn: int) -> Any:
-    """The keys of the first step of a loop; of the second, those of all that follow."""
-    if not isinstance(x, Keys):
-        return None
-    if x.exact is None or x.loose.size:
-        return _any_of([x]) if turn == 0 else None  # which element has which number is not known
-    first, others = x.exact[0], x.exact[2:].ravel()
-    return Keys(first, _NONE) if turn == 0 else Keys(x.exact[1], others)
-
-
 # Eager ---------------------------------------------------------------------------------------------------------------
 
 _known: dict[int, tuple[Any, Keys]] = {}
@@ -282,13 +271,13 @@ def known_of(x: Any) -> Any:
 
 def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The results of an operation, and an account of the keys that it used."""
-    loop = bool(programs_in_step(primitive, params))
-    if not loop and program_of(params) is None and not any(_is_key(x) for x in args):
+    holds = feed.of(primitive) is not None or program_of(params) is not None
+    if not holds and not any(_is_key(x) for x in args):
         return evaluate.process(primitive, args, params)
     where = state.source_loc or source.here()
     found = ReuseRun(_uses).apply(primitive, list(map(known_of, args)), params, where)
     before = state.trace, state.bottom
-    if loop or program_of(params):  # whose programs were walked through, and are not to be looked at again
+    if holds:  # whose programs were walked through, and are not to be looked at again
         state.trace = state.bottom = evaluate
     try:
         out = evaluate.process(primitive, args, params)

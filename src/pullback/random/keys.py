@@ -1,8 +1,7 @@
-"""Random keys: what every random function takes, and how to get more of them.
+"""Random keys: made from seeds, split into new keys, and converted to words and back.
 
-A key is an array without axes of the dtype of keys, made from a seed, or (as before there were typed keys) an
-array of two uint32 words. A function draws the same numbers from the same key every time: split a key to draw
-several times.
+A key is a scalar array of a key dtype, or an array of two uint32 words, as before typed keys. A function draws the same
+numbers from the same key every time: split a key to draw several times.
 """
 
 from __future__ import annotations
@@ -53,17 +52,17 @@ def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike = None) ->
 
     Args:
       seed: an integer, or an array of integers without axes. Python's integers may have up to 64 bits; those
-        above 32 count only where 64-bit types are enabled.
-      impl: the generator: ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``. By default it is that of the switch
-        ``default_prng_impl``.
-      dtype: the dtype of the keys of a generator, as :func:`key_dtype` returns it, in place of ``impl``.
+        above 32 are used only if 64-bit types are enabled.
+      impl: the generator: ``"threefry2x32"``, ``"rbg"`` or ``"unsafe_rbg"``. By default the switch
+        ``default_prng_impl`` names it.
+      dtype: the dtype of the keys of a generator, as :func:`key_dtype` returns it, instead of ``impl``.
 
     Returns:
       A key: an array of shape () and the dtype of keys.
 
     Raises:
       OperandError: the seed is not an integer (a TypeError).
-      ArgumentError: the seed has axes, or there is no such generator (a ValueError).
+      ArgumentError: the seed has axes, or the generator is unknown (a ValueError).
       OverflowError: the seed has more than 64 bits.
 
     >>> key(0).shape, dtypes.issubdtype(key(0).dtype, dtypes.prng_key)
@@ -77,10 +76,10 @@ def key_dtype(impl_spec: str | None = None) -> np.dtype[Any]:
     """The dtype of the keys of a generator.
 
     Args:
-      impl_spec: the name of the generator, as of :func:`key`.
+      impl_spec: the name of the generator, as for :func:`key`.
 
     Raises:
-      ArgumentError: there is no such generator (a ValueError).
+      ArgumentError: the generator is unknown (a ValueError).
 
     >>> key_dtype() == key(0).dtype
     True
@@ -93,7 +92,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
 
     Args:
       seed: an integer, or an array of integers without axes.
-      impl: the name of the generator, as of :func:`key`.
+      impl: the name of the generator, as for :func:`key`.
 
     Returns:
       An array of dtype uint32, of shape (2,) or, for ``"rbg"`` and ``"unsafe_rbg"``, (4,).
@@ -113,13 +112,13 @@ def key_data(keys: KeyArray) -> Array:
     """The words of keys.
 
     Args:
-      keys: keys of any shape ``S``, or words already.
+      keys: keys of any shape ``S``, or their words.
 
     Returns:
       An array of shape ``S + (n,)`` and dtype uint32; ``n`` is 2, or 4 for ``"rbg"`` and ``"unsafe_rbg"``.
 
     Raises:
-      OperandError: these are no keys (a TypeError).
+      OperandError: the argument holds no keys (a TypeError).
 
     >>> key_data(key(7))
     Array([0, 7], dtype=uint32)
@@ -134,15 +133,15 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: 
 
     Args:
       key_bits_array: an array of shape ``S + (n,)`` and dtype uint32, with as many words as keys of the generator have.
-      impl: the name of the generator, as of :func:`key`.
-      dtype: the dtype of the keys of a generator, in place of ``impl``.
+      impl: the name of the generator, as for :func:`key`.
+      dtype: the dtype of the keys of a generator, instead of ``impl``.
 
     Returns:
       Keys of shape ``S``.
 
     Raises:
-      OperandError: these are no words of keys (a TypeError).
-      ArgumentError: there is no such generator (a ValueError).
+      OperandError: the argument holds no words of keys (a TypeError).
+      ArgumentError: the generator is unknown (a ValueError).
 
     >>> key_data(wrap_key_data(PRNGKey(7)))
     Array([0, 7], dtype=uint32)
@@ -161,7 +160,7 @@ def key_impl(keys: KeyArray) -> str:
       keys: keys of any shape, or their words.
 
     Raises:
-      OperandError: these are no keys (a TypeError).
+      OperandError: the argument holds no keys (a TypeError).
 
     >>> key_impl(key(0))
     'threefry2x32'
@@ -177,11 +176,11 @@ def split(key: KeyArray, num: int | tuple[int, ...] = 2) -> Array:
       num: how many, or the shape of an array of them.
 
     Returns:
-      An array of ``num`` keys; words of keys, with one more axis, if ``key`` is given as words.
+      An array of ``num`` keys; words of keys, with one more axis, if ``key`` is an array of words.
 
     Raises:
       OperandError: ``key`` is not a key (a TypeError).
-      ArgumentError: it is an array of keys: use ``vmap`` (a ValueError).
+      ArgumentError: ``key`` is an array of keys: use ``vmap`` (a ValueError).
       ShapeError: ``num`` is not a shape.
 
     >>> first, second = split(PRNGKey(0))
@@ -193,14 +192,14 @@ def split(key: KeyArray, num: int | tuple[int, ...] = 2) -> Array:
 
 
 def fold_in(key: KeyArray, data: ArrayLike) -> Array:
-    """The key that a key and a number determine.
+    """A new key, computed from a key and a number.
 
     Args:
       key: a key.
-      data: an integer from 0 to 2**32 - 1, or an array of numbers without axes, which become uint32.
+      data: an integer from 0 to 2**32 - 1, or a scalar array of a number, which is converted to uint32.
 
     Returns:
-      A key; words of a key if ``key`` is given as words.
+      A key; words of a key if ``key`` is an array of words.
 
     Raises:
       OperandError: ``key`` is not a key, or ``data`` not a number (a TypeError).
@@ -215,13 +214,13 @@ def fold_in(key: KeyArray, data: ArrayLike) -> Array:
 
 
 def clone(key: KeyArray) -> Array:
-    """The same key: says that it is meant to be used again, where ``debug_key_reuse`` looks for keys used twice.
+    """The same key, which ``debug_key_reuse`` then allows to be used again.
 
     Args:
       key: keys of any shape, or their words.
 
     Raises:
-      OperandError: these are no keys (a TypeError).
+      OperandError: the argument holds no keys (a TypeError).
 
     >>> clone(PRNGKey(7))
     Array([0, 7], dtype=uint32)
@@ -230,20 +229,20 @@ def clone(key: KeyArray) -> Array:
     return random_clone(keys) if config.debug_key_reuse and _is_typed(keys) else keys
 
 
-# What arguments mean -----------------------------------------------------------------------------------------------
+# Arguments ---------------------------------------------------------------------------------------------------------
 
 
 def words_of(name: str, key: Any, use: bool = True) -> Words:
-    """One key, typed or not, as the generator's functions take it.
+    """Return the words of a single key, typed or not, in the form that the generators take.
 
     Args:
-      name: the function that takes it.
+      name: the calling function, for errors.
       key: the key.
-      use: whether that is a use of the key, of which there is one.
+      use: whether the call uses the key up, which ``debug_key_reuse`` records.
 
     Raises:
-      OperandError: it is not a key.
-      ArgumentError: it is an array of keys.
+      OperandError: ``key`` is not a key.
+      ArgumentError: ``key`` is an array of keys.
     """
     keys = key if isinstance(key, ArrayImpl) else _checked(name, key)
     if config.debug_key_reuse and use and _is_typed(keys) and not keys.shape:
@@ -264,13 +263,13 @@ def words_of(name: str, key: Any, use: bool = True) -> Words:
     return words_at(words) if generator == _DEFAULT else BlockKey(words, generator == "unsafe_rbg")
 
 
-def words_apart(key: Words) -> tuple[Any, ...]:
-    """The words of a key, each a scalar."""
+def scalar_words(key: Words) -> tuple[Any, ...]:
+    """Return the words of a key as a tuple of scalars."""
     return word_arrays(key.words) if isinstance(key, BlockKey) else key
 
 
 def generator_of(key: Words) -> Generator:
-    """The generator of a key, with the layout of its bits."""
+    """Return the generator that a key belongs to, with the layout of its random bits."""
     name = ("unsafe_rbg" if key.unsafe else "rbg") if isinstance(key, BlockKey) else _DEFAULT
     return Generator(name, config.threefry_partitionable)
 
@@ -280,11 +279,11 @@ def _is_typed(key: Any) -> bool:
 
 
 def _checked(name: str, keys: Any, kind: Any = None) -> Any:
-    """Keys, or words of keys of a dtype, as an array."""
+    """Return ``keys`` as an array: of typed keys, or of the words of keys of dtype ``kind``; raise for other arrays."""
     width = dtypes.key_words(kind or dtypes.KEY_DTYPES[config.default_prng_impl])
     expected = (
         f"expected a random key, such as random.key(0), or its words as a uint32 array of shape ({width},), "
-        "or with more axes before"
+        "or with leading axes"
     )
     if type(keys) not in SCALARS:
         try:
@@ -304,12 +303,12 @@ _NAMES = {dtype: name for name, dtype in dtypes.KEY_DTYPES.items()}
 
 
 def _name_of(keys: Any) -> str:
-    """The name of the generator of keys; of words, that of new keys."""
+    """Return the name of the generator of typed ``keys``; for an array of words, the default generator."""
     return _NAMES[keys.dtype] if _is_typed(keys) else config.default_prng_impl
 
 
 def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
-    """The dtype of the keys of the generator that is asked for by its name or by that dtype."""
+    """Return the key dtype of a generator that is named by ``impl`` or ``dtype``, or of the default generator."""
     if impl is not None and dtype is not None:
         raise ArgumentError(f"{name} takes impl or dtype, and got both: {impl!r} and {dtype!r}")
     if not isinstance(impl, str) and impl in dtypes.KEY_DTYPES.values():
@@ -318,24 +317,24 @@ def _dtype_of(name: str, impl: Any, dtype: Any = None) -> Any:
         impl, dtype = dtype, None
     if dtype is not None:
         if dtype not in dtypes.KEY_DTYPES.values():
-            raise ArgumentError(f"{name}: dtype must be one of keys, as random.key_dtype() returns it, got {dtype!r}")
+            raise ArgumentError(f"{name}: dtype must be a key dtype, as random.key_dtype() returns it, got {dtype!r}")
         return dtype
-    chosen = config.default_prng_impl if impl is None else impl
-    if not isinstance(chosen, str) or chosen not in dtypes.KEY_DTYPES:
+    generator = config.default_prng_impl if impl is None else impl
+    if not isinstance(generator, str) or generator not in dtypes.KEY_DTYPES:
         shown = ", ".join(map(repr, dtypes.KEY_DTYPES))
         raise ArgumentError(f"{name}: there is no random generator {impl!r}; there are {shown}")
-    return dtypes.KEY_DTYPES[chosen]
+    return dtypes.KEY_DTYPES[generator]
 
 
 def _integer(x: Any) -> int | None:
-    """A Python integer, or None if ``x`` is something else."""
+    """Return ``x`` as a Python integer, or None if it is an array or no integer."""
     if isinstance(x, Array) or not hasattr(type(x), "__index__") or isinstance(x, (np.ndarray, np.generic)):
         return None
     return operator.index(x)
 
 
 def _scalar(name: str, what: str, x: Any) -> Any:
-    """An array without axes."""
+    """Convert ``x`` to a scalar array; ``what`` names it in errors."""
     try:
         array: Any = as_array(x)
     except PullbackError:
@@ -348,7 +347,7 @@ def _scalar(name: str, what: str, x: Any) -> Any:
 
 
 def _seeded(name: str, seed: Any, kind: Any) -> Any:
-    """The words of the key of a seed, which those of the default generator's are, or twice those."""
+    """Return the words of the key of a seed: two for Threefry; the same two, repeated, for the other generators."""
     words = _default_seeded(name, seed)
     return words if dtypes.key_words(kind) == 2 else concatenate([words, words], 0)
 
@@ -368,7 +367,7 @@ def _default_seeded(name: str, seed: Any) -> Any:
 
 
 def _folded(data: Any) -> Any:
-    """The number that is folded into a key, as uint32."""
+    """Convert the number that is folded into a key to uint32."""
     number = _integer(data)
     if number is not None:
         if not 0 <= number < 1 << 32:

@@ -20,7 +20,7 @@ from pullback.primitives.linalg.eigen import eigh
 from pullback.primitives.linalg.lapack import cholesky
 from pullback.primitives.linalg.qr import qr
 from pullback.primitives.linalg.svd import svd
-from pullback.random.arguments import drawn_shape, float_dtype, parameter, size_of
+from pullback.random.arguments import float_dtype, parameter, sample_shape, size_of
 from pullback.random.continuous import normal, normal_of_key
 from pullback.random.keys import words_of
 from pullback.transforms.programs.placement import constrained
@@ -45,19 +45,20 @@ def multivariate_normal(
     Args:
       key: a key.
       mean: the means along the last axis, n of them; the other axes broadcast to ``shape``.
-      cov: the covariances, of a shape that ends with (n, n). By ``cholesky`` and ``eigh`` their symmetric parts count.
-      method: which square root: ``"cholesky"``, or ``"eigh"`` or ``"svd"``, which serve for singular covariances too.
-        The result is nan where a covariance is not positive definite, or by ``"eigh"`` semidefinite.
-      shape: the shape of the result; that of the parameters together by default. The axis of
-        components follows it.
-      dtype: a floating-point dtype; that of the parameters if it is None.
+      cov: the covariances, of a shape that ends with (n, n). ``"cholesky"`` and ``"eigh"`` use their
+        symmetric parts.
+      method: the square root: ``"cholesky"``; or ``"eigh"`` or ``"svd"``, which allow singular covariances. The result
+        is nan where a covariance is not positive definite (for ``"eigh"``, semidefinite).
+      shape: the shape of the result; by default the broadcast shape of the parameters. The axis
+        of components follows it.
+      dtype: a floating-point dtype; by default the dtype of the parameters.
       out_sharding: how the result is spread over devices; None leaves it open.
 
     Returns:
       An array of ``shape + (n,)`` and ``dtype``, differentiable in ``mean`` and ``cov``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the shapes do not fit.
 
@@ -78,16 +79,15 @@ def multivariate_normal(
     n = mean.shape[-1]
     if cov.shape[-2:] != (n, n):
         raise ShapeError(
-            f"multivariate_normal: cov must be of a shape that ends with ({n}, {n}), for mean has shape {mean.shape}; "
+            f"multivariate_normal: cov must have a shape that ends with ({n}, {n}), since mean has shape {mean.shape}; "
             f"got shape {cov.shape}"
         )
-    size = drawn_shape("multivariate_normal", shape, mean=mean.shape[:-1], cov=cov.shape[:-2])
+    size = sample_shape("multivariate_normal", shape, mean=mean.shape[:-1], cov=cov.shape[:-2])
     wide = found if found.itemsize >= 4 else np.dtype(np.float32)
     factor = _factor(ops.convert_element_type(cov, wide), method)
     noise = ops.convert_element_type(normal_of_key(words, (*size, n), found), wide)
-    product = einsum("...ij,...j->...i", factor, noise)
-    vectors = ops.add(mean, ops.convert_element_type(product, found))
-    return constrained(vectors, out_sharding, "random.multivariate_normal")
+    product = ops.convert_element_type(einsum("...ij,...j->...i", factor, noise), found)
+    return constrained(ops.add(mean, product), out_sharding, "random.multivariate_normal")
 
 
 def _common_float(mean: Any, cov: Any) -> Any:
@@ -96,7 +96,7 @@ def _common_float(mean: Any, cov: Any) -> Any:
 
 
 def _factor(cov: Any, method: str) -> Any:
-    """A matrix whose product with its transpose is ``cov``."""
+    """Return a square root of ``cov``: a matrix whose product with its transpose is ``cov``."""
     rank = len(cov.shape)
     if method == "svd":
         values, vectors, _ = svd(cov)
@@ -120,14 +120,14 @@ def orthogonal(
 ) -> Array:
     """Uniformly distributed orthogonal matrices, or unitary ones.
 
-    Q of the decomposition of a matrix of normal numbers, where the diagonal of R is positive (Mezzadri, *How to
+    Method: Q of the QR decomposition of normal numbers, with a positive diagonal of R (Mezzadri, *How to
     generate random matrices from the classical compact groups*, 2007).
 
     Args:
       key: a key.
       n: the number of rows.
-      m: the number of columns; ``n`` by default. Of a matrix that is not square the columns, or the rows if it has
-        fewer, are orthonormal.
+      m: the number of columns; ``n`` by default. The columns are orthonormal, or the rows if there are
+        fewer rows.
       shape: the shape of the result; () by default. The axes of the matrices follow it.
       dtype: an inexact dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
@@ -136,7 +136,7 @@ def orthogonal(
       An array of ``shape + (n, m)`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no inexact dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not an inexact dtype.
       ShapeError: ``shape`` is not a shape.
 
     >>> from pullback import random

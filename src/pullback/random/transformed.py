@@ -1,4 +1,4 @@
-"""Random floats that are functions of uniform and normal numbers, with parameters in which they are differentiable."""
+"""Random floats computed from uniform and normal numbers, differentiable in the parameters of their distributions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.random.bits import Words, subkeys
 from pullback.primitives.reductions import norm
-from pullback.random.arguments import DType, drawn_shape, float_dtype, parameter
+from pullback.random.arguments import DType, float_dtype, parameter, sample_shape
 from pullback.random.continuous import exponential_of, normal_of_key, signs, unit
 from pullback.random.keys import words_of
 from pullback.transforms.programs.placement import constrained
 
 
 def _valid(valid: Any, x: Any) -> Any:
-    """A sample where its distribution exists, nan elsewhere."""
+    """Replace samples ``x`` by NaN where the parameters are not ``valid``."""
     return ops.where(valid, x, math.nan)
 
 
@@ -38,7 +38,7 @@ def lognormal(
     Args:
       key: a key.
       sigma: the standard deviation of the logarithms, which broadcasts to ``shape``.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -46,7 +46,7 @@ def lognormal(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -56,7 +56,7 @@ def lognormal(
     """
     words, found = words_of("lognormal", key), float_dtype("lognormal", dtype)
     sigma = parameter("lognormal", "sigma", sigma, found)
-    size = drawn_shape("lognormal", shape, sigma=sigma.shape)
+    size = sample_shape("lognormal", shape, sigma=sigma.shape)
     return constrained(ops.exp(ops.mul(normal_of_key(words, size, found), sigma)), out_sharding, "random.lognormal")
 
 
@@ -75,7 +75,7 @@ def maxwell(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: ``shape`` is not a shape.
 
@@ -98,15 +98,15 @@ def double_sided_maxwell(
 
     Args:
       key: a key.
-      loc, scale: the centre and the scale, of one shape ``S`` together.
-      shape: what ``S`` follows in the shape of the result, as in JAX; () means ``S``.
+      loc, scale: the centre and the scale, which broadcast to a shape ``S``.
+      shape: the axes of the result in front of ``S``, as in JAX; () stands for ``S``.
       dtype: a floating-point dtype; the default one if it is None.
 
     Returns:
       An array of ``shape + S`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not broadcast against each other.
 
@@ -117,7 +117,7 @@ def double_sided_maxwell(
     words, found = words_of("double_sided_maxwell", key), float_dtype("double_sided_maxwell", dtype)
     loc = parameter("double_sided_maxwell", "loc", loc, found)
     scale = parameter("double_sided_maxwell", "scale", scale, found)
-    own = drawn_shape("double_sided_maxwell", None, loc=loc.shape, scale=scale.shape)
+    own = sample_shape("double_sided_maxwell", None, loc=loc.shape, scale=scale.shape)
     size = (*(shape_tuple(shape, "double_sided_maxwell") or own), *own)
     for_size, for_sign = subkeys(words, 2)
     out = ops.mul(signs(for_sign, size, found), _maxwell(for_size, size, found))
@@ -132,12 +132,12 @@ def pareto(
     *,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Numbers of the Pareto distribution, from 1 on.
+    """Numbers of the Pareto distribution, at least 1.
 
     Args:
       key: a key.
       b: the shape parameter, which broadcasts to ``shape``; the result is nan where it is not positive.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -145,7 +145,7 @@ def pareto(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -155,7 +155,7 @@ def pareto(
     """
     words, found = words_of("pareto", key), float_dtype("pareto", dtype)
     b = parameter("pareto", "b", b, found)
-    size = drawn_shape("pareto", shape, b=b.shape)
+    size = sample_shape("pareto", shape, b=b.shape)
     out = ops.exp(ops.div(exponential_of(words, size, found), b))
     return constrained(_valid(ops.gt(b, 0), out), out_sharding, "random.pareto")
 
@@ -173,7 +173,7 @@ def rayleigh(
     Args:
       key: a key.
       scale: the scale, which broadcasts to ``shape``; the result is nan where it is negative.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -181,7 +181,7 @@ def rayleigh(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -191,7 +191,7 @@ def rayleigh(
     """
     words, found = words_of("rayleigh", key), float_dtype("rayleigh", dtype)
     scale = parameter("rayleigh", "scale", scale, found)
-    size = drawn_shape("rayleigh", shape, scale=scale.shape)
+    size = sample_shape("rayleigh", shape, scale=scale.shape)
     out = ops.mul(scale, ops.sqrt(ops.mul(ops.log(unit(words, size, found)), -2)))
     return constrained(_valid(ops.ge_p.bind(scale, 0), out), out_sharding, "random.rayleigh")
 
@@ -212,7 +212,7 @@ def triangular(
       key: a key.
       left, mode, right: where the density begins, is greatest, and ends; arrays that broadcast to ``shape``. The
         result is nan where they are not in order.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -220,7 +220,7 @@ def triangular(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -232,7 +232,7 @@ def triangular(
     left = parameter("triangular", "left", left, found)
     mode = parameter("triangular", "mode", mode, found)
     right = parameter("triangular", "right", right, found)
-    size = drawn_shape("triangular", shape, left=left.shape, mode=mode.shape, right=right.shape)
+    size = sample_shape("triangular", shape, left=left.shape, mode=mode.shape, right=right.shape)
     u, width = unit(words, size, found), ops.sub(right, left)
     rises = ops.lt(u, ops.div(ops.sub(mode, left), width))
     up = ops.where(rises, ops.mul(ops.mul(u, width), ops.sub(mode, left)), 1)  # the square root has no derivative at 0
@@ -254,12 +254,12 @@ def wald(
     """Numbers of the Wald (inverse Gaussian) distribution of scale 1.
 
     One of the two roots of a quadratic equation (Michael, Schucany and Haas, *Generating random variates using
-    transformations with multiple roots*, 1976); which of them is chosen counts as constant in derivatives.
+    transformations with multiple roots*, 1976); derivatives treat the choice of the root as constant.
 
     Args:
       key: a key.
       mean: the mean, which broadcasts to ``shape``; the result is nan where it is negative.
-      shape: the shape of the result; that of the parameters together by default.
+      shape: the shape of the result; by default the broadcast shape of the parameters.
       dtype: a floating-point dtype; the default one if it is None.
       out_sharding: how the result is spread over devices; None leaves it open.
 
@@ -267,7 +267,7 @@ def wald(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters do not fit the shape.
 
@@ -277,7 +277,7 @@ def wald(
     """
     words, found = words_of("wald", key), float_dtype("wald", dtype)
     mean = parameter("wald", "mean", mean, found)
-    size = drawn_shape("wald", shape, mean=mean.shape)
+    size = sample_shape("wald", shape, mean=mean.shape)
     for_normal, for_root = subkeys(words, 2)
     mean = shapes.broadcast_to(mean, size)
     y = ops.square(normal_of_key(for_normal, size, found))
@@ -296,8 +296,8 @@ def weibull_min(
 
     Args:
       key: a key.
-      scale, concentration: the parameters; what is drawn, of ``shape``, broadcasts against them. The result is nan
-        where the scale is negative or the concentration not positive.
+      scale, concentration: the parameters, which broadcast against samples of ``shape``. The result is nan where the
+        scale is negative or the concentration not positive.
       shape: the shape of the result; () by default.
       dtype: a floating-point dtype; the default one if it is None.
 
@@ -305,7 +305,7 @@ def weibull_min(
       An array of ``shape`` and ``dtype``.
 
     Raises:
-      OperandError, ArgumentError: ``key`` is not one key, or ``dtype`` no floating-point dtype.
+      OperandError, ArgumentError: ``key`` is not a single key, or ``dtype`` is not a floating-point dtype.
       DtypeError: a parameter is not a real number.
       ShapeError: the parameters and ``shape`` do not broadcast against each other.
 
@@ -317,7 +317,7 @@ def weibull_min(
     scale = parameter("weibull_min", "scale", scale, found)
     concentration = parameter("weibull_min", "concentration", concentration, found)
     drawn = exponential_of(words, shape_tuple(shape, "weibull_min"), found)
-    drawn_shape("weibull_min", None, drawn=drawn.shape, scale=scale.shape, concentration=concentration.shape)
+    sample_shape("weibull_min", None, drawn=drawn.shape, scale=scale.shape, concentration=concentration.shape)
     exponent = ops.div(1, concentration)
     out = ops.mul(ops.pow_p.bind(drawn, exponent), scale)
     return _valid(ops.and_p.bind(ops.ge_p.bind(scale, 0), ops.gt(concentration, 0)), out)

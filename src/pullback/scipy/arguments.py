@@ -1,4 +1,4 @@
-"""Arguments that several modules of ``pullback.scipy`` check alike: lists of numbers, and points of functions."""
+"""Check and convert arguments for several modules of ``pullback.scipy``: lists of numbers, and points of functions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pullback.primitives import elementwise as ops
 
 
 def known(x: Any) -> Any:
-    """The elements of an array as NumPy's, or None while they are traced."""
+    """Return the elements of ``x`` as a NumPy array, or None if they are traced."""
     value = x.concrete() if isinstance(x, Tracer) else x
     return None if value is None else np.asarray(value)
 
 
 def inexact(name: str, x: Any) -> Array:
-    """An operand, or a list of numbers, as floats or complex numbers."""
+    """Convert an operand, or a list of numbers, to an array of floats or complex numbers."""
     if isinstance(x, (list, tuple)) and x:
         try:
             x = pnp.asarray(x)
@@ -39,13 +39,13 @@ def inexact(name: str, x: Any) -> Array:
 
 
 def floats(name: str, x: Any) -> Array:
-    """The same in single or double precision."""
+    """Convert an operand as :func:`inexact` does, and to single or double precision."""
     x = inexact(name, x)
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
 
 
 def real_floats(name: str, x: Any, what: str) -> Array:
-    """Real numbers in single or double precision."""
+    """Convert real numbers to an array of single or double precision; ``what`` names them in errors."""
     x = floats(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name}: {what} must be real numbers, got {dtypes.short_name(x.dtype)}")
@@ -53,7 +53,7 @@ def real_floats(name: str, x: Any, what: str) -> Array:
 
 
 def abscissas(name: str, x: Any, what: str, least: int) -> Any:
-    """A vector of at least so many real numbers."""
+    """Convert ``x`` to a vector of at least ``least`` real numbers; ``what`` names them in errors."""
     x = real_floats(name, x, what)
     if len(x.shape) != 1 or x.shape[0] < least:
         raise ShapeError(f"{name}: {what} must be a vector of at least {least} elements, got shape {x.shape}")
@@ -61,7 +61,7 @@ def abscissas(name: str, x: Any, what: str, least: int) -> Any:
 
 
 def check_increasing(name: str, x: Any, what: str) -> None:
-    """Refuse points that do not increase, where they are known."""
+    """Raise if points, where they are known, do not increase strictly."""
     values = known(x)
     if values is None or (np.diff(values) > 0).all():
         return
@@ -72,14 +72,13 @@ def check_increasing(name: str, x: Any, what: str) -> None:
 
 
 def check_inside(name: str, x: Any, low: Any, high: Any, what: str, strict: bool) -> None:
-    """Refuse points that are out of bounds, where they are known; traced ones only if ``strict``."""
+    """Raise if points are outside [low, high]; traced points raise only if ``strict``."""
     values, lowest, highest = known(x), known(low), known(high)
     if values is None or lowest is None or highest is None:
         if strict:
             raise UnsupportedArgumentError(
                 f"{name}: with bounds_error=True the points must be known, but they are traced; pass "
-                "bounds_error=False, "
-                "and a fill_value"
+                "bounds_error=False, and a fill_value"
             )
         return
     outside = (values < lowest) | (values > highest)

@@ -1,6 +1,6 @@
 """Discrete cosine and sine transforms, of types 1 to 4, over any axes: ``pullback.scipy.fft``.
 
-All are linear operations, whose derivatives are such transforms too, in both modes and to any order.
+All are linear operations; their derivatives, in both modes and of any order, are transforms of these types too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REVERSED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _over(name: str, x: Any, type: Any, lengths: Any, axes: Any, norm: Any) -> Any:
-    """The transform over some axes; ``lengths`` and ``axes`` are sequences or None."""
+    """Return the transform ``name``, such as "idstn", over ``axes`` cut or padded to ``lengths``; both may be None."""
     sine, inverse = "dst" in name, name.startswith("i")
     x = strong(inexact_operand(name, x))
     if type not in _INVERSE:
@@ -41,7 +41,7 @@ def _over(name: str, x: Any, type: Any, lengths: Any, axes: Any, norm: Any) -> A
     if inverse:
         type, scale = _INVERSE[type], _REVERSED[scale]
     if dtypes.is_complex(x.dtype):
-        return ops.complex(*[_real_over(name, part, type, lengths, axes, scale, sine) for part in (x.real, x.imag)])
+        return ops.complex(*[_real_over(name, v, type, lengths, axes, scale, sine) for v in (x.real, x.imag)])
     return _real_over(name, x, type, lengths, axes, scale, sine)
 
 
@@ -71,7 +71,7 @@ def _real_over(name: str, x: Any, type: int, lengths: Any, axes: Any, scale: str
 
 
 def _resized(x: Any, axis: int, n: int) -> Any:
-    """``x`` cut off, or padded with zeros, at the end of an axis."""
+    """Cut ``x`` off, or pad it with zeros, at the end of an axis, to the size ``n``."""
     have = x.shape[axis]
     if n < have:
         return slicing.slice_in_dim(x, 0, n, axis)
@@ -79,15 +79,15 @@ def _resized(x: Any, axis: int, n: int) -> Any:
 
 
 def _along(x: Any, axis: int, type: int, scale: str, sine: bool) -> Any:
-    """The transform along one axis; with "ortho" its matrix is orthogonal, by weights for what counts once."""
+    """Return the transform along one axis; for "ortho", weight the elements so that its matrix is orthogonal."""
     n, last = x.shape[axis], len(x.shape) - 1
     x = shapes.moveaxis(x, axis, last)
-    whole = 2 * (n + (1 if sine else -1)) if type == 1 else 2 * n
+    period = 2 * (n + (1 if sine else -1)) if type == 1 else 2 * n
     before, after = _weights(n, type, sine) if scale == "ortho" else (None, None)
     if before is not None:
         x = ops.mul(x, ArrayImpl(before.astype(x.dtype)))
     out = cosine_transform(x, type, sine)
-    factor = {"backward": 1.0, "ortho": 1 / math.sqrt(whole), "forward": 1 / whole}[scale]
+    factor = {"backward": 1.0, "ortho": 1 / math.sqrt(period), "forward": 1 / period}[scale]
     if after is not None:
         out = ops.mul(out, ArrayImpl((after * factor).astype(x.dtype)))
     elif factor != 1:
@@ -96,7 +96,7 @@ def _along(x: Any, axis: int, type: int, scale: str, sine: bool) -> Any:
 
 
 def _weights(n: int, type: int, sine: bool) -> tuple[Any, Any]:
-    """What the elements before and after a transform are multiplied by to make its matrix orthogonal."""
+    """Return factors of the elements before and after a transform that make its matrix orthogonal, or None for 1."""
     if type == 4 or (type == 1 and sine):
         return None, None
     ones = np.ones(n)
@@ -134,18 +134,18 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     ``2 Σ x[j] cos(π (2k+1) (2j+1) / 4n)``.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default), "forward" or "ortho": nothing is divided, the
-        result is divided by 2n (2n - 2 for type 1), or the matrix of the transform is orthogonal.
+      norm: "backward" (the default) for no scaling, "forward" to divide the result by 2n (2n - 2 for type 1), or
+        "ortho" for an orthogonal transform.
 
     Returns:
-      Floats of the shape of the operand but for the axis, which has the length.
+      Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -162,18 +162,17 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     """The inverse of :func:`dct` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
-      type: 1, 2, 3 or 4. It is that of the transform to be inverted.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
+      type: the type of the transform to be inverted, 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default), "forward" or "ortho": that of the
-        transform to be inverted.
+      norm: the norm of the transform to be inverted: "backward" (the default), "forward" or "ortho".
 
     Returns:
-      Floats of the shape of the operand but for the axis, which has the length.
+      Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -192,18 +191,18 @@ def dst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     ``2 Σ x[j] sin(π (2k+1) (2j+1) / 4n)``.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default), "forward" or "ortho": nothing is divided, the
-        result is divided by 2n (2n + 2 for type 1), or the matrix of the transform is orthogonal.
+      norm: "backward" (the default) for no scaling, "forward" to divide the result by 2n (2n + 2 for type 1), or
+        "ortho" for an orthogonal transform.
 
     Returns:
-      Floats of the shape of the operand but for the axis, which has the length.
+      Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -220,18 +219,17 @@ def idst(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     """The inverse of :func:`dst` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
-      type: 1, 2, 3 or 4. It is that of the transform to be inverted.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
+      type: the type of the transform to be inverted, 1, 2, 3 or 4.
       n: the length; the operand is cut off or padded with zeros to it. By default the size of the axis.
       axis: the axis.
-      norm: "backward" (the default), "forward" or "ortho": that of the
-        transform to be inverted.
+      norm: the norm of the transform to be inverted: "backward" (the default), "forward" or "ortho".
 
     Returns:
-      Floats of the shape of the operand but for the axis, which has the length.
+      Floats of the shape of the operand, with ``n`` elements along the axis.
 
     Raises:
-      ShapeError: there is no such axis, or too few points along it (a TypeError and a ValueError).
+      ShapeError: the axis is out of range, or too few points along it (a TypeError and a ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
 
@@ -255,17 +253,17 @@ def dctn(
     """The discrete cosine transform over any number of axes, one after the other; see :func:`dct`.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: as of :func:`dct`.
+      norm: as for :func:`dct`.
 
     Returns:
-      Floats of the shape of the operand but for the axes, which have the lengths.
+      Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along one, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
@@ -288,17 +286,17 @@ def idctn(
     """The inverse of :func:`dctn` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: as of :func:`idct`.
+      norm: as for :func:`idct`.
 
     Returns:
-      Floats of the shape of the operand but for the axes, which have the lengths.
+      Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along one, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
@@ -321,17 +319,17 @@ def dstn(
     """The discrete sine transform over any number of axes, one after the other; see :func:`dst`.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: as of :func:`dst`.
+      norm: as for :func:`dst`.
 
     Returns:
-      Floats of the shape of the operand but for the axes, which have the lengths.
+      Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along one, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).
@@ -354,17 +352,17 @@ def idstn(
     """The inverse of :func:`dstn` of the same type and norm.
 
     Args:
-      x: an array; of complex numbers the real and the imaginary parts are transformed apart.
+      x: an array; the real and imaginary parts of complex numbers are transformed separately.
       type: 1, 2, 3 or 4.
       s: the lengths; the operand is cut off or padded with zeros to them. By default the sizes of the axes.
       axes: the axes; by default the last ``len(s)``, or all.
-      norm: as of :func:`idst`.
+      norm: as for :func:`idst`.
 
     Returns:
-      Floats of the shape of the operand but for the axes, which have the lengths.
+      Floats of the shape of the operand, with the sizes ``s`` along the axes.
 
     Raises:
-      ShapeError: there are no such axes, too few points along one, or ``s`` does not fit (a TypeError and a
+      ShapeError: the axes are out of range, too few points along an axis, or ``s`` does not fit (a TypeError and a
         ValueError).
       ArgumentError: an unknown norm (a TypeError and a ValueError).
       UnsupportedArgumentError: an unknown type (a NotImplementedError).

@@ -1,4 +1,4 @@
-"""Images of any number of axes: their values between elements, by splines. ``pullback.scipy.ndimage``."""
+"""Interpolation of images of any number of axes by splines: ``pullback.scipy.ndimage``."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def map_coordinates(
     Args:
       input: the image, of n axes.
       coordinates: a sequence of n arrays that broadcast against each other, or an array whose first axis has n
-        elements: the places, in elements along each axis.
+        elements: the points, in elements along each axis.
       order: the degree of the spline: 0 for the nearest element, 1 for linear interpolation, 2 or 3.
-      mode: how the image goes on beyond its elements: ``"constant"`` with ``cval``; ``"nearest"`` with the last
+      mode: how the image extends beyond its elements: ``"constant"`` with ``cval``; ``"nearest"`` with the last
         element; ``"mirror"`` as its mirror image about the last element, ``"reflect"`` about its edge; ``"wrap"`` as
-        itself. ``"constant"`` and ``"wrap"`` are SciPy's ``"grid-constant"`` and ``"grid-wrap"``, names that are taken
+        itself. ``"constant"`` and ``"wrap"`` are SciPy's ``"grid-constant"`` and ``"grid-wrap"``, accepted names
         too.
       cval: the number beyond the image.
 
     Returns:
-      An array of the shape of the coordinates, and of the dtype of ``input``; of integers rounded to the nearest.
+      An array of the shape of the coordinates, and of the dtype of ``input``; integers are rounded to nearest.
 
     Raises:
       ShapeError: not n coordinates, or an image without elements (a TypeError and a ValueError).
-      UnsupportedArgumentError: no such order or mode (a NotImplementedError).
+      UnsupportedArgumentError: an unknown order or mode (a NotImplementedError).
 
     Source: Unser, Aldroubi and Eden 1993, *B-spline signal processing*.
 
@@ -65,10 +65,10 @@ def map_coordinates(
     [ 5.  11.5]
     """
     x = operand("map_coordinates", input)
-    places = coordinates if isinstance(coordinates, Array) else sequence("map_coordinates", coordinates)
-    if len(places) != len(x.shape):
+    arrays = coordinates if isinstance(coordinates, Array) else sequence("map_coordinates", coordinates)
+    if len(arrays) != len(x.shape):
         raise ShapeError(
-            f"map_coordinates takes as many coordinates as the image has axes, {len(x.shape)}, got {len(places)}"
+            f"map_coordinates takes as many coordinates as the image has axes, {len(x.shape)}, got {len(arrays)}"
         )
     if order not in (0, 1, 2, 3) or isinstance(order, bool):
         raise UnsupportedArgumentError(
@@ -81,7 +81,7 @@ def map_coordinates(
         raise ShapeError(f"map_coordinates takes an image with elements, got shape {x.shape}")
     if not x.shape:
         raise ShapeError("map_coordinates takes an image with an axis, got a number")
-    points = [_coordinate(p) for p in places]
+    points = [_coordinate(p) for p in arrays]
     if any(dtypes.is_complex(p.dtype) for p in points):
         raise OperandError("map_coordinates takes real coordinates, got complex ones")
     points = promote_all("map_coordinates", points)
@@ -98,11 +98,11 @@ def _coordinate(p: Any) -> Any:
 
 
 _PADDING = 12
-"""By how many elements a spline sees what is beyond an image: the influence falls by 0.27 with each."""
+"""The number of elements by which an image is padded: the influence on its spline falls by 0.27 with each."""
 
 
 def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -> Any:
-    """The values of the spline, in the dtype of the points and the image."""
+    """Evaluate the spline at ``points``, in the common dtype of the points and the image."""
     dtype = dtypes.promote_types(x.dtype, points[0].dtype)
     c = ops.convert_element_type(x, dtype)
     cval = ops.convert_element_type(inexact_operand("map_coordinates", cval), dtype)
@@ -118,16 +118,16 @@ def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -
     indices, weights, inside = [], [], []
     for axis, p in enumerate(points):
         start, factors = _weights(p, order)
-        chosen, there, beside = [], [], []
+        elements, valid, values_there = [], [], []
         for k, factor in enumerate(factors):
             index, within = _folded(ops.add(start, float(k)), c.shape[axis], mode)
-            chosen.append(ops.convert_element_type(index, np.dtype(np.int32)))
-            there.append(within)
-            beside.append(factor)
-        indices.append(_beside(chosen, axis, len(points)))
-        weights.append(_beside(beside, axis, len(points)))
+            elements.append(ops.convert_element_type(index, np.dtype(np.int32)))
+            valid.append(within)
+            values_there.append(factor)
+        indices.append(_stacked(elements, axis, len(points)))
+        weights.append(_stacked(values_there, axis, len(points)))
         if mode == "constant":
-            inside.append(_beside(there, axis, len(points)))
+            inside.append(_stacked(valid, axis, len(points)))
     values = c[tuple(indices)]
     if inside:
         values = ops.where(reduce(ops.and_p.bind, inside), values, cval)
@@ -137,15 +137,15 @@ def _interpolated(x: Any, points: list[Any], order: int, mode: str, cval: Any) -
     return values
 
 
-def _beside(xs: list[Any], axis: int, count: int) -> Any:
-    """Arrays along one of ``count`` new axes in front."""
+def _stacked(xs: list[Any], axis: int, count: int) -> Any:
+    """Stack arrays along the axis ``axis`` of ``count`` new leading axes."""
     stacked = pnp.stack(xs)
     rest = xs[0].shape
     return shapes.reshape(stacked, (*[1] * axis, len(xs), *[1] * (count - axis - 1), *rest))
 
 
 def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
-    """The first of the elements whose splines are not zero at a place, and the values of these splines there."""
+    """Return the index of the first B-spline that is nonzero at ``p``, and the values of it and the next ones there."""
     if order == 0:
         nearest = ops.mul(ops.sign(p), pnp.floor(ops.add(ops.abs(p), 0.5)))
         return nearest, [ops.where(ops.eq(p, p), shapes.full(p.shape, 1, p.dtype), math.nan)]
@@ -170,7 +170,7 @@ def _weights(p: Any, order: int) -> tuple[Any, list[Any]]:
 
 
 def _folded(index: Any, n: int, mode: str) -> tuple[Any, Any]:
-    """The element that stands at a place, as a float, and whether the place is within the image."""
+    """Map an index to an element by the boundary mode, as a float; return also whether it was inside ("constant")."""
     last = float(n - 1)
     within = ops.and_p.bind(ops.ge_p.bind(index, 0.0), ops.le_p.bind(index, last)) if mode == "constant" else None
     if mode == "mirror" and n > 1:
@@ -181,7 +181,7 @@ def _folded(index: Any, n: int, mode: str) -> tuple[Any, Any]:
         index = ops.sub(n - 0.5, ops.abs(ops.sub(folded, n - 0.5)))
     elif mode == "wrap":
         index = pnp.mod(index, float(n))
-    index = ops.where(ops.eq(index, index), index, 0.0)  # an integer must be made of it
+    index = ops.where(ops.eq(index, index), index, 0.0)  # NaN has no integer; its weights are NaN
     return ops.clamp_p.bind(0.0, index, last), within
 
 
@@ -191,7 +191,7 @@ _SPLINES = {2: (0.75, 0.125), 3: (2 / 3, 1 / 6)}
 
 
 def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
-    """The coefficients of the spline through the elements along an axis: the solution of a tridiagonal system."""
+    """Solve for the coefficients of the spline through the elements along an axis, a tridiagonal system."""
     n = x.shape[axis]
     if n == 1:
         return x
@@ -202,7 +202,7 @@ def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
     elif mode == "reflect":
         diagonal[0] += side
         diagonal[-1] += side
-    else:  # the corners of a cyclic system are a matrix of rank one, which is taken off and put back
+    else:  # less the corners of the cyclic system, a matrix of rank one, which `_cyclic` adds
         diagonal[0] += middle
         diagonal[-1] += side * side / middle
     rows = shapes.moveaxis(x, axis, 0)
@@ -215,7 +215,7 @@ def _spline_coefficients(x: Any, axis: int, order: int, mode: str) -> Any:
 
 
 def _cyclic(y: Any, bands: tuple[Any, Any, Any], middle: float, side: float) -> Any:
-    """The solution of a cyclic system from that without its corners, by Sherman and Morrison's formula."""
+    """Solve the cyclic system, given the solution ``y`` without its corners, by the Sherman-Morrison formula."""
     below, diagonal, above = bands
     n = len(diagonal)
     u, v = np.zeros(n), np.zeros(n)

@@ -1,4 +1,4 @@
-"""Trees of arrays as single vectors, for methods that compute with vectors."""
+"""Conversion of trees of arrays to vectors, for methods that compute with vectors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pullback.primitives.arrays import shapes
 
 
 class Vectors:
-    """Trees like a given one, of inexact arrays or of the types of such, as vectors of their common dtype.
+    """Converts trees like ``like``, of inexact arrays or their types, to vectors of their common dtype and back.
 
     Attributes:
-      size: how many elements they have.
-      dtype: of the vectors.
+      size: the number of elements of the vectors.
+      dtype: the dtype of the vectors.
     """
 
     def __init__(self, like: Any) -> None:
@@ -28,19 +28,19 @@ class Vectors:
         self.size = sum(math.prod(t.shape) for t in self.types)
 
     def ravel(self, x: Any) -> Any:
-        """A tree as a vector."""
+        """Flatten a tree to a vector."""
         leaves = zip(tree.leaves(x), self.types, strict=True)
-        parts = [ops.convert_element_type(shapes.reshape(y, (math.prod(t.shape),)), self.dtype) for y, t in leaves]
-        return parts[0] if len(parts) == 1 else concatenate(parts)
+        vectors = [ops.convert_element_type(shapes.reshape(y, (math.prod(t.shape),)), self.dtype) for y, t in leaves]
+        return vectors[0] if len(vectors) == 1 else concatenate(vectors)
 
     def tree(self, x: Any) -> Any:
-        """A vector as a tree."""
+        """Rebuild a tree from a vector."""
         leaves, start = [], 0
         for t in self.types:
             count = math.prod(t.shape)
-            part = x if count == self.size else x[start : start + count]
+            piece = x if count == self.size else x[start : start + count]
             if dtypes.is_complex(self.dtype) and not dtypes.is_complex(t.dtype):
-                part = ops.real(part)
-            leaves.append(ops.convert_element_type(shapes.reshape(part, t.shape), t.dtype))
+                piece = ops.real(piece)
+            leaves.append(ops.convert_element_type(shapes.reshape(piece, t.shape), t.dtype))
             start += count
         return tree.unflatten(self.treedef, leaves)

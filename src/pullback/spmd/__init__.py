@@ -1,1 +1,1 @@
-"""Programs that run on many devices at once, each on its part of the arrays: ``shard_map`` and ``pmap``."""
+"""Programs that run on several devices, each on its shards of the arrays: ``shard_map``, ``pmap`` and others."""

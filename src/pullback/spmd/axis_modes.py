@@ -1,7 +1,7 @@
-"""Functions whose inputs or results are spread as asked, in JAX's words: ``auto_axes`` and ``explicit_axes``.
+"""``auto_axes`` and ``explicit_axes``: functions whose results or arguments have a given sharding.
 
-In JAX they change the types of the axes of a mesh within a function. Here shardings are no part of types, so that the
-axes are the same within as outside; what is left is to spread what enters or leaves.
+In JAX these functions change the types of mesh axes within a function. Here types have no shardings, so that the axes
+are the same within; only the arguments or the results are constrained.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def _checked(who: str, axes: Any) -> None:
-    """Refuse axes that the mesh which was set does not have."""
+    """Raise an error unless a mesh is set, and has these axes."""
     mesh = get_abstract_mesh()
     if mesh.empty:
         raise MeshContextError(f"{who} needs a mesh: set one, with set_mesh(mesh): ...")
@@ -40,20 +40,19 @@ def auto_axes(
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: PyTree = None
 ) -> Any:
-    """A function whose results are spread as asked, and in which the compiler decides how values are.
+    """Make a function whose results have a given sharding; the compiler decides the shardings within.
 
     Args:
-      f: the function; left out, a decorator is returned.
-      axes: the axes of the mesh for which this holds; None for all. The compiler decides along the others too.
-      out_sharding: the sharding of the results, or a tree of such. If it is left out here, calls have to give it, by
-        keyword.
+      f: the function; without it, a decorator is returned.
+      axes: the axes of the mesh to which this applies; None for all. The compiler decides along the others too.
+      out_sharding: the sharding of the results, or a tree of shardings. Without it, calls must pass it by keyword.
 
     Returns:
-      The function, for use where a mesh is set.
+      The function, for calls where a mesh is set.
 
     Raises:
       MeshContextError: no mesh is set (a RuntimeError and ValueError).
-      ArgumentError: the mesh lacks an axis, or nobody gave ``out_sharding`` (a TypeError and ValueError).
+      ArgumentError: the mesh lacks an axis, or ``out_sharding`` is missing (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -86,20 +85,20 @@ def explicit_axes(
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: PyTree = None
 ) -> Any:
-    """A function whose arguments are spread as asked.
+    """Make a function whose arguments have a given sharding.
 
     Args:
-      f: the function; left out, a decorator is returned.
-      axes: the axes of the mesh for which this holds; None for all.
-      in_sharding: the sharding of the positional arguments, or a tuple of such, one for each. If it is left out here,
-        calls have to give it, by keyword.
+      f: the function; without it, a decorator is returned.
+      axes: the axes of the mesh to which this applies; None for all.
+      in_sharding: the sharding of the positional arguments, or a tuple with a sharding for each. Without it, calls must
+        pass it by keyword.
 
     Returns:
-      The function, for use where a mesh is set.
+      The function, for calls where a mesh is set.
 
     Raises:
       MeshContextError: no mesh is set (a RuntimeError and ValueError).
-      ArgumentError: the mesh lacks an axis, or nobody gave ``in_sharding`` (a TypeError and ValueError).
+      ArgumentError: the mesh lacks an axis, or ``in_sharding`` is missing (a TypeError and ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp

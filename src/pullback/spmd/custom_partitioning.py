@@ -1,4 +1,4 @@
-"""``custom_partitioning``: functions of which users say what each device does on its parts of the operands."""
+"""``custom_partitioning``: functions with a user's rule for the program that each device runs on its shards."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, 
 
 @dataclass(frozen=True, eq=False)
 class _Partitioning:
-    """How a function is divided that was called with arguments of some trees.
+    """The partitioning of a function for a structure of arguments.
 
     Attributes:
-      name: its name.
-      partition: the user's function.
-      rule: an ``SdyShardingRule``, a function that returns one or text, or None.
+      name: the name of the function.
+      partition: the user's partition function.
+      rule: an ``SdyShardingRule``, a function that returns a rule or its text, or None.
       options: the kinds and sizes of factors, for a rule that is text.
       static: the static arguments.
       in_tree, out_tree: the trees of the other arguments, and of the results.
@@ -56,15 +56,14 @@ class _Partitioning:
 
 
 class custom_partitioning:
-    """A function of which a function of yours says what each device does, in compiled programs over several devices.
+    """A function with a custom partition over devices, in compiled programs over several devices.
 
-    Elsewhere it is the function itself: eagerly, on one device, in ``shard_map`` and in exported functions; and under
-    ``vmap`` and differentiation, which know nothing of the partition. Wrap it in a ``custom_vjp`` function to divide
-    the backward pass too.
+    Without partition it runs eagerly, on one device, in ``shard_map`` and in exported functions. ``vmap`` and
+    differentiation ignore the partition. Wrap it in a ``custom_vjp`` function to partition the backward pass too.
 
     Args:
-      fun: the function, of trees of arrays.
-      static_argnums: the positions of arguments that are not arrays, a number or a tuple of them. They come first in
+      fun: the function of trees of arrays.
+      static_argnums: the positions of static arguments, a number or a tuple of numbers. These arguments come first in
         calls of ``partition`` and of a ``sharding_rule`` that is a function.
 
     Raises:
@@ -107,23 +106,23 @@ class custom_partitioning:
         permutation_factors: Sequence[str] = (),
         **factor_sizes: int,
     ) -> None:
-        """Say how the function is divided.
+        """Define the partition of the function.
 
         Args:
-          partition: ``partition(mesh, arg_shapes, result_shape)`` is given trees of ``ShapeDtypeStruct``, whose
-            ``sharding`` is what the compiler would choose. It returns a mesh, whose axes are in scope for collectives;
-            a function, from the parts that a device has of the arguments to its parts of the results; and trees of the
-            shardings of results and of arguments that this function needs.
+          partition: ``partition(mesh, arg_shapes, result_shape)`` receives trees of ``ShapeDtypeStruct``, whose
+            ``sharding`` is the compiler's proposal. It returns a mesh, whose axes are in scope for collectives; a
+            function from a device's shards of the arguments to its shards of the results; and trees of the shardings of
+            results and of arguments that this function needs.
           infer_sharding_from_operands, propagate_user_sharding, decode_shardings: for XLA's older partitioner, which is
             not used.
-          sharding_rule: which axes are divided alike, by which the compiler chooses shardings: an ``SdyShardingRule``,
-            text such as ``"i k, k j -> i j"``, or a function ``rule(mesh, arg_types, result_types)`` that returns
-            either. Without a rule it knows of no axis that may be divided.
-          reduction_factors, need_replication_factors, permutation_factors, factor_sizes: of a rule that is text; see
+          sharding_rule: the rule by which the compiler chooses shardings: an ``SdyShardingRule``, text such as
+            ``"i k, k j -> i j"``, or a function ``rule(mesh, arg_types, result_types)`` that returns either. Without a
+            rule the compiler divides no axis.
+          reduction_factors, need_replication_factors, permutation_factors, factor_sizes: options of a rule as text; see
             ``SdyShardingRule``.
 
         Raises:
-          PartitioningError: the rule is none (a ValueError and TypeError).
+          PartitioningError: the rule is invalid (a ValueError and TypeError).
         """
         check_callable(partition, "def_partition")
         self._options = {
@@ -140,7 +139,7 @@ class custom_partitioning:
             raise PartitioningError(f"custom_partitioning of {name_of(self.fun)}: call its def_partition first")
         if state.trace.eager:
             return self.fun(*args, **kwargs)
-        static, dynamic, call = self._divided(args, kwargs)
+        static, dynamic, call = self._split_arguments(args, kwargs)
         leaves, in_tree = tree.flatten(tuple(dynamic))
         arrays = to_arrays(leaves, "custom_partitioning", self.fun, dynamic)
         flat = FlatFunction(call, in_tree, described=self.fun)
@@ -156,8 +155,8 @@ class custom_partitioning:
         )
         return flat.result(custom_partitioning_p.bind(*arrays, call_jaxpr=closed, partitioning=partitioning))
 
-    def _divided(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], list[Any], Callable[..., Any]]:
-        """The static arguments, the others, and a function of the others."""
+    def _split_arguments(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], list[Any], Callable[..., Any]]:
+        """Split the arguments into static and dynamic ones; return both, and a function of the dynamic arguments."""
         bound = source.signature(self.fun).bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
@@ -165,14 +164,16 @@ class custom_partitioning:
                 f"custom_partitioning of {name_of(self.fun)}: arguments must have positions, got by keyword: "
                 f"{', '.join(bound.kwargs)}"
             )
-        given = list(bound.args)
-        fixed = {i % len(given): given[i] for i in self.static_argnums if -len(given) <= i < len(given)}
+        positional = list(bound.args)
+        fixed = {
+            i % len(positional): positional[i] for i in self.static_argnums if -len(positional) <= i < len(positional)
+        }
 
         def call(*rest: Any) -> Any:
             others = iter(rest)
-            return self.fun(*[fixed[i] if i in fixed else next(others) for i in range(len(given))])
+            return self.fun(*[fixed[i] if i in fixed else next(others) for i in range(len(positional))])
 
-        return tuple(fixed.values()), [x for i, x in enumerate(given) if i not in fixed], call
+        return tuple(fixed.values()), [x for i, x in enumerate(positional) if i not in fixed], call
 
 
 # The operation -------------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _
         divide = functools.partial(_divide, partitioning, module.platform, module.channels, *types)
         results = [(a.shape, a.dtype) for a in hlo.results]
         return hlo.partitioned(operands, results, rule, divide)  # type: ignore[no-any-return]
-    module.whole |= module.manual is None and not module.portable
+    module.assumed_one_device |= module.manual is None and not module.portable
     return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
 
 
@@ -218,7 +219,7 @@ def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _
 
 @dataclass(frozen=True)
 class ArrayType:
-    """The type of an array, as functions that return sharding rules are told of it.
+    """The type of an array, which functions that return sharding rules receive.
 
     Attributes:
       shape: its shape.
@@ -237,7 +238,7 @@ class ArrayType:
 def _rule_text(
     partitioning: _Partitioning, mesh: Mesh | None, operands: Sequence[ShapedArray], results: Sequence[ShapedArray]
 ) -> str:
-    """The sharding rule as an attribute; empty if there is none."""
+    """The text of the sharding rule as an attribute; empty if there is no rule."""
     rule = partitioning.rule
     if rule is None:
         return ""
@@ -259,12 +260,12 @@ def _divide(
     operands: Sequence[ShapedArray],
     results: Sequence[ShapedArray],
     mesh: Mesh,
-    given: list[NamedSharding],
+    proposed: list[NamedSharding],
     expected: list[NamedSharding],
 ) -> Divided:
-    """What each device does, as the user's ``partition`` says for shardings that the compiler would choose."""
+    """Call the user's ``partition`` for the compiler's proposed shardings, and lower the program of each device."""
     who = f"custom_partitioning of {partitioning.name}, partition"
-    arg_shapes = tree.unflatten(partitioning.in_tree, list(map(_struct, operands, given)))
+    arg_shapes = tree.unflatten(partitioning.in_tree, list(map(_struct, operands, proposed)))
     result_shape = tree.unflatten(partitioning.out_tree, list(map(_struct, results, expected)))
     returned = partitioning.partition(*partitioning.static, mesh, arg_shapes, result_shape)
     if not (isinstance(returned, (tuple, list)) and len(returned) == 4):
@@ -277,54 +278,54 @@ def _divide(
         raise PartitioningError(f"{who}: expected a mesh of the same devices as {mesh!r}, got {quoted(scope)}")
     ins = _shardings(in_shardings, len(operands), mesh, f"{who}, shardings of the arguments")
     outs = _shardings(out_shardings, len(results), mesh, f"{who}, shardings of the results")
-    parts = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(operands, ins, strict=True)]
+    shards = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(operands, ins, strict=True)]
     flat = FlatFunction(fun, partitioning.in_tree)
     with axes_of(scope, frozenset(scope.axis_names), False, "custom_partitioning"):
-        closed = stage_flat(fun, flat, parts, "custom_partitioning")
-        expected_parts = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(results, outs, strict=True)]
-        _check_results(closed, expected_parts, who)
+        closed = stage_flat(fun, flat, shards, "custom_partitioning")
+        expected_shards = [a.update(shape=s.shard_shape(a.shape)) for a, s in zip(results, outs, strict=True)]
+        _check_results(closed, expected_shards, who)
         text = _program(closed, platform, channels, scope, who)
     ranks_in, ranks_out = ([a.ndim for a in avals] for avals in (operands, results))
     return Divided(text, list(zip(ins, ranks_in, strict=True)), list(zip(outs, ranks_out, strict=True)))
 
 
 def _struct(aval: ShapedArray, sharding: NamedSharding) -> ShapeDtypeStruct:
-    """What stands for an array, whose sharding has an entry for each axis."""
+    """A ``ShapeDtypeStruct`` of an array, whose partition specification has an entry for each axis."""
     entries = sharding.spec.partitions
     full = PartitionSpec(*entries, *[None] * (aval.ndim - len(entries)))
     return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=NamedSharding(sharding.mesh, full))
 
 
-def _shardings(given: Any, count: int, mesh: Mesh, who: str) -> list[NamedSharding]:
-    """The shardings of a tree, one for each array."""
-    leaves = tree.leaves(given, is_leaf=lambda x: isinstance(x, Sharding))
+def _shardings(shardings: Any, count: int, mesh: Mesh, who: str) -> list[NamedSharding]:
+    """Flatten a tree of shardings, and check that it has ``count`` shardings over the mesh's devices."""
+    leaves = tree.leaves(shardings, is_leaf=lambda x: isinstance(x, Sharding))
     for leaf in leaves:
         if not isinstance(leaf, NamedSharding) or leaf.runs_on is not mesh.assignment:
             raise PartitioningError(f"{who}: expected a NamedSharding over the devices of {mesh!r}, got {quoted(leaf)}")
     if len(leaves) != count:
-        raise PartitioningError(f"{who}: expected {count}, one for each array, got {len(leaves)}: {quoted(given)}")
+        raise PartitioningError(f"{who}: expected {count}, one for each array, got {len(leaves)}: {quoted(shardings)}")
     return leaves
 
 
 def _check_results(closed: ClosedJaxpr, expected: Sequence[ShapedArray], who: str) -> None:
-    """Refuse a function that returns other parts than those of the results."""
+    """Raise PartitioningError unless a device's program returns shards of the expected types."""
     found = [(a.shape, a.dtype) for a in closed.out_avals]
     if found != [(a.shape, a.dtype) for a in expected]:
         wanted, came = (", ".join(map(str, avals)) for avals in (expected, closed.out_avals))
         raise PartitioningError(
-            f"{who}: by the shardings that it returned a device has the parts ({wanted}) of the results, but the "
+            f"{who}: by the shardings that it returned a device has the shards ({wanted}) of the results, but the "
             f"function that it returned has the results ({came})"
         )
 
 
 def _program(closed: ClosedJaxpr, platform: str, channels: Any, scope: Mesh, who: str) -> str:
-    """The program that each device runs on its parts."""
+    """The text of the program that each device runs on its shards."""
     from pullback.backends.hlo.builder import Builder
     from pullback.backends.hlo.emit import emit_jaxpr, inline
 
     module = Module("part", platform, inline)
-    module.portable = True  # what it captures is written into it
-    module.channels = channels  # collectives of the whole program have different numbers
+    module.portable = True  # captured arrays are written into the text
+    module.channels = channels  # collectives of one program need different numbers
     module.manual, module.manual_axes = scope, frozenset(scope.axis_names)
     hlo = Builder(module)
     args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]

@@ -1,8 +1,8 @@
 """``shard_map`` under ``disable_jit``: the devices run the function in Python, in turn, for debuggers.
 
-Each device has a thread, of which one runs at a time: the first runs until it comes to a collective, then the next one,
-and so on. When all have come there, the collective is computed of their values, as under ``vmap``, and the first goes
-on.
+Each device has a thread, and one thread runs at a time: the first until it reaches a collective, then the second, and
+so on. When all have reached it, the collective is computed from their values, as under ``vmap``, and the first device
+continues.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, stack
 from pullback.primitives.arrays.slicing import slice as slice_of
-from pullback.spmd.shard_map_primitive import axes_of, part_shape
+from pullback.spmd.shard_map_primitive import axes_of, shard_shape
 from pullback.transforms.traces.batch import batch_flat
 
 
 class _ThreadTurns:
-    """Whose turn it is, and what the devices brought to the collective that they are at."""
+    """The turns of the device threads, and the operands of the collective that they have reached."""
 
     def __init__(self, mesh: Mesh, manual: frozenset[Any]) -> None:
         self.names = [name for name in mesh.axis_names if name in manual]
@@ -54,7 +54,7 @@ class _ThreadTurns:
             self.changed.notify_all()
 
     def meet(self, device: int, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """The result for one device of a collective, when all have come to it."""
+        """Wait until all devices have reached a collective, and return its result for one device."""
         if self.ended:
             raise ShardMapError(
                 f"shard_map: device {device} is at {primitive.name}, but another has ended without it: all devices "
@@ -73,7 +73,7 @@ class _ThreadTurns:
         return self.results[device]
 
     def _computed(self) -> list[Any]:
-        """The results for all devices of the collective that they are at."""
+        """Compute the collective that all devices have reached; return the results by device."""
         primitive, args, params = self.brought[0]
         for device, (other, _, others) in enumerate(self.brought):
             if other is not primitive or others != params:
@@ -96,7 +96,7 @@ class _ThreadTurns:
 
         outer, state.trace = state.trace, state.bottom
         try:
-            stacked = [stack([as_array(given[i]) for _, given, _ in self.brought], 0) for i in range(len(args))]
+            stacked = [stack([as_array(operands[i]) for _, operands, _ in self.brought], 0) for i in range(len(args))]
             grid = [shapes.reshape(x, (*self.sizes, *x.shape[1:])) for x in stacked]
             outs = along(0, grid)
         finally:
@@ -107,11 +107,11 @@ class _ThreadTurns:
 
 
 class _StoppedError(BaseException):
-    """Ends the threads of other devices when one has failed."""
+    """The exception that ends the threads of other devices when one has failed."""
 
 
 class ShardTracer(Tracer):
-    """One device's part of an array, whose value Python may look at."""
+    """A tracer of one device's shard of an array, whose value Python may read."""
 
     __slots__ = ("_varying", "value")
 
@@ -137,7 +137,7 @@ class ShardTracer(Tracer):
 
 
 class _DeviceTrace(Trace):
-    """Evaluates for one device, and brings collectives to where the devices meet."""
+    """A trace that evaluates the function for one device, and computes collectives together with the others."""
 
     __slots__ = ("device", "turns")
     transformation = "shard_map"
@@ -178,22 +178,22 @@ def emulate_spmd(
     in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
     manual: frozenset[Any], check_vma: bool,
 ) -> list[Any]:  # fmt: skip
-    """The results of ``run``, which the devices of a mesh run in turn, in Python: see ``bind_mapped``."""
+    """Run ``run`` on the shards of each device of a mesh in Python, in turn; arguments are as in ``bind_mapped``."""
     turns = _ThreadTurns(mesh, manual)
     indices = list(np.ndindex(*turns.sizes))
     outer_trace, axes = state.trace, state.axes
     finished: list[Any] = [None] * turns.count
 
     def on_device(device: int) -> None:
-        place = dict(zip(turns.names, indices[device], strict=True))
+        coordinates = dict(zip(turns.names, indices[device], strict=True))
         trace = _DeviceTrace(outer_trace, fun, turns, device)
         try:
             turns.wait_for_turn(device)
             state.trace, state.axes = outer_trace, axes
-            parts = [_part(x, mesh, spec, place) for x, spec in zip(arrays, in_specs, strict=True)]
+            shards = [_shard(x, mesh, spec, coordinates) for x, spec in zip(arrays, in_specs, strict=True)]
             state.trace = trace
             with axes_of(mesh, manual, check_vma, "shard_map"):
-                outs = run(*[ShardTracer(trace, x, aval.varying) for x, aval in zip(parts, avals, strict=True)])
+                outs = run(*[ShardTracer(trace, x, aval.varying) for x, aval in zip(shards, avals, strict=True)])
                 finished[device] = [
                     (x.value, x.aval) if type(x) is ShardTracer and x._trace is trace else (x, typeof(x)) for x in outs
                 ]
@@ -223,24 +223,26 @@ def emulate_spmd(
     if turns.failure is not None:
         raise turns.failure
     specs = out_specs_of([aval for _, aval in finished[0]])
-    return [_joined([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
+    return [_assembled([outs[i][0] for outs in finished], mesh, spec, turns, indices) for i, spec in enumerate(specs)]
 
 
-def _part(x: Any, mesh: Mesh, spec: PartitionSpec, place: dict[Any, int]) -> Any:
-    """One device's part of an array."""
-    shape = part_shape(x.shape, mesh, spec)
+def _shard(x: Any, mesh: Mesh, spec: PartitionSpec, coordinates: dict[Any, int]) -> Any:
+    """The shard of an array on the device with these ``coordinates`` in the mesh."""
+    shape = shard_shape(x.shape, mesh, spec)
     starts = [0] * len(shape)
     for i, entry in enumerate(spec.partitions):
         number = 0
         for name in names_in(entry):
-            number = number * mesh.shape[name] + place[name]
+            number = number * mesh.shape[name] + coordinates[name]
         starts[i] = number * shape[i]
     return slice_of(x, starts, [a + n for a, n in zip(starts, shape, strict=True)])
 
 
-def _joined(parts: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]) -> Any:
-    """The array of which devices have parts."""
-    grid = {index: as_array(x) for index, x in zip(indices, parts, strict=True)}
+def _assembled(
+    shards: Sequence[Any], mesh: Mesh, spec: PartitionSpec, turns: _ThreadTurns, indices: Sequence[Any]
+) -> Any:
+    """Concatenate the shards of all devices to the global array."""
+    grid = {index: as_array(x) for index, x in zip(indices, shards, strict=True)}
 
     def along(i: int, fixed: dict[Any, int]) -> Any:
         if i == len(spec):

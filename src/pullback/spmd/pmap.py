@@ -22,7 +22,7 @@ from pullback.core.registry import OwnsPrograms
 from pullback.core.trace import state
 from pullback.primitives.arrays import shapes
 from pullback.spmd.shard_map import bind_mapped
-from pullback.spmd.shard_map_primitive import part_aval
+from pullback.spmd.shard_map_primitive import shard_aval
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class _Unnamed:
-    """The name of an axis that the user did not name."""
+    """The name of a mapped axis that the user did not name."""
 
     __slots__ = ()
 
@@ -42,9 +42,9 @@ class _Unnamed:
 
 
 class PmapFunction(OwnsPrograms):
-    """A function that ``pmap`` made.
+    """A function that ``pmap`` made, which is called like the original function.
 
-    It is called like the function that it was made from. ``trace`` and ``lower`` look inside, as those of ``jit`` do.
+    ``trace`` and ``lower`` inspect it, like those of ``jit``.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class PmapFunction(OwnsPrograms):
         axes = self._leaf_axes(args, where, kwargs, len(arrays))
         size = self._size(arrays, axes, args, where, kwargs)
         if any(axis.mapped_by == "pmap" for axis in state.axes.values()):
-            return self._within(args, kwargs, fixed)  # a device is given already
+            return self._within(args, kwargs, fixed)  # an enclosing pmap has chosen the device
         mesh = self._mesh(size)
         key = (in_tree, tuple(axes), mesh, tuple(sorted(fixed.items())), len(args))
         try:
@@ -86,15 +86,15 @@ class PmapFunction(OwnsPrograms):
         return flat.result(program(*arrays))
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """The program for some arguments (arrays, or anything with ``shape`` and ``dtype``), which is not run."""
+        """Trace the function for arguments (arrays, or objects with ``shape`` and ``dtype``), without running it."""
         return self._jitted().trace(*args, **kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """The program for some arguments as text for the compiler."""
+        """Lower the function for some arguments to text for the compiler."""
         return self._jitted().lower(*args, **kwargs)
 
     def clear_cache(self) -> None:
-        """Forget what was traced and compiled for this function."""
+        """Clear the traced and compiled programs of this function."""
         self._programs.clear()
 
     def _jitted(self) -> Any:
@@ -114,18 +114,18 @@ class PmapFunction(OwnsPrograms):
         return {i % len(args): args[i] for i in self._static}
 
     def _leaf_axes(self, args: Sequence[Any], where: Sequence[int], kwargs: Any, count: int) -> list[int | None]:
-        """The mapped axis of each leaf of the arguments, or None; 0 for arguments given by keyword."""
-        given = [args[i] for i in where]
+        """The mapped axis of each leaf of the arguments, or None; 0 for keyword arguments."""
+        dynamic = [args[i] for i in where]
         in_axes = self._in_axes
         if isinstance(in_axes, (tuple, list)):
-            if len(in_axes) not in (len(args), len(given)):
+            if len(in_axes) not in (len(args), len(dynamic)):
                 raise BatchAxisError(
                     f"pmap of {name_of(self._fun)}: in_axes has {len(in_axes)} entries, {in_axes!r}, but it was called "
                     f"with {len(args)} positional arguments; give one for each"
                 )
             in_axes = [in_axes[i] for i in where] if len(in_axes) == len(args) else list(in_axes)
         try:
-            axes = tree.broadcast_prefix(in_axes, given, is_leaf=lambda x: x is None)
+            axes = tree.broadcast_prefix(in_axes, dynamic, is_leaf=lambda x: x is None)
         except ValueError as error:
             raise BatchAxisError(
                 f"pmap of {name_of(self._fun)}: in_axes={self._in_axes!r} must be a prefix of the arguments: {error}"
@@ -136,7 +136,7 @@ class PmapFunction(OwnsPrograms):
         return axes + [0] * (count - len(axes))
 
     def _size(self, arrays: Sequence[Any], axes: list[int | None], args: Any, where: Sequence[int], kwargs: Any) -> int:
-        """The size that all mapped axes share; makes the axes not negative."""
+        """The size that all mapped axes share; makes negative entries of ``axes`` positive."""
         size = self._axis_size
         for i, (x, axis) in enumerate(zip(arrays, axes, strict=True)):
             if axis is None:
@@ -164,18 +164,19 @@ class PmapFunction(OwnsPrograms):
         return size
 
     def _mesh(self, size: int) -> Mesh:
-        there = self._devices if self._devices is not None else tuple(all_devices(self._backend))
-        if self._devices is not None and len(there) != size:
+        available = self._devices if self._devices is not None else tuple(all_devices(self._backend))
+        if self._devices is not None and len(available) != size:
             raise BatchSizeError(
-                f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, but {len(there)} devices were given"
+                f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, but {len(available)} devices were "
+                "given"
             )
-        if size > len(there):
+        if size > len(available):
             raise BatchSizeError(
                 f"pmap of {name_of(self._fun)}: the mapped axis has size {size}, which needs as many devices, but "
-                f"there are {len(there)}: map over less, or use vmap. On processors "
+                f"there are {len(available)}: map over less, or use vmap. On CPUs "
                 f'pullback.config.update("num_cpu_devices", {size}) at the start makes more of them.'
             )
-        return Mesh(np.array(there[:size], dtype=object), (self._name,))
+        return Mesh(np.array(available[:size], dtype=object), (self._name,))
 
     def _program(
         self, in_tree: Any, axes: Sequence[int | None], mesh: Mesh, fixed: dict[int, Any], count: int,
@@ -188,8 +189,8 @@ class PmapFunction(OwnsPrograms):
         specs = [PartitionSpec() if d is None else PartitionSpec(*(None,) * d, name) for d in axes]
         ends: list[int | None] = []
 
-        def part(*parts: Any) -> list[Any]:
-            outs = flat(*[x if d is None else shapes.squeeze(x, (d,)) for x, d in zip(parts, axes, strict=True)])
+        def on_device(*shards: Any) -> list[Any]:
+            outs = flat(*[x if d is None else shapes.squeeze(x, (d,)) for x, d in zip(shards, axes, strict=True)])
             ends[:] = self._ends(flat, outs)
             return [x if e is None else shapes.expand_dims(x, (e,)) for x, e in zip(outs, ends, strict=True)]
 
@@ -197,9 +198,9 @@ class PmapFunction(OwnsPrograms):
             return [PartitionSpec() if e is None else PartitionSpec(*(None,) * e, name) for e in ends]
 
         def run(*arrays: Any) -> list[Any]:
-            avals = [part_aval(typeof(x), mesh, spec) for x, spec in zip(arrays, specs, strict=True)]
+            avals = [shard_aval(typeof(x), mesh, spec) for x, spec in zip(arrays, specs, strict=True)]
             manual = frozenset([name])
-            return bind_mapped(self._fun, part, arrays, avals, specs, out_specs_of, mesh, manual, False, "pmap")
+            return bind_mapped(self._fun, on_device, arrays, avals, specs, out_specs_of, mesh, manual, False, "pmap")
 
         donated = [k for k, i in enumerate(where) if i in self._donated]
         found = source.attribute(self._fun, "__name__")
@@ -207,7 +208,7 @@ class PmapFunction(OwnsPrograms):
         return jit(run, donate_argnums=_leaf_numbers(in_tree, donated)), flat
 
     def _ends(self, flat: FlatFunction, outs: Sequence[Any]) -> list[int | None]:
-        """Where the mapped axis goes in each leaf of the result; None for what the devices have in common."""
+        """The position of the mapped axis in each leaf of the result; None for a result that all devices share."""
         try:
             ends = tree.broadcast_prefix(self._out_axes, flat.result(outs), is_leaf=lambda x: x is None)
         except ValueError as error:
@@ -229,11 +230,11 @@ class PmapFunction(OwnsPrograms):
         return found
 
     def _within(self, args: Any, kwargs: Any, fixed: dict[int, Any]) -> Any:
-        """The function mapped by the device on which this runs, which another ``pmap`` has chosen."""
+        """Map the function by ``vmap``, on the device that an enclosing ``pmap`` has chosen."""
         fun = self._fun
 
-        def run(*given: Any, **named: Any) -> Any:
-            values = iter(given)
+        def run(*dynamic: Any, **named: Any) -> Any:
+            values = iter(dynamic)
             return fun(*[fixed[i] if i in fixed else next(values) for i in range(len(args))], **named)
 
         in_axes = self._in_axes
@@ -251,17 +252,17 @@ tree.register_leaf_type(PmapFunction)
 
 
 def _leaf_numbers(in_tree: Any, arguments: Iterable[int]) -> tuple[int, ...]:
-    """The numbers of the leaves of some positional arguments."""
-    given = tree.treedef_children(tree.treedef_children(in_tree)[0])
-    starts = np.cumsum([0, *[t.num_leaves for t in given]])
+    """The indices of the leaves of some positional ``arguments`` among all leaves."""
+    trees = tree.treedef_children(tree.treedef_children(in_tree)[0])
+    starts = np.cumsum([0, *[t.num_leaves for t in trees]])
     return tuple([int(k) for i in arguments for k in range(starts[i], starts[i + 1])])
 
 
-def _numbers(given: Any, name: str) -> tuple[int, ...]:
+def _numbers(argnums: Any, name: str) -> tuple[int, ...]:
     try:
-        return (operator.index(given),) if not isinstance(given, Iterable) else tuple(map(operator.index, given))
+        return (operator.index(argnums),) if not isinstance(argnums, Iterable) else tuple(map(operator.index, argnums))
     except TypeError:
-        raise ArgumentError(f"pmap: {name} must be an int or several, got {given!r}") from None
+        raise ArgumentError(f"pmap: {name} must be an int or several, got {argnums!r}") from None
 
 
 def pmap(
@@ -278,27 +279,27 @@ def pmap(
 ) -> Callable[..., R]:
     """Map a function over an axis of its arguments, each index on a device of its own.
 
-    It is compiled, once for each kind of arguments. The parts of the results stay on the devices that computed them.
-    ``shard_map`` is the newer way, for arrays that are not stacked by device.
+    It is compiled once for each kind of arguments. The shards of the results stay on the devices that computed them.
+    ``shard_map`` is newer, and works with arrays that are not stacked by device.
 
     Args:
       fun: takes and returns trees of arrays.
       axis_name: a name for the axis, for collectives.
       in_axes: as of ``vmap``: an int, None, or a tuple with an entry, or a tree, for each argument.
-      out_axes: where the mapped axis goes in each result: an int, or a tree of ints; None for a result that is the same
-        on all devices, such as a sum over them, of which there is one copy. It is not checked that it is the same.
-      static_broadcasted_argnums: positional arguments that are passed to ``fun`` as they are; they must be hashable.
+      out_axes: the position of the mapped axis in each result: an int, or a tree of ints; None to return one copy of a
+        result that is the same on all devices, such as a sum over them. This is not checked.
+      static_broadcasted_argnums: the positions of static arguments, which must be hashable.
       devices: the devices, as many as the mapped axis has indices; by default the first ones of ``devices()``.
-      backend: the platform of the devices, if they are not given.
-      axis_size: the size of the mapped axis, which is needed only if nothing is mapped.
-      donate_argnums: positional arguments whose memory the results may take.
+      backend: the platform of the devices, without ``devices``.
+      axis_size: the size of the mapped axis, which is necessary only if no argument is mapped.
+      donate_argnums: positional arguments whose memory the results may reuse.
 
     Returns:
       A function of the same arguments, of stacked arrays.
 
     Raises:
-      BatchSizeError: sizes that disagree, or more indices than devices (a ValueError).
-      BatchAxisError: ``in_axes`` or ``out_axes`` that do not fit (a ValueError).
+      BatchSizeError: sizes disagree, or there are more indices than devices (a ValueError).
+      BatchAxisError: ``in_axes`` or ``out_axes`` do not fit (a ValueError).
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -308,11 +309,11 @@ def pmap(
     check_callable(fun, "pmap")
     if devices is not None and backend is not None:
         raise ArgumentError(f"pmap: give devices or backend, not both; got {devices!r} and {backend!r}")
-    chosen = None if devices is None else tuple(devices)
+    selected = None if devices is None else tuple(devices)
     if config.disable_jit:
         return vmap(fun, in_axes, out_axes, axis_name=axis_name, axis_size=axis_size)
     return PmapFunction(
         fun, _Unnamed() if axis_name is None else axis_name, in_axes, out_axes,
         _numbers(static_broadcasted_argnums, "static_broadcasted_argnums"), _numbers(donate_argnums, "donate_argnums"),
-        chosen, axis_size, backend,
+        selected, axis_size, backend,
     )  # fmt: skip

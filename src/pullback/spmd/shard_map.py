@@ -1,4 +1,4 @@
-"""``shard_map``: a function of parts of arrays, run by each device of a mesh on its own."""
+"""``shard_map``: a function of shards, which each device of a mesh runs on its own shards of the arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pullback.core.errors import ShardMapError
 from pullback.core.types import ShapedArray
 from pullback.primitives.collectives import vary
 from pullback.spmd.devices_in_turn import emulate_spmd
-from pullback.spmd.shard_map_primitive import axes_of, names_of, part_aval, shard_map_p
+from pullback.spmd.shard_map_primitive import axes_of, names_of, shard_aval, shard_map_p
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import argument_name, check_callable, name_of, to_arrays
 from pullback.transforms.functions.flat_function import FlatFunction
@@ -59,30 +59,30 @@ def shard_map(
     axis_names: Iterable[AxisName] = (),
     check_vma: bool = True,
 ) -> Any:
-    """A function of whole arrays from one of parts: each device of a mesh runs it on its own parts.
+    """Map a function of shards to a function of global arrays: each device of a mesh runs it on its own shards.
 
-    Within, the axes of the mesh are named axes: collectives such as ``lax.psum`` go over the devices. Eager it is
-    compiled all the same; under ``disable_jit`` the devices run in turn, in Python, so that a debugger can look.
+    Within ``f``, the axes of the mesh are named axes: collectives such as ``lax.psum`` communicate between the devices.
+    An eager call is compiled too; under ``disable_jit`` the devices run in turn, in Python, for debuggers.
 
     Args:
-      f: takes and returns trees of arrays, which are parts. Without it, a decorator is returned.
-      mesh: the devices, and the names of their axes; by default that of ``set_mesh``.
-      in_specs: for each argument a ``PartitionSpec``, which says along which axes of the mesh each axis is divided;
-        or a tree of them that is a prefix of the argument. An axis of the mesh that a specification does not mention
-        has the same part at each index.
-      out_specs: the same for the result. Parts are laid end to end along the axes that it mentions. Along an axis that
-        it does not mention, the result must not vary.
-      axis_names: the axes of the mesh over which ``f`` runs by parts; by default all. Along others the compiler
-        divides the work as it does elsewhere.
-      check_vma: whether to check that results do not vary along axes that ``out_specs`` does not mention. It also
-        has gradients within ``f``, of what does not vary along an axis, summed over it.
+      f: takes and returns trees of arrays, which are shards. Without it, a decorator is returned.
+      mesh: the devices, and the names of their axes; by default the mesh of ``set_mesh``.
+      in_specs: for each argument a ``PartitionSpec``, which says along which axes of the mesh each axis is divided, or
+        a tree of them that is a prefix of the argument. Along an axis of the mesh that a specification does not
+        mention, all devices have the same shard.
+      out_specs: the same for the result. Shards are concatenated along the axes that it mentions. Along an axis that it
+        does not mention, the result must not vary.
+      axis_names: the axes of the mesh over which ``f`` runs on shards; by default all. Along the others the compiler
+        divides the work, as outside of ``shard_map``.
+      check_vma: whether to check that results do not vary along axes that ``out_specs`` does not mention. With it,
+        gradients within ``f`` of values that do not vary along an axis are summed over it.
 
     Returns:
-      A function of the same arguments, as whole arrays, that returns whole arrays.
+      A function of the same arguments, as global arrays, that returns global arrays.
 
     Raises:
-      ShardMapError: specifications that do not fit, sizes that the mesh does not divide, a result that varies where
-        ``out_specs`` says that it does not (a ValueError and TypeError).
+      ShardMapError: specifications do not fit, the mesh does not divide a size, or a result varies where ``out_specs``
+        says that it does not (a ValueError and TypeError).
 
     Source: the types along which a value varies are those of named axes; see ``docs/named_axes.md``.
 
@@ -114,7 +114,7 @@ def shard_map(
 def _call(
     fun: Any, mesh: Any, in_specs: Any, out_specs: Any, axis_names: Iterable[Any], check_vma: bool, args: Any
 ) -> Any:
-    """What a function returns that :func:`shard_map` made, of these options."""
+    """Call a function that :func:`shard_map` made with these options."""
     grid = mesh if mesh is not None else current_mesh()
     if not isinstance(grid, Mesh) or grid.empty:
         raise ShardMapError(f"shard_map of {name_of(fun)}: give a mesh, or set one with set_mesh")
@@ -123,7 +123,7 @@ def _call(
     arrays = to_arrays(leaves, "shard_map", fun, args)
     specs = _in_specs(fun, in_specs, args, len(arrays))
     avals = [
-        _part_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
+        _shard_aval(typeof(x), grid, spec, manual, partial(argument_name, i, fun, args))
         for i, (x, spec) in enumerate(zip(arrays, specs, strict=True))
     ]
     flat = FlatFunction(fun, in_tree)
@@ -140,30 +140,30 @@ def bind_mapped(
     in_specs: Sequence[PartitionSpec], out_specs_of: Callable[[list[ShapedArray]], Sequence[PartitionSpec]], mesh: Mesh,
     manual: frozenset[Any], check_vma: bool, mapped_by: str = "shard_map",
 ) -> list[Any]:  # fmt: skip
-    """The results of ``run``, which each device of a mesh runs on its parts.
+    """Stage ``run`` for the shards of a device, and bind the operation that each device of a mesh runs.
 
     Args:
       fun: the user's function, for error messages.
-      run: takes and returns flat sequences of parts.
-      arrays: the whole operands.
-      avals: the types of their parts.
-      in_specs: how they are divided.
-      out_specs_of: from the types of the parts of the results to how these are divided.
+      run: takes and returns flat sequences of shards.
+      arrays: the global operands.
+      avals: the types of their shards.
+      in_specs: the specifications of the operands.
+      out_specs_of: the specifications of the results, from the types of their shards.
       mesh: the devices.
-      manual: the axes of the mesh that are in scope while it runs.
-      check_vma: whether types say along which of these a value varies.
-      mapped_by: what maps them, for error messages.
+      manual: the axes of the mesh that are in scope in ``run``.
+      check_vma: whether types record the axes along which a value varies.
+      mapped_by: the transformation that maps the axes, for error messages.
     """
     out_specs: list[PartitionSpec] = []
 
-    def parts(*given: Any) -> list[Any]:
-        outs = run(*given)
+    def on_device(*shards: Any) -> list[Any]:
+        outs = run(*shards)
         out_specs[:] = out_specs_of([typeof(x) for x in outs])
-        # What is stacked along an axis has a cotangent for each index, though it may be the same at all.
+        # A result that is stacked along an axis has a cotangent for each index, even if it does not vary.
         return [vary(x, names_of(spec)) for x, spec in zip(outs, out_specs, strict=True)]
 
     with axes_of(mesh, manual, check_vma, mapped_by):
-        closed, captured = hoisted(stage_flat(fun, parts, avals, mapped_by))
+        closed, captured = hoisted(stage_flat(fun, on_device, avals, mapped_by))
     specs = (*in_specs, *[PartitionSpec()] * len(captured))
     outs: list[Any] = shard_map_p.bind(
         *arrays, *captured, jaxpr=closed, mesh=mesh, in_specs=specs, out_specs=tuple(out_specs), manual=manual,
@@ -173,7 +173,7 @@ def bind_mapped(
 
 
 def _manual_axes(mesh: Mesh, axis_names: Iterable[Any]) -> frozenset[Any]:
-    """The axes of a mesh over which the function runs by parts."""
+    """The axes of a mesh over which the function runs on shards."""
     wanted = frozenset([axis_names] if isinstance(axis_names, str) else axis_names)
     unknown = [name for name in wanted if name not in mesh.axis_names]
     if unknown:
@@ -196,7 +196,7 @@ def _spec(x: Any, what: str, fun: Any) -> PartitionSpec:
 
 
 def _in_specs(fun: Any, in_specs: Any, args: Any, count: int) -> list[PartitionSpec]:
-    """A specification for each leaf of the arguments."""
+    """Broadcast the prefix ``in_specs`` to a specification for each leaf of the arguments."""
     if isinstance(in_specs, PartitionSpec) or in_specs is None:
         return [_spec(in_specs, "in_specs", fun)] * count
     if isinstance(in_specs, (tuple, list)) and len(in_specs) != len(args):
@@ -204,9 +204,9 @@ def _in_specs(fun: Any, in_specs: Any, args: Any, count: int) -> list[PartitionS
             f"shard_map of {name_of(fun)}: in_specs has {len(in_specs)} entries, but it was called with {len(args)} "
             "arguments; give one for each"
         )
-    given = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+    prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
     try:
-        found = tree.broadcast_prefix(given, args, is_leaf=_is_spec)
+        found = tree.broadcast_prefix(prefix, args, is_leaf=_is_spec)
     except ValueError as error:
         raise ShardMapError(
             f"shard_map of {name_of(fun)}: in_specs={in_specs!r} must be a prefix of the arguments: {error}"
@@ -227,10 +227,10 @@ def _check_names(spec: PartitionSpec, mesh: Mesh, manual: frozenset[Any], what: 
             raise ShardMapError(f"{what}: {spec} names {name!r} more than once")
 
 
-def _part_aval(
+def _shard_aval(
     aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any], name: Callable[[], str]
 ) -> ShapedArray:
-    """The type of one device's part of an argument."""
+    """Check a specification, and return the type of one device's shard of an argument."""
     _check_names(spec, mesh, manual, f"shard_map, in_specs of {name()}")
     if len(spec) > len(aval.shape):
         raise ShardMapError(
@@ -244,16 +244,16 @@ def _part_aval(
         if aval.shape[i] % count:
             raise ShardMapError(
                 f"shard_map: axis {i} of {name()}, of size {aval.shape[i]}, is divided by {entry!r} of the mesh into "
-                f"{count} parts, which {aval.shape[i]} is no multiple of"
+                f"{count} shards, which {aval.shape[i]} is no multiple of"
             )
-    return part_aval(aval, mesh, spec)
+    return shard_aval(aval, mesh, spec)
 
 
 def _out_specs(
     fun: Any, out_specs: Any, flat: FlatFunction, avals: list[ShapedArray], mesh: Mesh, manual: frozenset[Any],
     check_vma: bool,
 ) -> list[PartitionSpec]:  # fmt: skip
-    """A specification for each leaf of the result, checked."""
+    """Broadcast the prefix ``out_specs`` to a specification for each leaf of the result, and check them."""
     if isinstance(out_specs, PartitionSpec) or out_specs is None:
         specs = [_spec(out_specs, "out_specs", fun)] * len(avals)
     else:

@@ -1,8 +1,8 @@
-"""The primitive of ``shard_map``: a program that each device of a mesh runs on its own part of the operands.
+"""The primitive of ``shard_map``: a program that each device of a mesh runs on its own shards of the operands.
 
 ``in_specs`` and ``out_specs`` say, for each operand and result, along which axes of the mesh each of its axes is
-divided. The program within sees parts. Its transformations are those of the program, while the axes of the mesh are
-in scope.
+divided. The types in the program are those of shards. To transform the operation is to transform the program, with the
+axes of the mesh in scope.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pullback.core.axes import new_axis
 from pullback.core.check_rules import checked_program
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select, spread
+from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import shapes
@@ -30,8 +30,8 @@ from pullback.transforms.checks.trace import CheckTrace, width
 from pullback.transforms.programs.program_primitive import if_needed, transposed
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import batch_jaxpr
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.stage import stage_flat
@@ -43,7 +43,7 @@ shard_map_p = Primitive("shard_map", multiple_results=True, keeps_weak_type=Fals
 
 @contextmanager
 def axes_of(mesh: Mesh, manual: frozenset[Any], check_vma: bool, mapped_by: str) -> Iterator[None]:
-    """The manual axes of a mesh in scope, as a program has them that runs on each device."""
+    """A context manager that puts the manual axes of a mesh in scope, for a program that runs on each device."""
     outer = state.axes
     own = {
         name: new_axis(name, size, mapped_by, checked=check_vma)
@@ -57,7 +57,7 @@ def axes_of(mesh: Mesh, manual: frozenset[Any], check_vma: bool, mapped_by: str)
 
 
 def names_of(spec: PartitionSpec) -> frozenset[Any]:
-    """The axes of the mesh that a specification mentions."""
+    """The mesh axes that a specification mentions."""
     return frozenset([name for entry in spec.partitions for name in names_in(entry)])
 
 
@@ -67,32 +67,32 @@ def _scaled(shape: Shape, mesh: Mesh, spec: PartitionSpec, scale: Callable[[int,
     return tuple([scale(n, count) for n, count in zip(shape, counts, strict=True)])
 
 
-def part_shape(shape: Shape, mesh: Mesh, spec: PartitionSpec) -> Shape:
-    """The shape of one device's part of an array."""
+def shard_shape(shape: Shape, mesh: Mesh, spec: PartitionSpec) -> Shape:
+    """The shape of one device's shard of a global array of shape ``shape``."""
     return _scaled(shape, mesh, spec, lambda n, count: n // count)
 
 
-def part_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
-    """The type of one device's part of an array."""
-    return aval.update(shape=part_shape(aval.shape, mesh, spec), varying=aval.varying | names_of(spec))
+def shard_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArray:
+    """The type of one device's shard of a global array of type ``aval``."""
+    return aval.update(shape=shard_shape(aval.shape, mesh, spec), varying=aval.varying | names_of(spec))
 
 
-def _whole_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
-    """The type of an array of which a device has a part of this type."""
+def _global_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: frozenset[Any]) -> ShapedArray:
+    """The type of the global array whose shards have the type ``aval``."""
     shape = _scaled(aval.shape, mesh, spec, lambda n, count: n * count)
     return aval.update(shape=shape, varying=aval.varying - manual)
 
 
 @shard_map_p.abstract_eval
-def _shape(
+def _abstract_eval(
     *avals: ShapedArray, jaxpr: ClosedJaxpr, mesh: Mesh, out_specs: Specs, manual: frozenset[Any], **params: Any
 ) -> list[ShapedArray]:
     outs = jaxpr.out_avals
-    return [_whole_aval(a, mesh, spec, manual) for a, spec in zip(outs, out_specs, strict=True)]
+    return [_global_aval(a, mesh, spec, manual) for a, spec in zip(outs, out_specs, strict=True)]
 
 
 def _scope(params: dict[str, Any]) -> Any:
-    """The axes in scope while the program is looked at."""
+    """The context manager with the axes in scope for transformations of the program."""
     return axes_of(params["mesh"], params["manual"], params["check_vma"], params["mapped_by"])
 
 
@@ -133,7 +133,7 @@ def _transpose(
     results = shard_map_p.bind(
         *operands, jaxpr=back, in_specs=(*fixed, *select(out_specs, nonzero)), out_specs=tuple(moving), **params
     )
-    return spread(linear, results, None)
+    return scatter_where(linear, results, None)
 
 
 @cached_by_jaxpr
@@ -141,10 +141,10 @@ def _summed(
     back: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], in_specs: Specs, out_specs: Specs, mesh: Mesh,
     manual: frozenset[Any],
 ) -> ClosedJaxpr:  # fmt: skip
-    """The transpose of a program of whose values nobody knows along which axes they vary.
+    """Complete a transposed program without ``check_vma``, whose types do not record the axes along which values vary.
 
-    A result that is the same on several devices is one of theirs: each has its share of the cotangent. An operand that
-    several devices were given has the sum of their cotangents.
+    A result that several devices share divides its cotangent among them. An operand that several devices share gets the
+    sum of their cotangents.
     """
     count = len(linear) - sum(linear)
     shares = [
@@ -167,20 +167,20 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
     jaxpr, in_specs, out_specs = (params.pop(name) for name in ("jaxpr", "in_specs", "out_specs"))
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
-        parts = partial_eval_jaxpr(jaxpr, tuple(unknown))
-        known, rest = _with_stacked_residuals(parts.known, parts.unknown, len(parts.residual_avals), unknown, parts)
+        split = partial_eval_jaxpr(jaxpr, tuple(unknown))
+        known, rest = _with_stacked_residuals(split.known, split.unknown, len(split.residual_avals), unknown, split)
     known_inputs, unknown_inputs = partition_list(eqn.invars, unknown)
     known_specs, unknown_specs = partition_list(in_specs, unknown)
-    known_outs, unknown_outs = partition_list(eqn.outvars, parts.unknown_outputs)
-    known_out_specs, unknown_out_specs = partition_list(out_specs, parts.unknown_outputs)
-    # Each device has residuals of its own, stacked along a new first axis.
+    known_outs, unknown_outs = partition_list(eqn.outvars, split.unknown_outputs)
+    known_out_specs, unknown_out_specs = partition_list(out_specs, split.unknown_outputs)
+    # The residuals of the devices are stacked along a new first axis.
     order = [name for name in mesh.axis_names if name in manual]
     residual_specs = [
         PartitionSpec(tuple([name for name in order if name in a.varying]) if params["check_vma"] else tuple(order))
         for a in known.out_avals[len(known_outs) :]
     ]
     residuals = [
-        Var(_whole_aval(a, mesh, spec, manual))
+        Var(_global_aval(a, mesh, spec, manual))
         for a, spec in zip(known.out_avals[len(known_outs) :], residual_specs, strict=True)
     ]
     first = Eqn(
@@ -199,25 +199,25 @@ def _partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], 
         },
         unknown_outs, eqn.made_at, eqn.scope,
     )  # fmt: skip
-    return if_needed(first), if_needed(second), parts.unknown_outputs
+    return if_needed(first), if_needed(second), split.unknown_outputs
 
 
 def _with_stacked_residuals(
-    known: ClosedJaxpr, rest: ClosedJaxpr, count: int, unknown: Sequence[bool], parts: Any
+    known: ClosedJaxpr, rest: ClosedJaxpr, count: int, unknown: Sequence[bool], split: Any
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Both parts of a program, of which the first returns all residuals, with a new first axis."""
-    results = len(parts.unknown_outputs) - sum(parts.unknown_outputs)
+    """Give all residuals between the known and the unknown program a new first axis; return both programs."""
+    results = len(split.unknown_outputs) - sum(split.unknown_outputs)
 
     def first(*values: Any) -> list[Any]:
         outs = eval_jaxpr(known.jaxpr, known.consts, *values)
-        residuals = parts.residuals(values, outs)
+        residuals = split.residuals(values, outs)
         return [*outs[:results], *[shapes.expand_dims(x, (0,)) for x in residuals]]
 
     def second(*values: Any) -> list[Any]:
         residuals = [shapes.squeeze(x, (0,)) for x in values[:count]]
         return eval_jaxpr(rest.jaxpr, rest.consts, *residuals, *values[count:])
 
-    stacked = [a.update(shape=(1, *a.shape)) for a in parts.residual_avals]
+    stacked = [a.update(shape=(1, *a.shape)) for a in split.residual_avals]
     return stage_flat(known, first, known.in_avals), stage_flat(rest, second, [*stacked, *rest.in_avals[count:]])
 
 
@@ -253,7 +253,7 @@ def _batch(
 
 
 def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
-    """A specification of arrays with one more axis, which is not divided."""
+    """Insert an undivided axis at position ``dim`` of a specification."""
     if dim is None or dim >= len(spec):
         return spec
     return PartitionSpec(*spec.partitions[:dim], None, *spec.partitions[dim:])
@@ -264,7 +264,7 @@ def _with_axis(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
 
 @checked_program(shard_map_p)
 def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Each device returns its failures with a new first axis, along which the first is looked for."""
+    """The rule of ``checkify``: each device returns its failures along a new first axis, and the first is selected."""
     mesh, manual = params["mesh"], params["manual"]
     with _scope(params):
         program = trace.checked(params["jaxpr"])
@@ -282,7 +282,7 @@ def _checked(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> 
 
 @cached_by_jaxpr
 def _with_stacked(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """A program whose first results have a new first axis, and vary along all axes of the mesh."""
+    """Give the first ``count`` results of a program a new first axis, and let them vary along all axes of the mesh."""
     if not count:
         return closed
     keys = frozenset([a.key for a in state.axes.values()])
@@ -309,7 +309,7 @@ def _lowering(
     outer = module.manual, module.manual_axes
     module.manual, module.manual_axes = mesh, manual
     try:
-        with axes_of(mesh, manual, params["check_vma"], params["mapped_by"]):  # a rule of the user's may still run
+        with axes_of(mesh, manual, params["check_vma"], params["mapped_by"]):  # a user's rule may run in it
             function = own_function(module, jaxpr, "shard_map_body")
     finally:
         module.manual, module.manual_axes = outer
@@ -317,20 +317,20 @@ def _lowering(
     specs = [*in_specs, *[PartitionSpec()] * len(captured)]
     operands = (*operands, *captured)
 
-    def shown(values: Sequence[tuple[Shape, Any]], given: Sequence[PartitionSpec]) -> str:
+    def shown(values: Sequence[tuple[Shape, Any]], specs: Sequence[PartitionSpec]) -> str:
         entries = [
-            module.sharding(NamedSharding(mesh, s), len(shape)) for (shape, _), s in zip(values, given, strict=True)
+            module.sharding(NamedSharding(mesh, s), len(shape)) for (shape, _), s in zip(values, specs, strict=True)
         ]
         return f"[{', '.join(entries)}]"
 
     results = [(a.shape, a.dtype) for a in hlo.results]
-    parts = [(part_shape(v.shape, mesh, s), v.dtype) for v, s in zip(operands, specs, strict=True)]
-    body = hlo.region(parts, lambda *xs: hlo.call_given(function, xs), "sdy.return")
+    shards = [(shard_shape(v.shape, mesh, s), v.dtype) for v, s in zip(operands, specs, strict=True)]
+    body = hlo.region(shards, lambda *xs: hlo.raw_call(function, xs), "sdy.return")
     names = [shown for name, shown in zip(mesh.axis_names, axis_names(mesh), strict=True) if name in manual]
     attributes = (
         f"in_shardings = #sdy.sharding_per_value<{shown([(v.shape, v.dtype) for v in operands], specs)}>, "
         f"out_shardings = #sdy.sharding_per_value<{shown(results, out_specs)}>, "
         f"manual_axes = #sdy<manual_axes{{{', '.join(names)}}}>"
     )
-    outs: list[Any] = hlo.many("sdy.manual_computation", operands, results, attributes, [body])
+    outs: list[Any] = hlo.multi_result("sdy.manual_computation", operands, results, attributes, [body])
     return outs

@@ -1,7 +1,7 @@
-"""Sharding rules: which axes of operands and results of an operation are divided alike.
+"""Sharding rules: which axes of an operation's operands and results are divided alike.
 
-A rule names a *factor* for each axis of each array; axes of one factor are divided alike. The compiler's partitioner,
-Shardy, spreads shardings by these rules, which it writes as ``#sdy.op_sharding_rule``.
+A rule assigns a *factor* to each axis of each array; axes with the same factor are divided alike. The compiler's
+partitioner, Shardy, propagates shardings by these rules, the attribute ``#sdy.op_sharding_rule``.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 from pullback.core.errors import PartitioningError
 
 BATCHING = "…"
-"""Stands for all axes that come before those that are named. A number after it tells several such groups apart."""
+"""The entry for all leading axes before the named axes; a number after it distinguishes several groups of them."""
 
 
 class CompoundFactor(tuple[str, ...]):
-    """An axis that consists of several factors, the first of which is the slowest.
+    """An axis that is the product of several factors, the slowest first.
 
     Args:
       factors: their names, two or more.
 
     Raises:
-      PartitioningError: fewer, or what is no name (a ValueError and TypeError).
+      PartitioningError: there are fewer, or one is no name (a ValueError and TypeError).
 
     >>> CompoundFactor("heads", "width")
     CompoundFactor('heads', 'width')
@@ -50,7 +50,7 @@ class ArrayMapping(tuple[Any, ...]):
       dim_mappings: for each axis the name of a factor, or a :class:`CompoundFactor`. The first may be ``BATCHING``.
 
     Raises:
-      PartitioningError: something else (a ValueError and TypeError).
+      PartitioningError: an entry is of another kind (a ValueError and TypeError).
 
     >>> ArrayMapping(BATCHING, "i", CompoundFactor("j", "k"))
     ArrayMapping('…', 'i', CompoundFactor('j', 'k'))
@@ -79,19 +79,19 @@ def _check_name(factor: Any) -> None:
 
 
 class SdyShardingRule:
-    """A rule by which the partitioner spreads shardings over the operands and results of an operation.
+    """A rule by which the partitioner propagates shardings between the operands and results of an operation.
 
     Args:
-      operand_mappings: an :class:`ArrayMapping`, or a tuple of what one is made of, for each operand.
+      operand_mappings: for each operand an :class:`ArrayMapping`, or a tuple of its entries.
       result_mappings: the same for each result.
-      reduction_factors: factors over which the operation sums: the partition adds up what devices have found.
+      reduction_factors: factors over which the operation sums, so that the partition sums over devices.
       need_replication_factors: factors along which no array may be divided.
-      permutation_factors: factors whose division makes the devices exchange parts.
-      factor_sizes: the sizes of factors that occur in a :class:`CompoundFactor` only.
+      permutation_factors: factors whose division makes the devices exchange shards.
+      factor_sizes: the sizes of factors that occur only in a :class:`CompoundFactor`.
 
     Raises:
-      PartitioningError: a factor that does not occur is given a size or a kind, or is given two kinds; one occurs twice
-        in an array; or has no size (a ValueError and TypeError).
+      PartitioningError: a size or a kind is for a factor that does not occur; a factor has two kinds, occurs twice in
+        an array, or has no size (a ValueError and TypeError).
 
     >>> matmul = SdyShardingRule((("i", "k"), ("k", "j")), (("i", "j"),), reduction_factors=("k",))
     >>> matmul.text([(2, 3), (3, 4)], [(2, 4)])
@@ -149,10 +149,10 @@ class SdyShardingRule:
                 raise PartitioningError(f"a factor occurs twice in one array of the rule {self}: {mapping}")
 
     def text(self, operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
-        """The rule as an attribute of an operation, for arrays of some shapes.
+        """The text of the rule as an attribute, for arrays of these shapes.
 
         Raises:
-          PartitioningError: the rule is for other arrays (a ValueError and TypeError).
+          PartitioningError: the rule does not fit the shapes (a ValueError and TypeError).
         """
         sides = [
             _with_shapes("operand", self.operand_mappings, operands),
@@ -165,11 +165,13 @@ class SdyShardingRule:
         } | self.factor_sizes  # fmt: skip
         order: dict[Any, str] = {}
         shown = [", ".join(f"[{', '.join(_named(*array, sizes, order))}]" for array in side) for side in sides]
-        given = f" {{{', '.join(f'{name}={sizes[factor]}' for factor, name in order.items())}}}" if order else ""
+        details = f" {{{', '.join(f'{name}={sizes[factor]}' for factor, name in order.items())}}}" if order else ""
         for kind, factors in self.kinds.items():
             if factors:
-                given += f" {kind}={{{', '.join(sorted([order[f] for f in factors], key=list(order.values()).index))}}}"
-        return f"#sdy.op_sharding_rule<({shown[0]})->({shown[1]}){given}, custom>"
+                details += (
+                    f" {kind}={{{', '.join(sorted([order[f] for f in factors], key=list(order.values()).index))}}}"
+                )
+        return f"#sdy.op_sharding_rule<({shown[0]})->({shown[1]}){details}, custom>"
 
     def __repr__(self) -> str:
         return f"SdyShardingRule({self.operand_mappings}, {self.result_mappings})"
@@ -178,11 +180,11 @@ class SdyShardingRule:
 
 
 _Axes = tuple[str, list[Any], tuple[int, ...]]
-"""An array: what it is called in errors, the factor of each of its axes, and its shape."""
+"""An array: its name in errors, the factor of each of its axes, and its shape."""
 
 
 def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[Sequence[int]]) -> list[_Axes]:
-    """The operands or the results, each with a factor for each axis."""
+    """Expand ``BATCHING`` in the mappings of operands or results, and check them against the shapes."""
     if len(mappings) != len(shapes):
         raise PartitioningError(f"the sharding rule is for {len(mappings)} {what}s, but there are {len(shapes)}")
     found = []
@@ -202,17 +204,17 @@ def _with_shapes(what: str, mappings: Sequence[ArrayMapping], shapes: Sequence[S
 def _named(
     where: str, entries: list[Any], shape: tuple[int, ...], sizes: dict[Any, int], order: dict[Any, str]
 ) -> list[str]:
-    """What the axes of an array are called in the attribute. Factors are called in the order in which they come."""
+    """The names of an array's axes in the attribute; ``order`` names factors in the order in which they occur."""
     names = []
     for n, entry in zip(shape, entries, strict=True):
-        parts: Iterable[Any] = entry if isinstance(entry, CompoundFactor) else (entry,)
-        if math.prod(sizes[f] for f in parts) != n:
-            found = ", ".join(f"{f} = {sizes[f]}" for f in parts)
+        factors: Iterable[Any] = entry if isinstance(entry, CompoundFactor) else (entry,)
+        if math.prod(sizes[f] for f in factors) != n:
+            found = ", ".join(f"{f} = {sizes[f]}" for f in factors)
             raise PartitioningError(
                 f"{where}, of shape {shape}, has an axis of size {n}, but other axes of its factor in the sharding "
                 f"rule have other sizes: {found}"
             )
-        names.append("".join(order.setdefault(f, _letter(len(order))) for f in parts))
+        names.append("".join(order.setdefault(f, _letter(len(order))) for f in factors))
     return names
 
 
@@ -223,12 +225,12 @@ def _letter(number: int) -> str:
 
 
 def parsed_rule(rule: str, **options: Any) -> SdyShardingRule:
-    """A rule from text: arrays between commas, axes between spaces, and ``->`` before the results.
+    """Parse a rule from text: arrays between commas, axes between spaces, and ``->`` before the results.
 
     Args:
-      rule: such as ``"... i k, k j -> ... i j"``. ``...`` at the beginning of an array stands for all axes before those
-        that are named; parentheses make a compound factor: ``"(h d)"``.
-      options: those of :class:`SdyShardingRule`.
+      rule: such as ``"... i k, k j -> ... i j"``. ``...`` at the beginning of an array stands for all axes before the
+        named ones; parentheses make a compound factor: ``"(h d)"``.
+      options: the options of :class:`SdyShardingRule`.
 
     Raises:
       PartitioningError: the text is no rule (a ValueError and TypeError).

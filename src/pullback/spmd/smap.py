@@ -1,4 +1,4 @@
-"""``smap``: ``shard_map`` over one axis of a mesh, with positions of axes in the way of ``vmap``."""
+"""``smap``: ``shard_map`` over one axis of a mesh, with ``in_axes`` and ``out_axes`` as of ``vmap``."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def smap(f: Callable[P, R], /, *, in_axes: PyTree, out_axes: PyTree, axis_name: 
 def smap(f: None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Decorator: ...
 # long: half of it is its documentation
 def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: PyTree, axis_name: AxisName) -> Any:
-    """A function of whole arrays from one of parts, which the devices along one axis of a mesh run.
+    """Map a function of shards to a function of global arrays, over the devices along one axis of a mesh.
 
-    It is :func:`shard_map` over that axis alone; along the others the compiler divides the work as it does elsewhere.
+    It is :func:`shard_map` over that axis alone; along the others the compiler divides the work, as outside of it.
 
     Args:
-      f: takes and returns trees of arrays, which are parts. Without it, a decorator is returned.
-      in_axes: which axis of the arguments is divided: a position, None for none, or a tuple of these and of trees of
-        them, one for each argument, that are prefixes of the arguments.
-      out_axes: along which axis of the results parts are laid end to end: the same for the result.
-      axis_name: the axis of the mesh of ``set_mesh``.
+      f: takes and returns trees of arrays, which are shards. Without it, a decorator is returned.
+      in_axes: the axis along which the arguments are divided: a position, None for no division, or a tuple with a
+        position, or a tree of positions that is a prefix of the argument, for each argument.
+      out_axes: the axis along which the shards of the results are concatenated, in the same form.
+      axis_name: the name of the axis in the mesh of ``set_mesh``.
 
     Returns:
-      A function of the same arguments, as whole arrays, that returns whole arrays.
+      A function of the same arguments, as global arrays, that returns global arrays.
 
     Raises:
-      ShardMapError: axes that do not fit, sizes that the mesh does not divide, a result that varies along an axis where
+      ShardMapError: axes do not fit, the mesh does not divide a size, or a result varies along the axis where
         ``out_axes`` is None (a ValueError and TypeError).
 
     >>> import pullback
@@ -60,31 +60,31 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: PyTree, out_axes: P
     @source.named_as(fun)
     @api_boundary
     def mapped(*args: Any) -> Any:
-        given = (in_axes,) * len(args) if _is_axis(in_axes) else in_axes
+        prefix = (in_axes,) * len(args) if _is_axis(in_axes) else in_axes
         leaves, in_tree = tree.flatten(args)
         specs = [
             PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
-            for axis in _positions(fun, "in_axes", given, args, leaves)
+            for axis in _positions(fun, "in_axes", prefix, args, leaves)
         ]
         axes_of_result: list[int | None] = []
         trees: list[Any] = []
 
         @source.named_as(fun, attributes=False)
-        def with_axes_in_front(*parts: Any) -> Any:
-            out = fun(*parts)
+        def with_axes_in_front(*shards: Any) -> Any:
+            out = fun(*shards)
             outs, out_tree = tree.flatten(out)
             trees.append(out_tree)
             axes_of_result[:] = _positions(fun, "out_axes", out_axes, out, outs)
             pairs = list(zip(outs, axes_of_result, strict=True))
             return [moveaxis(x, a, 0) for x, a in pairs if a is not None], [x for x, a in pairs if a is None]
 
-        whole = shard_map(
+        on_arrays = shard_map(
             with_axes_in_front,
             in_specs=tree.unflatten(in_tree, specs),
             out_specs=(PartitionSpec(axis_name), PartitionSpec()),
             axis_names={axis_name},
         )
-        divided, same = map(iter, whole(*args))
+        divided, same = map(iter, on_arrays(*args))
         outs = [next(same) if a is None else moveaxis(next(divided), 0, a) for a in axes_of_result]
         return tree.unflatten(trees[-1], outs)
 
@@ -96,16 +96,16 @@ def _is_axis(x: Any) -> bool:
 
 
 def _positions(fun: Any, what: str, axes: Any, of: Any, leaves: Sequence[Any]) -> list[int | None]:
-    """The position for each leaf of a tree, not negative."""
+    """Broadcast the prefix ``axes`` to a non-negative position for each leaf of the tree ``of``."""
     try:
-        given = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)
+        entries = tree.broadcast_prefix(axes, of, is_leaf=_is_axis)
     except ValueError as error:
         raise ShardMapError(
             f"smap of {name_of(fun)}: {what}={axes!r} must be a prefix of the "
             f"{'arguments' if what == 'in_axes' else 'result'}: {error}"
         ) from None
     found: list[int | None] = []
-    for axis, leaf in zip(given, leaves, strict=True):
+    for axis, leaf in zip(entries, leaves, strict=True):
         if not _is_axis(axis) or isinstance(axis, bool):
             raise ShardMapError(f"smap of {name_of(fun)}: {what} must hold positions of axes, or None, got {axis!r}")
         rank = len(typeof(leaf).shape)

@@ -1,1 +1,1 @@
-"""What ``pullback.test_util`` is made of: differences, and the check of derivative rules."""
+"""The modules behind ``pullback.test_util``: numerical differences, and the check of derivative rules."""

@@ -1,4 +1,4 @@
-"""A derivative rule beside what it must return: which components are wrong, and what is to be said of them."""
+"""Compare a derivative rule with the expected derivative, and describe the components that are wrong."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ Push = Callable[[Vector], Vector]
 
 
 def beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
-    """Where two arrays differ by more than is allowed."""
+    """Whether elements of two arrays differ by more than ``allowed``."""
     with np.errstate(all="ignore"):
         return ~(np.abs(got - expected) <= allowed) & ~(got == expected)
 
 
 def finite_and_beyond(got: Vector, expected: Vector, allowed: Vector) -> Flags:
-    """Where the expected value is finite, and another one differs by more than is allowed."""
+    """Whether elements of ``expected`` are finite and differ from ``got`` by more than ``allowed``."""
     return np.isfinite(expected) & beyond(got, expected, allowed)
 
 
 def stacked(rows: list[Vector], width: int) -> Vector:
-    """A matrix by its rows, of which there may be none."""
+    """Stack rows of ``width`` elements to a matrix; there may be no rows."""
     return np.stack(rows) if rows else np.zeros((0, width))
 
 
 class Reference:
-    """What a derivative at a point must be: how some map has it, and how differences have it.
+    """The expected derivative at a point, from a map of tangents and from numerical differences.
 
-    Where the two disagree the function is not smooth, or has derivatives on purpose that are not true; either is right
-    then. Where neither is finite there is nothing to compare with.
+    Where the two disagree, the function is not smooth, or its derivative is false on purpose; a rule may then match
+    either. Where both are not finite, a rule is not compared.
 
     Args:
       point: the function at the point.
-      push: the first: from a tangent to a tangent; components that are not known may be NaN.
-      named: what it is called.
-      differences: whether to take the differences.
+      push: the map, from a tangent to a tangent; unknown components may be NaN.
+      named: the name of the map, for messages.
+      differences: whether to compute the differences.
     """
 
     def __init__(self, point: Point, push: Push, named: str, differences: bool = True) -> None:
@@ -62,23 +62,23 @@ class Reference:
         pushed = self.push(vector)
         if self.differences:
             slope, error = self.point.slope(vector)
-            trusted = error <= 0.1 * np.abs(slope) + self.tolerance.allowed(slope)  # at a pole they are far apart
+            trusted = error <= 0.1 * np.abs(slope) + self.tolerance.allowed(slope)  # at a pole they differ
             return pushed, slope, np.where(trusted, error, np.inf)
         return pushed, np.zeros(len(pushed)), np.full(len(pushed), np.inf)
 
     def along(self, vector: Vector) -> Vector:
-        """The derivative along a vector; NaN where it is not known."""
+        """Return the derivative along a vector; NaN where it is not known."""
         pushed, slope, error = self._both(vector)
         return np.where(np.isfinite(pushed), pushed, np.where(np.isfinite(error), slope, np.nan))
 
     def matrix(self, rule: Rule) -> Vector:
-        """What a rule makes of the directions of the arguments, or of the results."""
+        """Return the results of a rule for each direction of its operands, as rows."""
         probes = self.inputs if rule.forward else self.outputs
         return stacked([rule(v) for v in probes.vectors], rule.to_space.size)
 
 
 def differentiated(point: Point) -> Push:
-    """The derivative of the function at a point; NaN if it cannot be differentiated."""
+    """Return the derivative of the function at a point, as a map of tangents, which returns NaN if it fails."""
     primals = point.inputs.displaced(np.zeros(point.inputs.size))
 
     def push(vector: Vector) -> Vector:
@@ -92,13 +92,13 @@ def differentiated(point: Point) -> Push:
 
 
 class Comparison:
-    """A rule beside a reference.
+    """The comparison of a rule with a reference.
 
     Attributes:
-      got: a matrix, of which each row belongs to a vector that the rule was given: of a backward rule the products with
-        the directions of the arguments.
-      expected: the same of the reference.
-      rows, columns: what they belong to.
+      got: the results of the rule, a row for each of its operands; for a backward rule, the products of its results
+        with the directions of the arguments.
+      expected: the same matrix of the reference.
+      rows, columns: the directions of the rows and the columns.
     """
 
     def __init__(self, rule: Rule, reference: Reference, tolerance: Tolerance) -> None:
@@ -127,7 +127,7 @@ class Comparison:
         self.expected = np.where(self.by_push, pushed, np.where(by_slope, slopes, np.nan))
 
     def messages(self) -> Iterator[str]:
-        """What is wrong, one message for each pair of a leaf of the arguments and one of the results."""
+        """Yield a message for each wrong block, a pair of a leaf of the arguments and a leaf of the results."""
         precision = max(1e-5, self.tolerance.rtol)
         for i, rows in enumerate(self.rows.spans):
             for k, columns in enumerate(self.columns.spans):
@@ -135,12 +135,12 @@ class Comparison:
                 if not wrong.any():
                     continue
                 row, column = self._worst(rows, columns, wrong)
-                place, expected, got = self._component(row, column)
+                component, expected, got = self._component(row, column)
                 source = self.reference.named if self.by_push[row, column] else "differences"
                 found = diagnose(self.got, self.expected, self.rows, self.columns, (i, k), precision)
                 compared = self.rows.coordinates and self.columns.coordinates
                 yield (
-                    f"returns {got:.9g} as the derivative of {place}, expected {expected:.9g} (by {source}); "
+                    f"returns {got:.9g} as the derivative of {component}, expected {expected:.9g} (by {source}); "
                     f"{wrong.sum()} of {wrong.size} {'components' if compared else 'random combinations'} differ."
                     f"{' ' * bool(found)}{found}"
                 )
@@ -153,7 +153,7 @@ class Comparison:
         return int(rows[i]), int(columns[k])
 
     def _component(self, row: int, column: int) -> tuple[str, float, float]:
-        """The name of a component in a wrong entry, and what is expected of it and came."""
+        """Return the name, the expected and the actual value of a component that makes an entry of the matrix wrong."""
         reference, rule = self.reference, self.rule
         inputs, outputs = reference.inputs, reference.outputs
         source, target = (row, column) if rule.forward else (column, row)
@@ -162,13 +162,13 @@ class Comparison:
         along = reference.along(_basis(inputs.space, source))
         if not (rule.forward or outputs.coordinates):
             target = _bisected(outputs.vectors[target], lambda v: rule(v)[source] - _product(along, v))
-        given, taken = (source, target) if rule.forward else (target, source)
-        got = rule(_basis(rule.from_space, given))[taken]
-        place = f"{outputs.space.name(target, 'out')} by {inputs.space.name(source, 'argument')}"
-        return place, float(along[target]), float(got)
+        from_index, to_index = (source, target) if rule.forward else (target, source)
+        got = rule(_basis(rule.from_space, from_index))[to_index]
+        name = f"{outputs.space.name(target, 'out')} by {inputs.space.name(source, 'argument')}"
+        return name, float(along[target]), float(got)
 
     def _source(self, direction: Vector, row: int, column: int) -> int:
-        """The component of the arguments that makes an entry wrong along a random direction."""
+        """Return the index of the argument component that makes an entry along a random direction wrong."""
         along, rule = self.reference.along, self.rule
         if rule.forward:
             return _bisected(direction, lambda v: rule(v)[column] - along(v)[column])
@@ -188,27 +188,27 @@ def _product(x: Vector, v: Vector) -> float:
 
 
 def _bisected(direction: Vector, difference: Callable[[Vector], float]) -> int:
-    """The component of a direction along which a linear function differs most from zero, by bisection."""
+    """Return the component of a direction along which a linear function differs most from zero, by bisection."""
     where = np.flatnonzero(direction)
     while len(where) > 1:
         halves = where[: len(where) // 2], where[len(where) // 2 :]
         sizes = []
         for half in halves:
-            part = np.zeros_like(direction)
-            part[half] = direction[half]
-            sizes.append(np.nan_to_num(abs(difference(part)), nan=np.inf))
+            masked = np.zeros_like(direction)
+            masked[half] = direction[half]
+            sizes.append(np.nan_to_num(abs(difference(masked)), nan=np.inf))
         where = halves[int(np.argmax(sizes))]
     return int(where[0])
 
 
 def _eighths(size: int, seed: int) -> Vector:
-    """A random vector whose components are eighths, none of them near zero."""
+    """Return a random vector whose components are eighths, none of them near zero."""
     generator = np.random.default_rng([size, seed])
     return generator.choice([-1.0, 1.0], size) * generator.integers(2, 9, size) / 8
 
 
 def nonlinearity(rule: Rule, scales: tuple[float, ...]) -> str:
-    """How a rule is not linear, or nothing; tested on random vectors, of which sums and multiples are exact."""
+    """Describe how a rule is not linear, or return ""; tested on random vectors whose sums and multiples are exact."""
     space = rule.from_space
     kind = "tangent" if rule.forward else "cotangent"
     name = f"the {'tangent of' if rule.forward else 'cotangent of'}"

@@ -1,4 +1,4 @@
-"""What is probably wrong with a derivative: a block of the Jacobian, beside the block that is expected."""
+"""Diagnose a wrong derivative: compare a block of the Jacobian with the expected block."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TRANSPOSED = "It is transposed, as a matrix."
 def diagnose(
     got: Vector, expected: Vector, rows: Probes, columns: Probes, at: tuple[int, int], precision: float
 ) -> str:
-    """What is probably wrong, as a sentence; nothing if it is none of the usual mistakes.
+    """Return a sentence on what is probably wrong, or an empty string if it is none of the usual mistakes.
 
     Args:
       got, expected: matrices of derivatives.
-      rows, columns: what their rows and columns are.
-      at: the leaves of rows and of columns that the block in question belongs to.
-      precision: up to what relative difference two blocks are the same.
+      rows, columns: the directions of their rows and columns.
+      at: the indices of the leaves of rows and of columns that the block belongs to.
+      precision: the largest relative difference of equal blocks.
     """
     i, k = at
     block, wanted = (matrix[np.ix_(rows.spans[i], columns.spans[k])] for matrix in (got, expected))
@@ -40,17 +40,17 @@ def diagnose(
         return _same(block, candidate, precision)
 
     for other, name in _others(rows, columns, at):
-        theirs = [matrix[np.ix_(rows.spans[other[0]], columns.spans[other[1]])] for matrix in (got, expected)]
-        if same(theirs[1]) and _same(theirs[0], wanted, precision):
+        exchanged = [matrix[np.ix_(rows.spans[other[0]], columns.spans[other[1]])] for matrix in (got, expected)]
+        if same(exchanged[1]) and _same(exchanged[0], wanted, precision):
             return f"It is exchanged with that of {name}: the two are in the wrong order."
     factor = float(np.vdot(wanted, block) / np.vdot(wanted, wanted))
     if same(-wanted):
         return "It has the wrong sign everywhere."
     if same(factor * wanted) and abs(factor - 1) > 10 * precision:
         return f"It differs by a factor of {factor:.6g} everywhere."
-    for candidate, said in _candidates(wanted, rows, columns, at):
+    for candidate, sentence in _candidates(wanted, rows, columns, at):
         if same(candidate):
-            return said
+            return sentence
     for other, name in _others(rows, columns, at):
         if same(expected[np.ix_(rows.spans[other[0]], columns.spans[other[1]])]):
             return f"It is that of {name}."
@@ -58,21 +58,21 @@ def diagnose(
 
 
 def _same(block: Vector, candidate: Vector, precision: float) -> bool:
-    """Whether two blocks are alike, of which the second is what the first might be."""
+    """Whether ``block`` is equal to ``candidate``, up to a relative difference of ``precision``."""
     if block.shape != candidate.shape:
         return False
     return bool(np.all(np.abs(block - candidate) <= precision * np.max(np.abs(candidate))))
 
 
 def _others(rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[tuple[int, int], str]]:
-    """The other blocks of the same rows or columns, and the leaf that each belongs to instead."""
+    """Yield the other blocks in the same rows or columns, each with the name of the leaf that differs."""
     i, k = at
     yield from (((j, k), name) for j, name in enumerate(rows.names) if j != i)
     yield from (((i, j), name) for j, name in enumerate(columns.names) if j != k)
 
 
 def _candidates(wanted: Vector, rows: Probes, columns: Probes, at: tuple[int, int]) -> Iterator[tuple[Vector, str]]:
-    """What a usual mistake makes of a block, and what to say of it."""
+    """Yield the results of usual mistakes for an expected block, each with a sentence that describes it."""
     i, k = at
     by_row, by_column = rows.conjugated(i), columns.conjugated(k)
     if by_column is not None:

@@ -1,4 +1,4 @@
-"""Functions at a point, and their derivatives by differences: what checks of derivatives are made of."""
+"""Functions at a point, and their derivatives by numerical differences, for checks of derivatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def double_precision() -> AbstractContextManager[None]:
-    """A block in which 64-bit types are kept."""
+    """Return a context manager in which 64-bit types are enabled."""
     return nullcontext() if config.enable_x64 else enable_x64(True)
 
 
@@ -29,11 +29,11 @@ def random_vector(size: int, seed: int) -> Vector:
 
 
 class Space:
-    """The real coordinates of the inexact leaves of a tree: of a complex leaf the real parts, then the others.
+    """The real coordinates of the inexact leaves of a tree; for a complex leaf real parts, then imaginary parts.
 
     Args:
       value: the tree.
-      labels: what the entries of a tuple of arguments are called, if not ``argument 0`` and so on.
+      labels: the names of the entries of a tuple of arguments, instead of ``argument 0`` and so on.
     """
 
     def __init__(self, value: Any, labels: Sequence[str] = ()) -> None:
@@ -42,17 +42,17 @@ class Space:
         self.paths = [path for path, _ in pairs]
         self.leaves: list[Any] = [as_array(x) for _, x in pairs]
         self.complex = [dtypes.is_complex(x.dtype) for x in self.leaves]
-        self.parts = [
+        self.counts = [
             x.size * (2 if pair else 1) if dtypes.is_inexact(x.dtype) else 0
             for x, pair in zip(self.leaves, self.complex, strict=True)
         ]
-        self.size = sum(self.parts)
+        self.size = sum(self.counts)
 
     def vector(self, value: Any, dual: bool = False) -> Vector:
-        """The coordinates of a tree like this one; with ``dual`` those of a cotangent."""
+        """Return the coordinates of a tree like the one of this space; with ``dual``, of a tree of cotangents."""
         out = np.empty(self.size)
         begin = 0
-        for x, count, pair in zip(tree.leaves(value), self.parts, self.complex, strict=True):
+        for x, count, pair in zip(tree.leaves(value), self.counts, self.complex, strict=True):
             if count:
                 flat, end = np.asarray(x).ravel(), begin + count
                 if pair:
@@ -64,26 +64,26 @@ class Space:
         return out
 
     def _arrays(self, vector: Vector, dual: bool = False) -> Iterator[np.ndarray[Any, Any]]:
-        """For each leaf an array of its shape and dtype with these coordinates; of dtype ``float0`` if it has none."""
+        """Yield for each leaf an array of its shape and dtype with these coordinates, or ``float0`` if it has none."""
         begin = 0
-        for x, count, pair in zip(self.leaves, self.parts, self.complex, strict=True):
-            part = vector[begin : begin + count]
+        for x, count, pair in zip(self.leaves, self.counts, self.complex, strict=True):
+            values = vector[begin : begin + count]
             begin += count
             if not dtypes.is_inexact(x.dtype):
                 yield np.zeros(x.shape, dtypes.float0)
                 continue
             if pair:
                 half = count // 2
-                part = part[:half] + (-1j if dual else 1j) * part[half:]
-            yield part.reshape(x.shape).astype(x.dtype)
+                values = values[:half] + (-1j if dual else 1j) * values[half:]
+            yield values.reshape(x.shape).astype(x.dtype)
 
     def tangents(self, vector: Vector, dual: bool = False) -> Any:
-        """The tree of tangents, or with ``dual`` of cotangents, with these coordinates."""
+        """Return the tree of tangents, or with ``dual`` of cotangents, that has these coordinates."""
         arrays = self._arrays(vector, dual)
         return tree.unflatten(self.treedef, [t if t.dtype == dtypes.float0 else as_array(t) for t in arrays])
 
     def displaced(self, vector: Vector) -> Any:
-        """The tree, moved by a vector."""
+        """Return the tree, moved by a vector."""
         moved = [
             x if t.dtype == dtypes.float0 else as_array(np.asarray(np.asarray(x) + t, x.dtype))
             for x, t in zip(self.leaves, self._arrays(vector), strict=True)
@@ -91,30 +91,30 @@ class Space:
         return tree.unflatten(self.treedef, moved)
 
     def block(self, index: int) -> tuple[int, int]:
-        """The number of the leaf that holds a coordinate, and the coordinate's place in the leaf."""
-        for i, count in enumerate(self.parts):
+        """Return the index of the leaf that holds a coordinate, and the position of the coordinate in the leaf."""
+        for i, count in enumerate(self.counts):
             if index < count:
                 return i, index
             index -= count
         raise IndexError(index)
 
     def name(self, index: int, root: str) -> str:
-        """The leaf and element of a coordinate, as in ``argument 0['w'][3, 2]``."""
-        i, place = self.block(index)
+        """Return the name of a coordinate, its leaf and element, as in ``argument 0['w'][3, 2]``."""
+        i, position = self.block(index)
         x = self.leaves[i]
-        part = ""
+        component = ""
         if dtypes.is_complex(x.dtype):
-            part = " (imaginary part)" if place >= x.size else " (real part)"
-            place %= x.size
-        element = [int(k) for k in np.unravel_index(place, x.shape)]
-        return f"{self.leaf_name(i, root)}{element if element else ''}{part}"
+            component = " (imaginary part)" if position >= x.size else " (real part)"
+            position %= x.size
+        element = [int(k) for k in np.unravel_index(position, x.shape)]
+        return f"{self.leaf_name(i, root)}{element if element else ''}{component}"
 
     def indicator(self, i: int) -> Vector:
-        """One for each coordinate of a leaf, and zero for all others."""
-        return np.repeat(np.arange(len(self.parts)) == i, self.parts).astype(np.float64)
+        """Return a vector with 1 for each coordinate of a leaf, and 0 for all others."""
+        return np.repeat(np.arange(len(self.counts)) == i, self.counts).astype(np.float64)
 
     def leaf_name(self, i: int, root: str) -> str:
-        """A leaf, as in ``argument 0['w']``; the root ``argument`` stands for a tuple of them."""
+        """Return the name of a leaf, as in ``argument 0['w']``; the root "argument" stands for a tuple of arguments."""
         path = self.paths[i]
         if root == "argument":
             position = path[0].idx
@@ -146,10 +146,10 @@ class Point:
 
     @functools.cached_property
     def noise(self) -> Vector:
-        """How far rounding moves each component of the value.
+        """The rounding error of each component of the value.
 
-        It is measured, by second differences over steps so short that the function is a straight line but for its
-        rounding errors (Moré and Wild 2011, Estimating computational noise). The value alone does not tell: a component
+        It is measured by second differences over steps so short that the function is linear except for rounding errors
+        (Moré and Wild 2011, Estimating computational noise). The size of the value does not show it: a component
         that is zero, as the difference of two large intermediates, has their rounding errors.
         """
         reach = np.where(self.at == 0, 1.0, np.abs(self.at)) * self.rounding**0.75
@@ -162,7 +162,7 @@ class Point:
         return found
 
     def steps(self, direction: Vector) -> list[float]:
-        """Steps to try, in this order: short ones are free of truncation, long ones of rounding."""
+        """Return steps to try, in order: short steps have small truncation errors, long steps small rounding errors."""
         if self.eps is not None:
             return [float(self.eps)]
         longest = float(np.max(np.abs(self.at[direction != 0]), initial=0))
@@ -173,7 +173,7 @@ class Point:
         return [*ladder, longest * 2.0**-6] if 0 < longest < ladder[1] else ladder
 
     def slope(self, direction: Vector) -> tuple[Vector, Vector]:
-        """The derivative along a direction, by central differences extrapolated, and an estimate of its error."""
+        """Return the derivative along a direction, by extrapolated central differences, and an error estimate."""
         best = np.zeros(len(self.value))
         error = np.full(len(self.value), np.inf)
         with np.errstate(all="ignore"):
@@ -189,7 +189,7 @@ class Point:
         return best, error
 
     def _central(self, direction: Vector, h: float) -> tuple[Vector, Vector]:
-        """The central difference, and its error by rounding."""
+        """Return the central difference, and its rounding error."""
         ahead, behind = self(h * direction), self(-h * direction)
         size = np.maximum(np.abs(ahead), np.abs(behind))
         return (ahead - behind) / (2 * h), 2 * (self.rounding * size + self.noise) / h
@@ -202,9 +202,9 @@ def precise_point(
     labels: Sequence[str] = (),
     overflow: bool = False,
 ) -> Point | None:
-    """The function at the same point in float64; None if it does not run there, or is another function there.
+    """Return the function at the same point in float64, or None if it raises or has other values there.
 
-    With ``overflow`` it may be finite there where it is not in the dtype of the arguments.
+    With ``overflow`` values may be finite in float64 that are not finite in the dtype of the arguments.
     """
     try:
         wide = tree.tree_map(widened, args)
@@ -212,7 +212,8 @@ def precise_point(
         narrow_out = Space(f(*Space(args).displaced(np.zeros(Space(args).size))))
     except Exception:
         return None
-    if point.rounding > 1e-10 or point.outputs.treedef != narrow_out.treedef or point.outputs.parts != narrow_out.parts:
+    out = point.outputs
+    if point.rounding > 1e-10 or out.treedef != narrow_out.treedef or out.counts != narrow_out.counts:
         return None
     narrow = narrow_out.vector(tree.unflatten(narrow_out.treedef, narrow_out.leaves))
     scale = np.max(np.abs(point.value), initial=0) + 1e-30
@@ -222,7 +223,7 @@ def precise_point(
 
 
 def widened(x: Any) -> Any:
-    """A leaf in double precision, if it is inexact."""
+    """Convert a leaf to double precision, if it is inexact."""
     x = as_array(x)
     if not dtypes.is_inexact(x.dtype):
         return x
@@ -230,18 +231,18 @@ def widened(x: Any) -> Any:
 
 
 class Tolerance:
-    """How far derivatives at a point may be off: as far as rounding explains, or as it is given."""
+    """The largest errors allowed in derivatives at a point: by default those that rounding explains."""
 
     def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
         self.rounding = rounding = point.rounding
         self.rtol = rtol if rtol is not None else min(1e4 * rounding, 8 * rounding + 0.05) if rounding > 1e-10 else 1e-6
         self.atol = atol
         size = np.max(np.abs(point.value), initial=0, where=np.isfinite(point.value))
-        # Numbers below the smallest normal one have few bits, or none: compiled code takes them for zero.
+        # Numbers below the smallest normal one have few bits, or none: compiled code flushes them to zero.
         self.floor = 16 * (rounding * size + np.max(point.noise, initial=0)) + 8 * point.smallest
 
     def allowed(self, expected: Vector, error: Vector | float = 0.0) -> Vector:
-        """How far each component along the last axis may be off, given the error of what is expected."""
+        """Return the largest error allowed in each component along the last axis, given the error of ``expected``."""
         atol: Any = self.atol
         if atol is None:
             largest = np.max(np.abs(expected), axis=-1, keepdims=True, initial=0, where=np.isfinite(expected))

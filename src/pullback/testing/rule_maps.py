@@ -22,44 +22,44 @@ class Subject:
     Attributes:
       owner: the function.
       nondiff: the positions and values of the arguments that are not differentiated.
-      given: the others, as arrays.
-      leaves, in_tree: their leaves and tree.
-      labels: what these arguments are called.
+      args: the differentiated arguments, as arrays.
+      leaves, in_tree: the leaves and the tree of ``args``.
+      labels: the names of ``args``.
     """
 
     def __init__(self, owner: CustomFunction, args: tuple[Any, ...]) -> None:
         self.owner = owner
         count = len(args)
-        chosen = {i % count for i in owner.nondiff_argnums if -count <= i < count}
-        self.nondiff = tuple((i, args[i]) for i in sorted(chosen))
-        positions = [i for i in range(count) if i not in chosen]
+        excluded = {i % count for i in owner.nondiff_argnums if -count <= i < count}
+        self.nondiff = tuple((i, args[i]) for i in sorted(excluded))
+        positions = [i for i in range(count) if i not in excluded]
         leaves, self.in_tree = tree.flatten(tuple(args[i] for i in positions))
         self.leaves = to_arrays(leaves, "check_rule", owner.fun, args, positions)
-        self.given = tree.unflatten(self.in_tree, self.leaves)
+        self.args = tree.unflatten(self.in_tree, self.leaves)
         self.labels = [argument_name(0, owner.fun, [None] * i + [0], [i]) for i in positions]
 
-    def plain(self, *given: Any) -> Any:
-        """The function without its rules, of the arguments that are differentiated."""
-        return self.owner.fun(*self._all(given))
+    def plain(self, *args: Any) -> Any:
+        """Call the function without its rules on differentiated arguments."""
+        return self.owner.fun(*self._all(args))
 
-    def with_rules(self, *given: Any) -> Any:
-        """The function with its rules, of the same arguments."""
-        return self.owner(*self._all(given))
+    def with_rules(self, *args: Any) -> Any:
+        """Call the function with its rules on differentiated arguments."""
+        return self.owner(*self._all(args))
 
-    def _all(self, given: Sequence[Any]) -> list[Any]:
-        args = list(given)
+    def _all(self, args: Sequence[Any]) -> list[Any]:
+        every = list(args)
         for i, x in self.nondiff:
-            args.insert(i, x)
-        return args
+            every.insert(i, x)
+        return every
 
 
 class Rule:
-    """A rule at a point: called with a vector, it returns what it makes of that.
+    """A rule at a point, as a map from vectors of coordinates to vectors of coordinates.
 
     Args:
       subject: the function.
       point: the point.
-      leaves: the arguments there, if they are others than the point's, which are never weakly typed.
+      leaves: the arguments with their weak types; by default the arguments of ``point``, which have none.
     """
 
     forward: bool
@@ -73,19 +73,19 @@ class Rule:
 
     @staticmethod
     def name_in(owner: CustomFunction, value: bool = False) -> str:
-        """What the rule of a function is called, with its line; with ``value`` what returns the function's results."""
+        """Return the name of the rule, with its line; with ``value``, of the rule that computes the results."""
         raise NotImplementedError
 
     def results(self) -> list[Any]:
-        """The results of the function, as the rule returns them; all of the rule has run then."""
+        """Run the whole rule, and return the results of the function that it computed."""
         raise NotImplementedError
 
     def __call__(self, vector: Vector, nonzero: Sequence[bool] | None = None) -> Vector:
-        """What the rule makes of a vector; it is told that the leaves that are not ``nonzero`` are zero."""
+        """Apply the rule to a vector; leaves that are not ``nonzero`` are passed as symbolic zeros."""
         raise NotImplementedError
 
     def zero_cases(self) -> Iterator[tuple[str, Callable[[], Vector], Vector]]:
-        """Calls with symbolic zeros: what they are like, and what they must return."""
+        """Yield calls with symbolic zeros: a description, the call, and the expected result."""
         vector = random_vector(self.from_space.size, 7)
         kind = "tangent" if self.forward else "cotangent"
         for i, name in _inexact_leaves(self.from_space, "argument" if self.forward else "out"):
@@ -94,13 +94,13 @@ class Rule:
             yield f"where only {name} has a {kind} that is not a symbolic zero", partial(self, vector, only), expected
 
     def _linear(self, vector: Vector, nonzero: Sequence[bool] | None) -> list[Any]:
-        """A vector as a flat list of tangents or cotangents."""
+        """Convert a vector to a flat list of tangents or cotangents."""
         leaves = tree.leaves(self.from_space.tangents(vector, dual=not self.forward))
-        told = nonzero or [True] * len(leaves)
-        return [t if dtypes.is_inexact(t.dtype) and n else ZERO for t, n in zip(leaves, told, strict=True)]
+        mask = nonzero or [True] * len(leaves)
+        return [t if dtypes.is_inexact(t.dtype) and n else ZERO for t, n in zip(leaves, mask, strict=True)]
 
     def _vector(self, values: Sequence[Any]) -> Vector:
-        """The coordinates of a flat list of tangents or cotangents."""
+        """Return the coordinates of a flat list of tangents or cotangents."""
         pairs = zip(self.to_space.leaves, values, strict=True)
         return self.to_space.vector([np.zeros(x.shape) if t is ZERO else t for x, t in pairs], dual=not self.forward)
 
@@ -145,18 +145,18 @@ class VJPRule(Rule):
     def zero_cases(self) -> Iterator[tuple[str, Callable[[], Vector], Vector]]:
         yield from super().zero_cases()
         vector = random_vector(self.from_space.size, 7)
-        whole = self(vector)
+        full = self(vector)
         for i, name in _inexact_leaves(self.to_space, "argument"):
             only = [j == i for j in range(len(self.leaves))]
             call = partial(self._pull, vector, None, only)
-            yield f"where derivatives are wanted by {name} only", call, whole * self.to_space.indicator(i)
+            yield f"where derivatives are wanted by {name} only", call, full * self.to_space.indicator(i)
 
     def _pull(self, vector: Vector, nonzero: Sequence[bool] | None, wanted: Sequence[bool]) -> Vector:
         perturbed = [dtypes.is_inexact(x.dtype) and w for x, w in zip(self.leaves, wanted, strict=True)]
         _, residuals, backward = self.application.forward(self.leaves, perturbed)
         cts = zip(self.from_space.leaves, self._linear(vector, nonzero), strict=True)
-        given = [ct for x, ct in cts if dtypes.is_inexact(x.dtype)]
-        results = iter(backward.transpose(residuals, given))
+        cotangents = [ct for x, ct in cts if dtypes.is_inexact(x.dtype)]
+        results = iter(backward.transpose(residuals, cotangents))
         return self._vector([next(results) if p else ZERO for p in perturbed])
 
 

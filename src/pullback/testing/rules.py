@@ -1,4 +1,4 @@
-"""``check_rule``: the rules of a custom_jvp or custom_vjp function, tested at a point for all that can be wrong."""
+"""``check_rule``: tests of the derivative rules of a custom_jvp or custom_vjp function at a point."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from pullback.transforms.traces.batch import BatchTracer
 from pullback.transforms.traces.forward import JVPTracer
 
 SCALES = (64.0, -1 / 64)
-"""A linear function returns these multiples of its result at multiples of a vector: clipping shows."""
+"""Factors of vectors by which linearity is tested; large and small ones reveal clipping."""
 
 
 class Finding(NamedTuple):
-    """Something that is wrong.
+    """A mistake in a rule.
 
     Attributes:
       kind: "structure", "value", "linearity", "backward linearity", "transposition", "symbolic zeros", "derivative",
         "precision" or "consistency".
-      rule: which rule, with its line.
-      message: what came, what was expected, and what is probably wrong.
+      rule: the name of the rule, with its line.
+      message: the value, the expected value, and what is probably wrong.
     """
 
     kind: str
@@ -62,11 +62,11 @@ def check_rule(
     """Check the derivative rules of a ``custom_jvp`` or ``custom_vjp`` function at a point.
 
     Each rule that the function has is tested for structure (its results are of the trees, shapes and dtypes that they
-    must be), value (it returns the function's own result beside the derivative), linearity (in the tangents, or in the
-    cotangent), and the derivative: against differentiation of the function without its rules, where that is finite,
-    and against differences, where these are. Where neither is, at a singularity, any derivative is right. Two rules of
-    one function are tested against each other. All is done in float64 as far as the function allows it, and then in the
-    dtype of the arguments.
+    must be), value (it returns the function's own result with the derivative), linearity (in the tangents, or in the
+    cotangent), and the derivative: against differentiation of the function without its rules, where that is finite, and
+    against differences, where these are. Where both are not finite, at a singularity, any derivative is right. Two
+    rules of one function are tested against each other. All is done in float64 as far as the function allows it, and
+    then in the dtype of the arguments.
 
     Args:
       f: the function; a method, or a ``functools.partial`` of it, too.
@@ -80,8 +80,8 @@ def check_rule(
         these four, which the switch ``check_custom_rules`` heeds too.
 
     Raises:
-      RuleCheckError: something is wrong; the message says all that is, and of each the rule, the place, what came, what
-        was expected, and what is probably wrong. Its ``findings`` hold the same (an AssertionError).
+      RuleCheckError: a rule is wrong; the message lists all mistakes, each with the rule, the component, its value, the
+        expected value, and what is probably wrong. Its ``findings`` hold the same (an AssertionError).
       ArgumentError: ``f`` has no rules, or an argument has no known value (a TypeError).
       MissingCustomRuleError: the rules of ``f`` have not been given yet (an AttributeError).
 
@@ -104,9 +104,9 @@ def check_rule(
     known = tree.tree_map(_known, args)
     if any(x is _UNKNOWN for x in tree.leaves(known)):
         raise ArgumentError(f"check_rule of {who} needs arguments whose values are known, got {args!r}")
-    given = {"atol": atol, "rtol": rtol, "linear": linear, "derivative": derivative}
-    given = {name: setting for name, setting in given.items() if setting is not None}
-    settings = _Settings(**{**getattr(function, "rule_check", {}), **given})
+    overrides = {"atol": atol, "rtol": rtol, "linear": linear, "derivative": derivative}
+    overrides = {name: setting for name, setting in overrides.items() if setting is not None}
+    settings = _Settings(**{**getattr(function, "rule_check", {}), **overrides})
     with _at_the_bottom(), np.errstate(all="ignore"):
         findings = _Check(Subject(function, known), settings).findings
     if findings:
@@ -114,7 +114,7 @@ def check_rule(
 
 
 def _function_of(f: Any, args: tuple[Any, ...]) -> tuple[CustomFunction, tuple[Any, ...]]:
-    """The function with rules within a method or a partial application, and its arguments."""
+    """Unwrap methods and partial applications: return the function with rules, and all of its arguments."""
     while not isinstance(f, CustomFunction):
         if isinstance(f, MethodType):
             f, args = f.__func__, (f.__self__, *args)
@@ -153,8 +153,8 @@ class _Check:
     """The check of all rules of a function at a point.
 
     Attributes:
-      given, precise: the function there in the dtype of the arguments, and in float64 (or None).
-      findings: what is wrong.
+      native, precise: the function at the point in the dtype of the arguments, and in float64 (or None).
+      findings: the mistakes.
     """
 
     def __init__(self, subject: Subject, settings: _Settings) -> None:
@@ -162,10 +162,10 @@ class _Check:
         self.settings = settings
         self.findings: list[Finding] = []
         owner = subject.owner
-        self.out = subject.plain(*subject.given)
-        self.given = Point(subject.plain, subject.given, None, subject.labels)
+        self.out = subject.plain(*subject.args)
+        self.native = Point(subject.plain, subject.args, None, subject.labels)
         with double_precision():
-            self.precise = precise_point(subject.plain, subject.given, None, subject.labels, overflow=True)
+            self.precise = precise_point(subject.plain, subject.args, None, subject.labels, overflow=True)
         kinds: list[type[Rule]] = [JVPRule] * (owner.jvp is not None) + [VJPRule] * (owner.fwd is not None)
         sound = [kind for kind in kinds if self._structure(kind)]
         for kind in sound:
@@ -180,9 +180,9 @@ class _Check:
         self.findings.append(Finding(kind, rule.name_in(self.subject.owner, value), message))
 
     def _structure(self, kind: type[Rule]) -> bool:
-        """Whether the rule returns results of the right trees, shapes and dtypes, as the function is called."""
+        """Check the trees, shapes and dtypes of the results of the rule; return whether they are right."""
         try:
-            outs = kind(self.subject, self.given, self.subject.leaves).results()
+            outs = kind(self.subject, self.native, self.subject.leaves).results()
         except NotRepeatable:
             raise
         except PullbackError as error:
@@ -205,7 +205,7 @@ class _Check:
         return right
 
     def _value(self, kind: type[Rule], space: Space, outs: Sequence[Any]) -> None:
-        """The results that the rule returns must be the function's."""
+        """Check that the rule returns the results of the function."""
         for i, (x, y) in enumerate(zip(space.leaves, outs, strict=True)):
             expected, got = np.asarray(host_value(x)), np.asarray(host_value(y))
             with np.errstate(all="ignore"):
@@ -227,18 +227,18 @@ class _Check:
             )  # fmt: skip
 
     def _best(self, kind: type[Rule]) -> tuple[Point, AbstractContextManager[None]]:
-        """The point in the highest precision in which the rule works, and the block in which it does."""
+        """Return the point in the highest precision in which the rule works, and a context manager for it."""
         if self.precise is not None:
             with double_precision():
                 try:
                     kind(self.subject, self.precise).results()
                 except Exception:  # the rule is for the dtype of the arguments only
-                    return self.given, nullcontext()
+                    return self.native, nullcontext()
             return self.precise, double_precision()
-        return self.given, nullcontext()
+        return self.native, nullcontext()
 
     def _linearity(self, kind: type[Rule]) -> bool:
-        """Whether the rule is linear; a jvp rule must also be one that can be transposed."""
+        """Check that the rule is linear, and a jvp rule transposable; return whether it is linear."""
         point, precision = self._best(kind)
         with precision:
             how = nonlinearity(kind(self.subject, point), SCALES)
@@ -256,24 +256,24 @@ class _Check:
         return not how
 
     def _transposition(self, kind: type[Rule]) -> None:
-        """Reverse mode transposes the jvp rule, if the function has no backward rule."""
+        """Check that the jvp rule can be transposed, as reverse mode does for a function without a backward rule."""
         try:
-            out, pull = vjp(self.subject.with_rules, *self.subject.given)
+            out, pull = vjp(self.subject.with_rules, *self.subject.args)
             space = Space(out)
             pull(space.tangents(random_vector(space.size, 6), dual=True))
         except NotRepeatable:
             raise
         except Exception as error:
-            said = indent(str(error) if isinstance(error, PullbackError) else _raised(error), "     ")
-            self._found("transposition", kind, f"cannot be transposed, as reverse mode needs it:\n{said}")
+            text = indent(str(error) if isinstance(error, PullbackError) else _raised(error), "     ")
+            self._found("transposition", kind, f"cannot be transposed, as reverse mode needs it:\n{text}")
 
     def _symbolic_zeros(self, kind: type[Rule]) -> None:
-        """A rule that asks for symbolic zeros must do with them what it does with zeros."""
+        """Check that a rule that asks for symbolic zeros treats them as it treats zero arrays."""
         owner = self.subject.owner
         if not (owner.symbolic_zeros if kind.forward else owner.symbolic_cotangents):
             return
-        rule = kind(self.subject, self.given)
-        tolerance = Tolerance(self.given, None, None)
+        rule = kind(self.subject, self.native)
+        tolerance = Tolerance(self.native, None, None)
         for where, call, expected in rule.zero_cases():
             try:
                 got = call()
@@ -293,7 +293,7 @@ class _Check:
                 )  # fmt: skip
 
     def _derivatives(self, kinds: Sequence[type[Rule]]) -> None:
-        """The rules must return the derivative of the function."""
+        """Check that the rules return the derivative of the function."""
         references: dict[Point, Reference] = {}
         for kind in kinds:
             point, precision = self._best(kind)
@@ -306,7 +306,7 @@ class _Check:
                 messages = list(comparison.messages())
             for message in messages:
                 self._found("derivative", kind, message)
-            if not messages and point is not self.given and self.given.rounding > point.rounding:
+            if not messages and point is not self.native and self.native.rounding > point.rounding:
                 self._precision(kind, comparison)
 
     def _comparison(self, kind: type[Rule], point: Point, reference: Reference) -> Comparison:
@@ -314,27 +314,27 @@ class _Check:
         return Comparison(kind(self.subject, point), reference, tolerance)
 
     def _precision(self, kind: type[Rule], precise: Comparison) -> None:
-        """In the dtype of the arguments the rule must return what it returns in float64."""
-        rule = kind(self.subject, self.given)
+        """Check that the rule has the same results in the dtype of the arguments as in float64."""
+        rule = kind(self.subject, self.native)
         expected, got = precise.matrix, precise.reference.matrix(rule)
-        tolerance = Tolerance(self.given, self.settings.atol, self.settings.rtol)
+        tolerance = Tolerance(self.native, self.settings.atol, self.settings.rtol)
         wrong = finite_and_beyond(got, expected, tolerance.allowed(expected))
         if not wrong.any():
             return
         i, k = (int(n) for n in np.argwhere(wrong)[0])
-        given = precise.rows.name(i)
-        taken = rule.to_space.name(k, "out" if kind.forward else "argument")
-        place = f"{taken} by {given}" if kind.forward else f"{given} by {taken}"
+        from_name = precise.rows.name(i)
+        to_name = rule.to_space.name(k, "out" if kind.forward else "argument")
+        component = f"{to_name} by {from_name}" if kind.forward else f"{from_name} by {to_name}"
         self._found(
             "precision", kind,
-            f"returns {got[i, k]:.9g} as the derivative of {place} in the dtype of the arguments, but "
+            f"returns {got[i, k]:.9g} as the derivative of {component} in the dtype of the arguments, but "
             f"{expected[i, k]:.9g} in float64; {wrong.sum()} of {wrong.size} components overflow or lose precision.",
         )  # fmt: skip
 
     def _consistency(self) -> None:
-        """Two rules of a function must be transposes of each other."""
+        """Check that the two rules of a function are transposes of each other."""
         best = [self._best(kind) for kind in (JVPRule, VJPRule)]
-        point, precision = best[0] if best[0][0] is best[1][0] else (self.given, nullcontext())
+        point, precision = best[0] if best[0][0] is best[1][0] else (self.native, nullcontext())
         with precision:
             push = JVPRule(self.subject, point)
             reference = Reference(point, push, f"the {JVPRule.name_in(self.subject.owner)}", differences=False)
@@ -344,15 +344,15 @@ class _Check:
 
 
 def _raised(error: Exception) -> str:
-    """An error, and the user's line that it is from."""
-    place = ""
+    """Return the text of an error, with the line of the user's code that it is from."""
+    location = ""
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
         if not source.is_internal(code.co_filename):
-            place = f" (at {code.co_filename}:{step.tb_lineno}, in {code.co_name})"
+            location = f" (at {code.co_filename}:{step.tb_lineno}, in {code.co_name})"
         step = step.tb_next
-    return f"{type(error).__name__}: {error}{place}"
+    return f"{type(error).__name__}: {error}{location}"
 
 
 # The values of arguments ---------------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ _UNKNOWN = _Unknown()
 
 
 def _known(x: Any) -> Any:
-    """The value of an argument, of a mapped one the first example; ``_UNKNOWN`` if there is none."""
+    """Return the value of an argument (if it is mapped, of its first example), or ``_UNKNOWN`` if it has no value."""
     if isinstance(x, JVPTracer):
         return _known(x.primal)
     if isinstance(x, BatchTracer):
@@ -395,7 +395,7 @@ _checked: weakref.WeakKeyDictionary[CustomFunction, set[Any]] = weakref.WeakKeyD
 
 @contextmanager
 def _at_the_bottom() -> Iterator[None]:
-    """Eager evaluation, in which the switch does not check what is called."""
+    """Return a context manager for eager evaluation, in which called functions are not checked."""
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     before, _checking.on = _checking.on, True
     state.trace, state.axes, state.source_loc, state.scope = state.bottom, {}, None, None
@@ -407,7 +407,7 @@ def _at_the_bottom() -> Iterator[None]:
 
 
 def switch_on() -> None:
-    """What the switch ``check_custom_rules`` does when it is put on."""
+    """Start the checks of called functions; called when the switch ``check_custom_rules`` is turned on."""
     _checked.clear()
     custom_rules.checker = _check_call
 
@@ -415,9 +415,9 @@ def switch_on() -> None:
 def _check_call(function: CustomFunction, args: tuple[Any, ...]) -> None:
     """Check the rules of a function that is being called, once for each tree and types of its arguments.
 
-    At a later call with other values they are not checked again: a program calls its functions too often for that.
-    Calls whose arguments are not known, as in compiled functions, are not checked at all; of mapped arguments the
-    first example is taken. Effects do not happen again.
+    Later calls with other values are not checked, since programs call their functions often. Calls with unknown
+    arguments, as in compiled functions, are not checked either; mapped arguments are checked by their first example.
+    Effects do not run again.
     """
     if _checking.on:
         return

@@ -248,7 +248,7 @@ def test_by_default_the_clock_decides_nothing(tmp_path: Path) -> None:
 
 def test_the_end_may_wait_for_the_compiler(tmp_path: Path) -> None:
     """Also for what nobody refers to any more; the next process finds it on disk."""
-    code = "compile_progress._somebody_looks = lambda: True\nmain()"
+    code = "compile_progress._is_interactive = lambda: True\nmain()"
     waits = {"PULLBACK_TIERED": "on", "PULLBACK_COMPILE_AT_EXIT": "wait"}
     left = run_program(code, LARGE, tmp_path, PULLBACK_TIERED="on")
     assert (left.returncode, left.stdout, left.stderr) == (0, "Tiered\n", "")

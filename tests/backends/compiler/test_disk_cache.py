@@ -160,7 +160,7 @@ KEYED = {
     "an option": lambda patch: patch(client, "options_as_bytes", lambda overrides: b"others"),
     "the compiler": lambda patch: patch(client, "version", lambda device: "99.0"),
     "the format": lambda patch: patch(disk_cache, "_FORMAT", 99),
-    "the processor": lambda patch: patch(disk_cache, "_processor", lambda: ("another",)),
+    "the processor": lambda patch: patch(disk_cache, "_cpu", lambda: ("another",)),
     "the number of devices": lambda patch: patch(client, "count", lambda platform: 99),
     "the number of processors": lambda patch: patch(os, "sched_getaffinity", lambda process: range(99), raising=False),
 }
@@ -208,18 +208,18 @@ def test_the_key_changes_with_flags_of_the_environment(tmp_path: Path) -> None:
 def test_what_a_processor_can_do(lines: str, known: int, tmp_path: Path) -> None:
     source = tmp_path / "cpuinfo"
     source.write_text(lines)
-    found = disk_cache._processor(str(source))
+    found = disk_cache._cpu(str(source))
     assert len(found) == known
     source.write_text(lines.replace("1.0", "2.0").replace("50", "60").replace("none", "sse"))
-    assert disk_cache._processor(str(source)) == found
+    assert disk_cache._cpu(str(source)) == found
     source.write_text(lines.replace("avx", "avx2").replace("asimd", "sve"))
-    assert disk_cache._processor(str(source)) != found
+    assert disk_cache._cpu(str(source)) != found
 
 
 def test_a_machine_that_says_nothing_of_its_processor(tmp_path: Path) -> None:
     import platform
 
-    assert disk_cache._processor(str(tmp_path / "none"))[:2] == (platform.machine(), platform.node())
+    assert disk_cache._cpu(str(tmp_path / "none"))[:2] == (platform.machine(), platform.node())
 
 
 def test_what_cannot_be_written_as_bytes_is_compiled(plain: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 import pullback.numpy as jnp
 from pullback import Array, config, custom_jvp, debug, enable_x64, grad, hessian, jit, jvp, lax, make_jaxpr, tree, vmap
 from pullback.backends.compiler import equal_parts, fusions
-from pullback.backends.compiler.equal_parts import Kinds, Repeat, find, opened
+from pullback.backends.compiler.equal_parts import Kinds, Repeat, find, with_inlined_calls
 from pullback.core.jaxpr import ClosedJaxpr
 from tests.backends.compiler.loop_bodies import BODIES, X
 from tests.random_programs import Program, programs
 
-better_apart, WORTH = equal_parts.is_better_apart, equal_parts.WORTH
+better_apart, WORTH = equal_parts.is_better_outlined, equal_parts.WORTH
 STEPS = 6
 
 
@@ -27,11 +27,11 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equal_parts, "FEWEST", 10)
     monkeypatch.setattr(equal_parts, "SMALLEST", 2)
     monkeypatch.setattr(equal_parts, "WORTH", -1)
-    monkeypatch.setattr(equal_parts, "is_better_apart", lambda *args: True)
+    monkeypatch.setattr(equal_parts, "is_better_outlined", lambda *args: True)
 
 
 def parts_of(function: Any, *args: Any) -> list[Repeat]:
-    return find(opened(make_jaxpr(function)(*args)).jaxpr, Kinds())
+    return find(with_inlined_calls(make_jaxpr(function)(*args)).jaxpr, Kinds())
 
 
 def calls(function: Any, *args: Any) -> int:
@@ -201,8 +201,8 @@ def test_programs_are_opened_if_they_are_large_enough_with_what_they_call() -> N
         return make_jaxpr(program)(X)
 
     count, more = equal_parts.FEWEST // 2 - 1, 2
-    assert len(opened(calls(count, more)).jaxpr.eqns) == equal_parts.FEWEST
-    assert len(opened(calls(count, more - 1)).jaxpr.eqns) == count + more - 1
+    assert len(with_inlined_calls(calls(count, more)).jaxpr.eqns) == equal_parts.FEWEST
+    assert len(with_inlined_calls(calls(count, more - 1)).jaxpr.eqns) == count + more - 1
 
 
 def test_captured_arrays_are_operands() -> None:
@@ -302,7 +302,7 @@ def test_finding_takes_a_time_linear_in_the_program() -> None:
 
 
 def _is_better_apart(function: Any, *args: Any) -> bool:
-    closed = opened(make_jaxpr(function)(*args))
+    closed = with_inlined_calls(make_jaxpr(function)(*args))
     parts = find(closed.jaxpr, Kinds())
     assert parts
     with pytest.MonkeyPatch.context() as patch:
@@ -324,7 +324,7 @@ def test_small_programs_have_no_more_code_than_the_bound(program: Program) -> No
     """The bound of a gradient, found by bisection, is at least its code."""
     with enable_x64():
         gradient = grad(lambda *inputs: sum(map(jnp.sum, program(*inputs))))
-        jaxpr = opened(make_jaxpr(gradient)(*program.inputs)).jaxpr
+        jaxpr = with_inlined_calls(make_jaxpr(gradient)(*program.inputs)).jaxpr
     low, high = -1, 2**40
     assert fusions.is_small(jaxpr.eqns, jaxpr.outvars, high)
     while high - low > 1:

@@ -24,7 +24,7 @@ def test_the_library_does_few_or_large_products(width: int, count: int, library:
             x = jnp.tanh(x @ x.T) + k
         return x
 
-    chosen = dict(options.chosen("cpu", jit(products).lower(np.zeros((width, width))).as_text()))
+    chosen = dict(options.selected("cpu", jit(products).lower(np.zeros((width, width))).as_text()))
     assert ("INDIVIDUAL_DOT" in chosen["xla_cpu_experimental_ynn_fusion_type"]) == library
 
 
@@ -34,7 +34,7 @@ def test_programs_with_loops_leave_reductions_to_the_library_too() -> None:
         .lower(np.zeros((256, 256)))
         .as_text()
     )
-    assert dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"].count("FUSION_TYPE") == 2
+    assert dict(options.selected("cpu", text))["xla_cpu_experimental_ynn_fusion_type"].count("FUSION_TYPE") == 2
 
 
 WEIGHTED = {
@@ -77,7 +77,7 @@ def test_sums_of_weighted_rows_that_are_repeated_are_not_left_to_the_library(nam
     f = {**WEIGHTED, **PLAIN}[name]
     text = jit(f).lower(np.zeros((300, 300), np.float32), np.zeros(300, np.float32), np.zeros((300, 1), np.float32))
     assert weighted_sums.are_in(text.as_text()) == (name in WEIGHTED)
-    chosen = dict(options.chosen("cpu", text.as_text()))["xla_cpu_experimental_ynn_fusion_type"]
+    chosen = dict(options.selected("cpu", text.as_text()))["xla_cpu_experimental_ynn_fusion_type"]
     assert ("REDUCE" in chosen) == (name in PLAIN and "dot_general" not in text.as_text())
 
 
@@ -92,7 +92,7 @@ def test_many_small_products_in_equal_parts_are_done_without_the_library() -> No
 
     text = jit(grad(layers)).lower(np.ones((8, 8)), weights).as_text()
     assert equal_parts.ATTRIBUTES in text
-    assert "INDIVIDUAL_DOT" not in dict(options.chosen("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]
+    assert "INDIVIDUAL_DOT" not in dict(options.selected("cpu", text))["xla_cpu_experimental_ynn_fusion_type"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_the_compiler_takes_less_trouble_with_long_programs(count: int, size: in
             y = jnp.sin(y) + k
         return y
 
-    chosen = dict(options.chosen("cpu", jit(chain).lower(np.zeros(size)).as_text()))
+    chosen = dict(options.selected("cpu", jit(chain).lower(np.zeros(size)).as_text()))
     for name in ("xla_cpu_disable_loop_unrolling", "xla_cpu_disable_slp_vectorizer"):
         assert (name in chosen) == fast
         assert name in EXTRA_OPTIONS

@@ -85,7 +85,7 @@ def test_what_cannot_be_one_function_after_all_is_compiled_as_ever(monkeypatch: 
 
 def test_options_for_loops() -> None:
     def chosen(function: Any, *args: Any) -> dict[str, Any]:
-        return dict(options.chosen("cpu", jit(function).lower(*args).as_text()))
+        return dict(options.selected("cpu", jit(function).lower(*args).as_text()))
 
     loops, rolled = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
     assert {loops, rolled} <= EXTRA_OPTIONS
@@ -93,7 +93,7 @@ def test_options_for_loops() -> None:
     assert rolled in chosen(jnp.sin, X)
     assert rolled not in chosen(steps, X)
     assert rolled not in chosen(jnp.sin, np.zeros(options.SMALL + 1))
-    assert not options.chosen("cuda", "")
+    assert not options.selected("cuda", "")
     # A body of 2,000 numbers, which is more than the compiler takes for a small loop by itself.
     assert "xla_cpu_small_call" in jit(steps).lower(np.zeros(2000)).compile().as_text()
     lowered = jit(steps).lower(np.zeros(2001))

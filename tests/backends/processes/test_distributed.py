@@ -231,7 +231,7 @@ def test_training_equals_that_on_one_device(tmp_path, processes):
         assert block.is_fully_addressable and np.array_equal(block, x[i * n : (i + 1) * n])
         same = utils.global_array_to_host_local_array(ws["in"], mesh, P())
         assert np.array_equal(same, ws["in"])
-        assert "hold parts of it" in str(caught(lambda: np.asarray(xs)))
+        assert "hold shards of it" in str(caught(lambda: np.asarray(xs)))
 
         error = caught(lambda: pullback.jit(lambda x: x.sum() * i)(xs))
         assert isinstance(error, errors.ProcessMismatchError) and "is at compiling the program" in str(error), error

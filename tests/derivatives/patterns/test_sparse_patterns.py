@@ -501,10 +501,10 @@ def test_the_page_lists_the_operations_without_a_rule_and_its_examples_print_wha
 
 
 LOOKED_INTO = {
-    "checkpoint", "checkpoint_linear", "custom_transpose_call", "custom_vjp_linear", "custom_vmap_linear", "jit",
-    "linear_call", "while_transpose", "while_transpose_derivative",
+    "checkpoint", "checkpoint_linear", "cond", "custom_transpose_call", "custom_vjp_linear", "custom_vmap_linear",
+    "jit", "linear_call", "scan", "while", "while_transpose", "while_transpose_derivative",
 }  # fmt: skip
-"""Operations that run a program of their own, which is walked through."""
+"""Operations that run programs of their own, which are walked through."""
 
 
 def test_patterns_of_masked_products_and_of_taylor_coefficients_are_as_narrow() -> None:

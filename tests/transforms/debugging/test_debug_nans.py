@@ -248,7 +248,7 @@ def test_what_does_not_happen_again_is_said() -> None:
 
     @odd_p.lowering
     def xla(hlo: Any, x: Any) -> Any:
-        return hlo.same("stablehlo.log", x)
+        return hlo.elementwise("stablehlo.log", x)
 
     with debug_nans():
         text = message(lambda: jit(lambda x: odd_p.bind(x), inline=False)(X))

@@ -664,7 +664,7 @@ def test_a_compilation_that_takes_no_time_is_not_told_of(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("stream", [None, object()], ids=["none", "no stream"])
 def test_a_stream_that_is_none_is_no_terminal(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_progress.sys, "stderr", stream)
-    assert not compile_progress._somebody_looks()
+    assert not compile_progress._is_interactive()
     compile_progress._write("lost")
 
 
@@ -677,7 +677,7 @@ def test_notebooks_are_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(compile_progress.sys.modules, "IPython", Module)
     monkeypatch.setattr(compile_progress.sys, "stderr", Terminal(False))
-    assert compile_progress._somebody_looks()
+    assert compile_progress._is_interactive()
 
 
 def test_the_log_says_the_phases_and_why_a_program_was_not_in_the_cache(

@@ -1,1 +1,1 @@
-"""The compiler and its runtime behind one adapter: programs compiled, kept, and run."""
+"""The compiler and its runtime behind one adapter: programs are compiled, cached and run."""

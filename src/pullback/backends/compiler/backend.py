@@ -1,8 +1,8 @@
-"""What Pullback asks of a compiler: the protocol :class:`Backend`, and the one that is in use.
+"""The protocol :class:`Backend`, by which Pullback calls a compiler, and the backend in use.
 
 The adapter of ``jaxlib``, :mod:`pullback.backends.compiler.client`, is a module whose functions implement it. Another
-compiler is another module of these functions: programs reach it as StableHLO text, and everything above works
-unchanged, but for what only ``jaxlib`` has: its profiler, its bindings of MLIR and its names of LAPACK's routines.
+compiler is another module with these functions: programs reach it as StableHLO text, and everything above works
+unchanged, except features that only ``jaxlib`` has: its profiler, its MLIR bindings and its names of LAPACK's routines.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ ADAPTER = "pullback.backends.compiler.client"
 """The module that implements the protocol. It is imported at first use: arrays are computed eagerly without it."""
 
 Device = Any
-"""A :class:`pullback.backends.devices.devices.Device`, or for programs a ``DeviceAssignment``. A device itself
-asks the backend for what it does not know."""
+"""A :class:`pullback.backends.devices.devices.Device`, or for programs a ``DeviceAssignment``."""
 Sharding = Any
 """A :class:`pullback.backends.devices.shardings.NamedSharding`."""
 Buffer = Any
-"""The elements of an array on a device: an object of the adapter's, on which ``is_ready()`` and attributes work."""
+"""The memory of an array on a device: the adapter's own object, with a method ``is_ready()``."""
 
 
 class Executable(Protocol):
@@ -37,10 +36,10 @@ class Executable(Protocol):
 
     Attributes:
       run: ``run(buffers)`` starts it, and returns the buffers of its results.
-      execute, collect, handlers: the same in two calls without a frame of ours, for the quick path of ``jit``:
-        ``collect(execute(buffers), handlers)``.
-      loaded: what the runtime has of it.
-      in_shardings, out_shardings: over several devices, how inputs and results are spread.
+      execute, collect, handlers: ``collect(execute(buffers), handlers)`` does the same without a Python frame of
+        Pullback's, for the fast path of ``jit``.
+      loaded: the runtime's own object for the program.
+      in_shardings, out_shardings: over several devices, the shardings of inputs and results.
     """
 
     in_shardings: list[Any]
@@ -53,48 +52,48 @@ class Executable(Protocol):
     handlers: Any
 
     def text(self) -> str:
-        """The program as the compiler optimised it."""
+        """The optimised program, in the compiler's own language."""
 
     def cost_analysis(self) -> dict[str, float]:
-        """The compiler's estimate of operations and memory traffic."""
+        """The compiler's estimates of operations and memory traffic, by name."""
 
     def memory_analysis(self) -> Any:
-        """The bytes that arguments, results and temporary values take."""
+        """The sizes in bytes of arguments, results and temporary values."""
 
 
 class Service(Protocol):
     """The coordination service of several processes.
 
     Attributes:
-      port: where it listens, on the loopback.
+      port: the port of the loopback interface on which it listens.
     """
 
     port: int
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the service."""
 
 
 GRACE = 3.0
-"""How many seconds a program may still take after a process that takes part is known to be gone."""
+"""Seconds that a program over several processes may still take after one of them is known to be gone."""
 SLICE = 1.0
-"""How many seconds a call of the coordination service waits; it is made again."""
+"""Seconds that one call of the coordination service waits, before it is repeated."""
 
 
 class Store(Protocol):
-    """The values, by key, that processes have in common."""
+    """A key-value store that several processes share."""
 
     def put(self, key: str, value: bytes) -> None:
         """Set the value of a key that has none."""
 
     def get(self, key: str, process: int) -> bytes:
-        """The value of a key, once a process has set it; ProcessLostError if that is gone and has not."""
+        """Wait until ``process`` has set a key, and return the value; ProcessLostError if that process is gone."""
 
     def delete(self, key: str) -> None:
-        """Forget a key, and those that begin with it and a slash."""
+        """Delete a key, and all keys that begin with it and a slash."""
 
     def close(self, reachable: bool) -> bool:
-        """End the connection with the service, if that is reachable; whether it was."""
+        """Close the connection to the service if it is ``reachable``; return whether it was."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,11 @@ class Group:
     """Several processes that compute together.
 
     Attributes:
-      process: the number of this one.
+      process: the number of this process.
       processes: how many there are.
-      port: where on the loopback the coordination service is reached.
-      host: this machine's address, for the others.
-      seconds: how long to wait for the others.
+      port: the port of the loopback interface at which this process reaches the coordination service.
+      host: this machine's address, for the other processes.
+      seconds: how long to wait for the other processes.
       visible: the numbers of the machine's devices that this process uses; None for all.
       link: a :class:`pullback.backends.processes.links.Link`, which knows which processes are gone.
     """
@@ -126,70 +125,70 @@ class Backend(Protocol):
     # Devices
 
     def count(self, platform: str) -> int:
-        """The number of devices of a platform; BackendError if there is no such platform."""
+        """The number of devices of a platform; BackendError if the platform is unknown."""
 
     def device_ids(self, platform: str, process: int | None = None) -> list[int]:
-        """The numbers of the devices of all processes, or of one; BackendError if there is no such platform."""
+        """The numbers of the devices of all processes, or of one process; BackendError if the platform is unknown."""
 
     def process_of(self, platform: str, number: int) -> int:
         """The number of the process that a device belongs to."""
 
     def bound(self, device: Device) -> Any:
-        """What the runtime knows a device as; BackendError if it has no such device."""
+        """The runtime's own object for a device; BackendError if the runtime does not have it."""
 
     def client(self, platform: str = "cpu") -> Any:
-        """The runtime of a platform."""
+        """The runtime's client of a platform."""
 
     def device_kind(self, device: Device) -> str:
-        """What the maker calls a device."""
+        """The vendor's name of a device's model."""
 
     def memory_stats(self, device: Device) -> dict[str, int] | None:
-        """The use of a device's memory in bytes, where it is counted."""
+        """The use of a device's memory in bytes, or None where the platform does not count it."""
 
     # Buffers
 
     def put(self, value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
-        """A NumPy value on a device; with ``copy`` the value may be written to afterwards."""
+        """Put a NumPy value on a device; with ``copy`` the caller may change the value afterwards."""
 
     def move(self, buffer: Buffer, device: Device) -> Buffer:
-        """A buffer of one device on another."""
+        """Copy a buffer to another device."""
 
     def copied(self, buffer: Buffer) -> Buffer:
         """A copy of a buffer on the same device."""
 
     def from_dlpack(self, capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
-        """The elements of a capsule of DLPack's, on the host; None if their dtype is not known."""
+        """The elements of a DLPack capsule, on the host; None if the runtime does not know their dtype."""
 
     def to_dlpack(self, value: np.ndarray[Any, Any], device: Device) -> Any:
-        """A capsule of DLPack's of a copy of a NumPy array, on a device."""
+        """Copy a NumPy array to a device, and return a DLPack capsule of the copy."""
 
-    def put_parts(
-        self, parts: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
+    def put_shards(
+        self, shards: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
-        """An array over several devices, of NumPy values for each device of this process, as they are stored."""
+        """An array over several devices, from a NumPy value in storage form for each device of this process."""
 
-    def parts(self, buffer: Buffer) -> list[Buffer]:
-        """The buffers on single devices of this process of which a buffer over several consists."""
+    def shards(self, buffer: Buffer) -> list[Buffer]:
+        """The shards of a buffer over several devices: a buffer for each device of this process."""
 
-    def part_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
-        """The elements of each of these parts, as they are stored."""
+    def shard_values(self, buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+        """The elements of each shard that this process holds, in storage form."""
 
     def assembled(
         self, buffers: Sequence[Buffer], shape: tuple[int, ...], dtype: np.dtype[Any], sharding: Sharding
     ) -> Buffer:
-        """A buffer over several devices that consists of those on each device of this process."""
+        """A buffer over several devices, from its shards on each device of this process."""
 
     def device_of(self, buffer: Buffer) -> Device:
-        """The device that a buffer is on."""
+        """The device that holds a buffer."""
 
     def fetch(self, buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """The elements of a buffer that holds an array of a dtype, once they are computed."""
+        """Wait for the elements of a buffer, and return them as an array of ``dtype``."""
 
     def fetch_ahead(self, buffer: Buffer) -> None:
-        """Start to copy the elements of a buffer to the host."""
+        """Start copying the elements of a buffer to the host."""
 
     def wait(self, buffer: Buffer) -> None:
-        """Wait until the elements are computed; AllocationError or ExecutionError if the program failed."""
+        """Wait until the elements of a buffer are computed; AllocationError or ExecutionError if the program failed."""
 
     # Programs
 
@@ -201,9 +200,9 @@ class Backend(Protocol):
         callbacks: Sequence[Callable[..., Any]] = (),
         in_this_thread: bool = False,
     ) -> Any:
-        """StableHLO text compiled for a device, or for those of a mesh; CompilationError if the compiler refuses it.
+        """Compile StableHLO text for a device, or for the devices of a mesh; CompilationError if it is refused.
 
-        In this thread if the compiler calls the functions of :meth:`partitioning`.
+        ``in_this_thread`` is for programs whose compilation calls the functions of :meth:`partitioning`.
         """
 
     def executable(
@@ -214,49 +213,59 @@ class Backend(Protocol):
         calls_python: bool = False,
         shardings: Any = None,
     ) -> Executable:
-        """What :meth:`compile_text` or :meth:`deserialize` returned, ready to run.
+        """The executable for a result of :meth:`compile_text` or :meth:`deserialize`.
 
-        Over several devices ``shardings.found(tilings)`` says how inputs and results are spread, as the compiler has
-        divided them.
+        Over several devices, ``shardings.found(tilings)`` returns the shardings of inputs and results for the
+        compiler's tilings.
         """
 
     def hlo_text(self, text: str) -> str:
-        """StableHLO text in the compiler's own language, before it optimises."""
+        """Translate StableHLO text to the compiler's own language, without optimisation."""
 
     def cost_analysis(self, text: str, device: Device) -> dict[str, float]:
-        """The compiler's estimate for StableHLO text, before it optimises."""
+        """The compiler's estimates of operations and memory traffic for StableHLO text, before optimisation."""
 
-    def inspection(self, told: Callable[[Any], None]) -> tuple[bytes, Any]:
-        """What stands in a program for a function that is told how a value is divided; and what has to live
-        until the program is compiled."""
+    def inspection(self, callback: Callable[[Any], None]) -> tuple[bytes, Any]:
+        """Register a callback that receives the tiling of a value when the program is compiled.
+
+        Returns:
+          The bytes that refer to the callback in the program, and an object that must live until it is compiled.
+        """
 
     def partitioning(self, divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
-        """What stands in a program for a function that divides an operation, as ``hlo.PARTITIONED`` has it; and what
-        has to live until the program is compiled, whose ``error`` is what the function has raised.
+        """Register a callback that partitions an operation over devices when the program is compiled.
 
-        The function takes how operands and results are divided, and returns a :class:`hlo_module.Divided`.
+        The callback takes the tilings of operands and of results, and returns a ``Divided`` of ``hlo/module.py``.
+
+        Returns:
+          The text that refers to the callback in the program, where ``hlo.PARTITIONED`` is called, and an object that
+          must live until the program is compiled; its ``error`` is the exception that the callback raised.
         """
 
     def tree_registry(self) -> Any:
-        """A registry of nodes of trees, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
+        """A registry of pytree nodes, with ``register_node(class, flatten, unflatten)`` and ``flatten(tree)``, which
         returns the leaves and an object with ``unflatten(leaves)``."""
 
     # Programs for other processes
 
     def to_portable(self, text: str) -> bytes:
-        """StableHLO text as bytes that other releases of the compiler read; CompilationError if it cannot be."""
+        """Serialise StableHLO text for other releases of the compiler; CompilationError if that is impossible."""
 
     def from_portable(self, data: bytes) -> Any:
-        """An object whose ``str`` is StableHLO text, from such bytes; CompilationError if they are none."""
+        """Read bytes of :meth:`to_portable`: an object whose ``str`` is StableHLO; CompilationError if invalid."""
 
     def functions_of(
         self, data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
     ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-        """From such bytes the function ``entry`` for operands of some types, and the others that it needs, with names
-        that ``unique`` made: its name, and the lines of each; and for each mesh the sizes and names of its axes."""
+        """Read the function ``entry`` from bytes of :meth:`to_portable`, specialised to the types of ``operands``.
+
+        Returns:
+          Its name, the lines of it and of each function that it calls, under names that ``unique`` makes, and the
+          sizes and names of the axes of each mesh.
+        """
 
     def hlo_sharding(self, sharding: Sharding, ndim: int) -> Any:
-        """A sharding of arrays of a rank as the runtime writes it."""
+        """The runtime's form of a sharding, for arrays of rank ``ndim``."""
 
     # Processes
 
@@ -264,26 +273,26 @@ class Backend(Protocol):
         """Start the coordination service of several processes, on the loopback."""
 
     def join(self, group: Group) -> Store:
-        """Make this process one of several; clients of platforms that are made from then on are theirs together."""
+        """Connect this process to a group; clients of platforms that are made later span all its processes."""
 
     # The cache on disk
 
     def serialize(self, loaded: Any, device: Device) -> bytes:
-        """A compiled program as bytes; RuntimeError if the platform cannot."""
+        """Serialise a compiled program to bytes; RuntimeError if the platform does not support it."""
 
     def deserialize(self, data: bytes, device: Device) -> Any:
-        """The compiled program from such bytes."""
+        """Load the compiled program from bytes of :meth:`serialize`."""
 
     def options_as_bytes(self, overrides: Sequence[tuple[str, Any]]) -> bytes:
-        """All options of a compilation, for the key of the cache."""
+        """All options of a compilation with some overrides, serialised for the cache key."""
 
     def version(self, device: Device) -> str:
-        """The releases of the compiler and of what runs its programs on a device."""
+        """The releases of the compiler and of the runtime of a device."""
 
 
 @functools.cache
 def backend() -> Backend:
-    """The adapter in use."""
+    """Import and return the adapter in use."""
     adapter: Any = importlib.import_module(ADAPTER)
     runtime.fetch = adapter.fetch  # type: ignore[method-assign]  # of whatever adapter is in use
     return adapter  # type: ignore[no-any-return]

@@ -1,9 +1,9 @@
-"""Work that goes on in other threads while the caller does something else: programs that are compiled.
+"""Compilation in background threads.
 
-As many threads as there are processors take what is waiting, in order, and end when nothing is. They are daemons, since
-a compiler at work cannot be stopped, and the process has to be able to end: see ``backends/processes/ending.py``. Under
-``compile_at_exit="wait"`` the end of the process waits for all that was asked for, so that the next process finds the
-programs on disk.
+As many threads as there are CPU cores take jobs from a queue in order, and end when it is empty. They are daemons: a
+running compiler cannot be stopped, and the process must be able to end (see ``backends/processes/ending.py``). Under
+``compile_at_exit="wait"`` the end of the process waits for all jobs, so that the next process finds the programs on
+disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from pullback.backends.compiler import compile_progress
-from pullback.backends.host.parts import cores
+from pullback.backends.host.parallel import cores
 from pullback.backends.processes import ending, forks
 from pullback.core.config import config
 from pullback.core.locks import lock, renewed
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """Work for another thread, which has the switches of the one that asked for it.
+    """A job for a background thread, which runs it with the switches of the thread that made it.
 
     Attributes:
       done: whether it has ended.
-      result: what it returned; None if it raised an exception, which whoever does the work again will see.
+      result: its result; None if it raised an exception, which appears again when a caller repeats the work.
     """
 
     __slots__ = ("__weakref__", "_switches", "_work", "done", "result")
@@ -42,7 +42,7 @@ class Job(Generic[T]):
         self.result: T | None = None
 
     def run(self) -> None:
-        """Do the work, in this thread, which has no other use."""
+        """Run the job in this thread, whose switches it overwrites."""
         work = self._work
         assert work is not None
         switches = vars(config)
@@ -64,12 +64,12 @@ for _name, _make in (("_waiting", deque), ("_threads", set)):
 
 
 def submit(job: Job[Any]) -> bool:
-    """Have a job done by another thread, unless nobody refers to it any more when its turn comes.
+    """Queue a job for a background thread, which skips it if the caller has dropped it by then.
 
-    Under ``compile_at_exit="wait"`` it is done in any case: the next process will ask for it.
+    Under ``compile_at_exit="wait"`` it runs in any case, for the next process.
 
     Returns:
-      Whether it will be: not while the process ends, nor where no thread can be started.
+      Whether it was queued: False while the process ends, or where no thread can be started.
     """
     _prepare()
     with _guard:
@@ -91,12 +91,12 @@ def submit(job: Job[Any]) -> bool:
 
 @functools.cache
 def _prepare() -> None:
-    forks.used.append("background")  # a child that is forked from now on is without the threads
+    forks.used.append("background")  # a child that is forked from now on lacks these threads
     ending.before_leaving(_close)
 
 
 def _take_turns() -> None:
-    """Do what is waiting, until nothing is."""
+    """Run the jobs in the queue until it is empty."""
     while True:
         with _guard:
             job = None
@@ -109,10 +109,10 @@ def _take_turns() -> None:
 
 
 def _close() -> list[threading.Thread]:
-    """Take no more work; the threads that are at work."""
+    """Refuse further jobs, and return the threads that are still running."""
     global _closing
     if config.compile_at_exit == "wait":
-        with suppress(KeyboardInterrupt):  # who does not want to wait any longer
+        with suppress(KeyboardInterrupt):  # the user does not want to wait any longer
             _finish()
     with _guard:
         _closing = True
@@ -121,14 +121,14 @@ def _close() -> list[threading.Thread]:
 
 
 def _finish() -> None:
-    """Wait until nothing is left to do."""
-    told = False
+    """Wait until all jobs are done, and say so on the terminal."""
+    announced = False
     while True:
         with _guard:
             working = list(_threads)
         if not working:
             return
-        if not told:
-            told = True
+        if not announced:
+            announced = True
             compile_progress.tell("the end of the process waits for the compiler (compile_at_exit); Ctrl-C ends it now")
         working[0].join()

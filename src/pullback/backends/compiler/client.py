@@ -1,8 +1,8 @@
 # long: because it is the one module that touches jaxlib
 """The adapter of ``jaxlib``: devices, buffers and executables of XLA. No other module touches it.
 
-What ``jaxlib`` offers to Python is private and shifts between releases: the differences between 0.10.2 and 0.12 are
-dealt with here. It is imported when the first of these functions is called, which takes a tenth of a second. The
+The Python interface of ``jaxlib`` is private and changes between releases: this module handles the differences between
+0.10.2 and 0.12. The first call of one of these functions imports ``jaxlib``, which takes a tenth of a second. The
 functions of this module implement :class:`pullback.backends.compiler.backend.Backend`.
 """
 
@@ -46,19 +46,20 @@ from pullback.core.errors import (
 from pullback.core.interrupts import imported, uninterrupted
 from pullback.core.locks import lock
 from pullback.core.registry import Registry
+from pullback.core.runtime import runtime
 from pullback.core.types import Shape, ShapedArray
 
 _lock = lock(globals(), "_lock", reentrant=True)
 _clients: dict[str, Any] = {}
 _c_apis: dict[str, Any] = {}
-"""What plug-ins were loaded as, by platform."""
+"""The loaded PJRT plug-ins, by platform."""
 
 
 @functools.cache
 def library() -> Any:
-    """The Python surface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
+    """The Python interface of ``jaxlib``: the modules ``xla_client`` and ``_jax``."""
     ending.prepare()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # its chatter of devices found, on the standard error stream
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # silences its messages about devices on stderr
     try:
         xla_client, jax = imported("jaxlib.xla_client"), imported("jaxlib._jax")
     except ImportError as error:
@@ -67,7 +68,7 @@ def library() -> Any:
 
 
 class _Library:
-    """The modules of ``jaxlib``, and what differs between its releases."""
+    """The modules of ``jaxlib``, and names that differ between its releases."""
 
     def __init__(self, xla_client: Any, jax: Any) -> None:
         self.xla_client = xla_client
@@ -81,13 +82,13 @@ class _Library:
 
     @functools.cached_property
     def handler_flags(self) -> tuple[bool, ...]:
-        """What a result handler takes after the type and the place: 0.10 has a flag that 0.12 lacks."""
+        """The arguments of a result handler after type and sharding: 0.10 takes a flag that 0.12 lacks."""
         return (True, True) if "skip_checks" in (self.jax.array_result_handler.__doc__ or "") else (True,)
 
 
 def _sharding_class(base: Any) -> Any:
     class OnDevice(base):  # type: ignore[misc]
-        """Where the arrays of one device are."""
+        """The runtime's sharding of arrays on one device."""
 
         memory_kind = None
 
@@ -114,7 +115,7 @@ def _sharding_class(base: Any) -> Any:
 
 def _several_class(base: Any) -> Any:
     class OverDevices(base):  # type: ignore[misc]
-        """Where the arrays of a sharding over several devices are, as the runtime asks for it."""
+        """The runtime's sharding of arrays over several devices: an adapter of a ``NamedSharding``."""
 
         memory_kind = None
 
@@ -161,7 +162,7 @@ def _several_class(base: Any) -> Any:
 
 
 class Bound:
-    """What the runtime knows a device as."""
+    """The runtime's own objects for a device."""
 
     __slots__ = ("client", "device_list", "raw", "sharding")
 
@@ -174,7 +175,7 @@ class Bound:
 
 
 class BoundAssignment:
-    """What the runtime knows the devices of a program in several parts as."""
+    """The runtime's own objects for the devices of a partitioned program."""
 
     __slots__ = ("client", "device_list", "raw")
 
@@ -186,10 +187,10 @@ class BoundAssignment:
 
 
 def bound_to(devices: Devices) -> Any:
-    """What the runtime knows a device, or the devices of a program in several parts, as.
+    """Look up the runtime's objects for a device, or for the devices of a partitioned program.
 
     Raises:
-      BackendError: the runtime has no such device (a RuntimeError).
+      BackendError: the runtime does not have this device (a RuntimeError).
     """
     if devices.bound is None:
         if isinstance(devices, Device):
@@ -199,17 +200,17 @@ def bound_to(devices: Devices) -> Any:
 
 
 def runtime_sharding(sharding: NamedSharding) -> Any:
-    """What the runtime knows a sharding over several devices as."""
+    """The runtime's object for a sharding over several devices."""
     if sharding.bound is None:
         sharding.bound = library().several_class(sharding, bound_to(sharding.assignment))
     return sharding.bound
 
 
 def bound(device: Device) -> Bound:
-    """What the runtime knows a device as.
+    """Look up the runtime's objects for a device.
 
     Raises:
-      BackendError: the runtime has no such device (a RuntimeError).
+      BackendError: the runtime does not have this device (a RuntimeError).
     """
     found: Bound | None = device.bound
     if found is None:
@@ -232,37 +233,37 @@ _by_raw: dict[Any, Device] = {}
 
 
 def device_kind(device: Device) -> str:
-    """What the maker calls a device."""
+    """The vendor's name of a device's model."""
     return str(bound(device).raw.device_kind)
 
 
 def memory_stats(device: Device) -> dict[str, int] | None:
-    """The use of a device's memory in bytes, where the platform counts it, else None."""
+    """The use of a device's memory in bytes, or None where the platform does not count it."""
     return bound(device).raw.memory_stats()  # type: ignore[no-any-return]
 
 
-def _keep(thing: Any) -> None:
-    """Let nothing free an object, not even the end of the process."""
+def _leak(thing: Any) -> None:
+    """Leak an object, so that not even the end of the process frees it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _forget_clients() -> None:
-    """In a forked child: let nothing use the parent's clients, and nothing free them, which would wait for threads."""
+    """Drop the parent's clients in a forked child, without freeing them, which would wait for threads that are gone."""
     for made in _clients.values():
-        _keep(made)
+        _leak(made)
     _clients.clear()
     for device in _by_raw.values():
         device.bound = None
 
 
-forks.when_forked.append(_forget_clients)
+runtime.forked.append(_forget_clients)
 
 PLUGINS = {"cuda": ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")}
-"""Platforms that come as PJRT plug-ins, and the packages that have them, the preferred first."""
+"""Platforms that come as PJRT plug-ins, and the packages that contain them, the preferred one first."""
 
 
 def client(platform: str = "cpu") -> Any:
-    """The client of a platform, made when it is first asked for.
+    """The client of a platform, which the first call makes.
 
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
@@ -288,7 +289,7 @@ def count(platform: str) -> int:
 
 
 def device_ids(platform: str, process: int | None = None) -> list[int]:
-    """The numbers of the devices of all processes, or of one."""
+    """The numbers of the devices of all processes, or of one process."""
     return [raw.id for raw in client(platform).devices() if process is None or raw.process_index == process]
 
 
@@ -316,7 +317,7 @@ def _cpu_client() -> Any:
 
 
 def _plugin_client(name: str) -> Any:
-    """A client from a PJRT plug-in: one that is installed, or a library named by the environment."""
+    """Make a client from a PJRT plug-in, which is installed or named by an environment variable."""
     lib = library()
     variable = f"PULLBACK_{name.upper()}_PLUGIN"
     path = os.environ.get(variable) or _installed_plugin(name)
@@ -363,13 +364,13 @@ def _installed_plugin(name: str) -> str | None:
 
 
 def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Buffer:
-    """A NumPy value on a device.
+    """Put a NumPy value on a device.
 
     Args:
-      value: its elements.
-      aval: its type.
-      device: where to put it.
-      copy: whether the value may be written to afterwards; otherwise memory is shared where alignment allows.
+      value: the elements.
+      aval: their type.
+      device: the target.
+      copy: whether the caller may change the value afterwards; otherwise memory is shared where alignment allows.
     """
     stored = to_stored(value)
     if stored.dtype is not aval.dtype:
@@ -382,41 +383,41 @@ def put(value: Any, aval: ShapedArray, device: Device, copy: bool = False) -> Bu
 
 
 def move(buffer: Buffer, device: Device) -> Buffer:
-    """A buffer of one device on another."""
+    """Copy a buffer to another device."""
     return put(to_numpy(buffer), buffer.aval, device, copy=True)
 
 
-def put_parts(parts: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
-    """An array over several devices, of the parts that each device of this process is to have, as they are stored."""
+def put_shards(shards: Sequence[Any], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
+    """An array over several devices, from the shards in storage form for the devices of this process."""
     lib, on = library(), runtime_sharding(sharding)
     local = list(on._addressable_device_assignment)
-    contiguous = [np.ascontiguousarray(part) if part.ndim else part for part in parts]
+    contiguous = [np.ascontiguousarray(shard) if shard.ndim else shard for shard in shards]
     return lib.put(ShapedArray(shape, dtype), on, contiguous, local, True, enable_x64=True)
 
 
-def parts(buffer: Buffer) -> list[Buffer]:
-    """The parts of an array over several devices that this process has, each an array on one device."""
+def shards(buffer: Buffer) -> list[Buffer]:
+    """The shards that this process holds of an array over several devices, each an array on one device."""
     aval = ShapedArray(buffer._sharding.shard_shape(buffer.aval.shape), buffer.aval.dtype)
     found = []
-    for part in buffer._arrays:
-        raw = part._sharding._device  # of a class of JAX's where that is installed, else of one of jaxlib's
-        found.append(part._rewrap_with_aval_and_sharding(aval, bound(_by_raw[raw]).sharding))
+    for shard in buffer._arrays:
+        raw = shard._sharding._device  # the sharding's class is JAX's where JAX is installed, else jaxlib's
+        found.append(shard._rewrap_with_aval_and_sharding(aval, bound(_by_raw[raw]).sharding))
     return found
 
 
-def part_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
-    """The elements of each part that this process has of an array over several devices, as they are stored."""
+def shard_values(buffer: Buffer) -> list[np.ndarray[Any, Any]]:
+    """The elements, in storage form, of each shard that this process holds of an array over several devices."""
     wait(buffer)
     return list(map(to_numpy, buffer._arrays))
 
 
 def assembled(buffers: Sequence[Buffer], shape: Shape, dtype: np.dtype[Any], sharding: NamedSharding) -> Buffer:
-    """An array over several devices, of arrays that are on each device of this process."""
+    """An array over several devices, from its shards on each device of this process."""
     return library().jax.ArrayImpl(ShapedArray(shape, dtype), runtime_sharding(sharding), list(buffers), True, True)
 
 
 def copied(buffer: Buffer) -> Buffer:
-    """A copy of a buffer on the same device, which is made there when the buffer is computed."""
+    """Copy a buffer on the same devices, asynchronously."""
     lib, sharding = library().jax, buffer._sharding
     several = isinstance(sharding, library().several_class)
     devices = sharding._internal_device_list if several else bound(device_of(buffer)).device_list
@@ -426,7 +427,7 @@ def copied(buffer: Buffer) -> Buffer:
 
 
 def from_dlpack(capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
-    """The elements that a capsule of DLPack's refers to, on the host; None if their dtype is not known."""
+    """The elements of a DLPack capsule, on the host; None if the runtime does not know their dtype."""
     lib, on = library().jax, device.bound or bound(device)
     try:
         return to_numpy(lib.dlpack_managed_tensor_to_buffer(capsule, on.raw, None))
@@ -435,7 +436,7 @@ def from_dlpack(capsule: Any, device: Device) -> np.ndarray[Any, Any] | None:
 
 
 def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
-    """A capsule of DLPack's of a copy of a NumPy array."""
+    """Copy a NumPy array to a device, and return a DLPack capsule of the copy."""
     lib, on = library(), device.bound or bound(device)
     aval = ShapedArray(value.shape, value.dtype)
     buffer = lib.put(aval, on.sharding, [value], [on.raw], True, True, lib.snapshot, enable_x64=True)
@@ -444,19 +445,19 @@ def to_dlpack(value: np.ndarray[Any, Any], device: Device) -> Any:
 
 
 def device_of(buffer: Buffer) -> Device:
-    """The device that a buffer is on."""
+    """The device that holds a buffer."""
     return _by_raw[buffer._sharding.on]
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
-    """The elements of a buffer, as they are stored, once they are computed; without a copy on processors.
+    """Wait for the elements of a buffer, and return them in storage form, without a copy on the CPU.
 
-    By the buffer protocol where there is one: the method that ``jaxlib`` has for it imports JAX if that is installed.
+    This uses the buffer protocol where it can: the method of ``jaxlib`` imports JAX if that is installed.
 
     Raises:
-      AllocationError, ExecutionError: the program that was to compute them failed.
+      AllocationError, ExecutionError: the program that computes them failed.
     """
-    wait(buffer)  # the protocol cannot say that there was an error: it would end the process
+    wait(buffer)  # the protocol cannot report an error: it would end the process
     try:
         return np.asarray(memoryview(buffer))
     except (BufferError, TypeError):
@@ -467,8 +468,8 @@ def wait(buffer: Buffer) -> None:
     """Wait until the elements of a buffer are computed.
 
     Raises:
-      AllocationError: the program that was to compute them ran out of memory (a MemoryError and RuntimeError).
-      ExecutionError: it failed otherwise (a RuntimeError).
+      AllocationError: the program that computes them ran out of memory (a MemoryError and RuntimeError).
+      ExecutionError: it failed for another reason (a RuntimeError).
     """
     if forks.in_child() and not buffer.is_ready():
         raise forks.refusal("waiting for an array that the parent process was computing (block_until_ready it before)")
@@ -479,7 +480,7 @@ def wait(buffer: Buffer) -> None:
 
 
 def failure(error: Exception) -> Exception:
-    """What the runtime says of a program that failed, as an error of ours."""
+    """Translate the runtime's error of a failed program to Pullback's."""
     message = str(error)
     if "Out of memory" in message or "RESOURCE_EXHAUSTED" in message:
         return AllocationError(
@@ -490,7 +491,7 @@ def failure(error: Exception) -> Exception:
 
 
 def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The elements of a buffer that holds an array of a dtype."""
+    """Wait for the elements of a buffer, and return them as an array of ``dtype``."""
     if config.transfer_guard_device_to_host is not None and device_of(buffer).platform != "cpu":
         transfers.check("device_to_host", ShapedArray(buffer.shape, dtype))
     value = to_numpy(buffer)
@@ -498,14 +499,14 @@ def fetch(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def fetch_ahead(buffer: Buffer) -> None:
-    """Start to copy the elements of a buffer to the host."""
+    """Start copying the elements of a buffer to the host."""
     buffer._copy_single_device_array_to_host_async()
 
 
 # Processes -----------------------------------------------------------------------------------------------------------
 
 _FOR_EVER = 10**8
-"""In seconds. Heartbeats of the runtime's end the process when they fail; ``processes/links.py`` has others."""
+"""Seconds before a heartbeat of the runtime fails, which ends the process; ``processes/links.py`` has its own."""
 _joined: tuple[Group, Any] | None = None
 
 
@@ -528,7 +529,7 @@ class _Service:
 
 
 def _known(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Those of some arguments that a function of this release takes."""
+    """The arguments that a function of this ``jaxlib`` release takes, by its docstring."""
     return {name: value for name, value in arguments.items() if f" {name}: " in (function.__doc__ or "")}
 
 
@@ -582,7 +583,7 @@ def _coordination_failure(error: Exception, what: str) -> Exception:
 
 
 def join(group: Group) -> Store:
-    """Make this process one of several.
+    """Connect this process to the others of a group.
 
     Raises:
       DistributedError: the coordination service refuses it (a RuntimeError).
@@ -596,7 +597,7 @@ def join(group: Group) -> Store:
         init_timeout=math.ceil(group.seconds),
         **_known(lib.get_distributed_runtime_client, limits),
     )
-    _keep(common)  # freeing it would wake threads that wait for it, while the interpreter ends
+    _leak(common)  # freeing it would wake waiting threads while the interpreter ends
     store = _Store(common, group)
     store._do(common.connect, "connecting to the coordination service")
     _joined = group, common
@@ -607,21 +608,21 @@ def join(group: Group) -> Store:
 
 
 executables: Registry[Executable] = Registry()
-"""The compiled programs that are in use."""
+"""The compiled programs that are alive."""
 
 
 class Executable:
     """A compiled program.
 
     Attributes:
-      device: where it runs.
-      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it.
-      run: ``run(buffers)`` starts it, and returns the buffers of its results. It also frees the Python tracebacks that
-        the runtime took of earlier runs: the runtime drops one on a thread that may not free Python objects, and sets
-        it aside. Otherwise every run would cost a hundred bytes for ever, and more from deep down a stack.
+      device: the device, or the devices of a mesh, on which it runs.
+      execute, collect, handlers: ``collect(execute(buffers), handlers)`` starts it, and returns its results.
+      run: ``run(buffers)`` does the same. It also frees the Python tracebacks that the runtime recorded in earlier runs
+        and dropped on threads that may not free Python objects. Otherwise every run would leak a hundred bytes, and
+        more from deep down a stack.
 
-    One that calls Python functions is waited for, so that their exceptions are raised where it is started. Programs
-    with collectives run one at a time where devices are parts of the processor: see :class:`_CollectiveLock`.
+    ``run`` waits for a program that calls Python functions, so that it raises their exceptions. Programs with
+    collectives over CPU devices run one at a time: see :class:`_CollectiveLock`.
     """
 
     __slots__ = (
@@ -643,15 +644,15 @@ class Executable:
         self.out_shardings: list[Any] = []
         on = bound_to(device)
         if isinstance(device, Device):
-            places = [on.sharding] * len(out_avals)
+            placements = [on.sharding] * len(out_avals)
         else:
             self.in_shardings, self.out_shardings = shardings.found(_tilings(loaded))
-            places = [None if s is None else runtime_sharding(s) for s in self.out_shardings]
+            placements = [None if s is None else runtime_sharding(s) for s in self.out_shardings]
         handlers: list[Any] = []
         self.handlers = handlers
-        for a, place in zip(out_avals, places, strict=True):
+        for a, placement in zip(out_avals, placements, strict=True):
             stored = ShapedArray(a.shape, stored_dtype(a.dtype))
-            handlers.append(place and lib.jax.array_result_handler(stored, place, *lib.handler_flags))
+            handlers.append(placement and lib.jax.array_result_handler(stored, placement, *lib.handler_flags))
         self.execute = execute = loaded.execute_sharded
         self.collect = collect = lib.collect
         if not isinstance(device, Device) and not device.is_local:
@@ -665,14 +666,14 @@ class Executable:
             collect_garbage()
             try:
                 return collect(execute(buffers), handlers)  # type: ignore[no-any-return]
-            except lib.jax.JaxRuntimeError as error:  # what fails at once, as foreign functions do
+            except lib.jax.JaxRuntimeError as error:  # errors that are raised immediately, as by foreign functions
                 raise failure(error) from None
 
         self.run: Callable[[list[Buffer]], list[Buffer]] = self._run_to_the_end if calls_python else run
         executables.add(self)
 
     def _run_to_the_end(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Run a program, wait for it, and raise what its host functions raised."""
+        """Run a program, wait for it, and raise the exception of a Python function that it calls."""
         try:
             if isinstance(self.device, Device):
                 results = self.loaded.execute_sharded(buffers, with_tokens=True)
@@ -689,15 +690,15 @@ class Executable:
         raise found
 
     def text(self) -> str:
-        """The program as the compiler optimised it."""
+        """The optimised program, in the compiler's own language."""
         return self.loaded.get_hlo_text()  # type: ignore[no-any-return]
 
     def cost_analysis(self) -> dict[str, float]:
-        """The compiler's estimate of operations and memory traffic."""
+        """The compiler's estimates of operations and memory traffic, by name."""
         return dict(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> Any:
-        """The bytes that arguments, results and temporary values take."""
+        """The sizes in bytes of arguments, results and temporary values."""
         return self.loaded.get_compiled_memory_stats()
 
 
@@ -708,17 +709,17 @@ _COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-", "reduce
 
 
 def _has_collectives(loaded: Any) -> bool:
-    """Whether the parts of a program wait for each other."""
+    """Whether a program communicates between devices."""
     text = loaded.get_hlo_text()
     return any(name in text for name in _COLLECTIVES)
 
 
 class _CollectiveLock:
-    """Starts a program with collectives when the one before has ended.
+    """A lock that starts a program with collectives only when the one before has ended.
 
-    Devices that are parts of the processor share one pool of threads. The parts of a program wait there for each other,
-    and if more programs wait than there are threads, none goes on: the runtime ends the process after 40 seconds, as
-    2,000 programs on two devices were seen to do.
+    CPU devices share one pool of threads, on which the partitions of a program wait for each other. If more of them
+    wait than there are threads, the programs deadlock, and the runtime ends the process after 40 seconds: 2,000
+    programs on two devices did so.
     """
 
     __slots__ = ("loaded",)
@@ -732,11 +733,11 @@ class _CollectiveLock:
 
     @staticmethod
     def start(loaded: Any, buffers: list[Buffer]) -> tuple[Any, Any]:
-        """What the runtime returns of a program that it has started, and what to wait for."""
+        """Start a program; return the runtime's results, and a token for the end of the run."""
         with _turn:
             last = _CollectiveLock.last
             if last is not None:
-                with suppress(RuntimeError):  # its own results tell
+                with suppress(RuntimeError):  # its own results report the error
                     last.block_until_ready()
             results = loaded.execute_sharded(buffers, with_tokens=True)
             token = _CollectiveLock.last = results.consume_token()
@@ -744,10 +745,10 @@ class _CollectiveLock:
 
 
 class _MultiProcessRun:
-    """Runs a program over the devices of several processes, and waits for it.
+    """A runner of a program over the devices of several processes, which waits for the results.
 
-    So an error is raised where the program is called, and the arrays that it was given are still there. A process that
-    is gone leaves the others' parts waiting for ever, or fails some of them: they are left behind.
+    So a failed call raises the error itself, while its arguments are still alive. If a process is lost, the program
+    may wait for it for ever in the other processes; they leave it running.
     """
 
     __slots__ = ("collect_all", "loaded", "processes")
@@ -786,7 +787,7 @@ class _MultiProcessRun:
             raise link.explained(failure(error), _TOGETHER, self.processes) from None
         except DistributedError:
             for never_freed in (_CollectiveLock.last, token, results, outs, self.loaded, buffers, *_clients.values()):
-                _keep(never_freed)  # the program never ends, and freeing what it uses would wait for its end
+                _leak(never_freed)  # the program never ends, and freeing its objects would wait for its end
             _CollectiveLock.last = None
             raise
         return outs
@@ -796,7 +797,7 @@ _TOGETHER = "a program over the devices of several processes"
 
 
 def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
-    """Wait up to so many seconds until all of some arrays are computed, and whether they are."""
+    """Wait up to ``seconds`` until all buffers are computed, and return whether they are."""
     end = time.monotonic() + seconds
     pause = 2e-5
     while not all(buffer.is_ready() for buffer in buffers):
@@ -808,14 +809,14 @@ def _all_ready(buffers: list[Buffer], seconds: float) -> bool:
 
 
 def _tilings(loaded: Any) -> tuple[list[Any] | None, list[Any] | None]:
-    """How inputs and results of a program are divided: see ``programs._Shardings``; None if nothing is."""
+    """The tilings of a program's inputs and results, see ``programs._Shardings``; None if none is recorded."""
     inputs, outs = loaded.get_parameter_shardings(), loaded.get_output_shardings()
     return inputs and list(map(_tiling, inputs)), outs and list(map(_tiling, outs))
 
 
 @functools.lru_cache(maxsize=256)
 def hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
-    """A sharding of arrays of a rank as the runtime writes it."""
+    """The runtime's form of a sharding, for arrays of rank ``ndim``."""
     kinds = library().xla_client.OpSharding.Type
     proto = library().xla_client.OpSharding()
     factors = sharding.factors(ndim)
@@ -827,7 +828,7 @@ def hlo_sharding(sharding: NamedSharding, ndim: int) -> Any:
         copies = sharding.num_devices // count
         proto.tile_assignment_dimensions = [*factors, copies] if copies > 1 else list(factors)
         proto.replicate_on_last_tile_dim = copies > 1
-        numbers = np.ravel_multi_index(tuple(sharding.parts(ndim).T), factors)
+        numbers = np.ravel_multi_index(tuple(sharding.shard_indices(ndim).T), factors)
         order = np.argsort(numbers, kind="stable").tolist()
         if order == sorted(order):
             proto.iota_reshape_dims, proto.iota_transpose_perm = [len(order)], [0]
@@ -856,11 +857,11 @@ EXTRA_OPTIONS = frozenset(
         "xla_cpu_small_while_loop_byte_threshold",
     }
 )  # fmt: skip
-"""Options that the compiler does not know by name: it finds them in a table of texts among its other options."""
+"""Options that have no field of their own: the compiler reads them from one option, a table of strings."""
 
 
 def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None = None) -> Any:
-    """Options for the compiler: overrides of its debug options, by name, and the devices if they are not the first."""
+    """Make the compiler's options, from overrides of its debug options and the device that the program runs on."""
     options = library().xla_client.CompileOptions()
     extra, overrides = _divided(tuple(overrides))
     if extra:
@@ -883,11 +884,10 @@ def compile_options(overrides: Sequence[tuple[str, Any]], device: Devices | None
 
 @functools.lru_cache
 def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[str, Any]]]:
-    """The options for the compiler's table of further options, which Python can reach only in the serialised form, and
-    the others.
+    """Divide options into those of the compiler's table (``EXTRA_OPTIONS``), serialised, and the others.
 
-    The entries of the table are field 500 of the debug options, which are field 3 of the build options, which are
-    field 3 of the whole.
+    Python can set the table only in the serialised form. Its entries are field 500 of the debug options, which are
+    field 3 of the build options, which are field 3 of the compile options.
     """
     table, others = b"", []
     for name, value in overrides:
@@ -899,7 +899,7 @@ def _divided(overrides: tuple[tuple[str, Any], ...]) -> tuple[bytes, list[tuple[
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of bytes, or of a message, in the format of protocol buffers."""
+    """Serialise a field of bytes, or of a message, for protocol buffers."""
     out = bytearray()
     for n in (number << 3 | 2, len(content)):
         while n > 127:
@@ -916,7 +916,7 @@ def compile_text(
     callbacks: Sequence[Callable[..., Any]] = (),
     in_this_thread: bool = False,
 ) -> Any:
-    """Compile StableHLO text for a device, or for those of a mesh; in this thread if the compiler is to call Python.
+    """Compile StableHLO text for a device, or the devices of a mesh; in this thread if the compiler will call Python.
 
     Raises:
       CompilationError: the compiler refuses the program; the message is the compiler's (a RuntimeError).
@@ -940,7 +940,7 @@ def compile_text(
 
 
 def mlir(name: str) -> Any:
-    """A module of the Python bindings of MLIR, such as ``ir`` or ``dialects.stablehlo``.
+    """Import a module of the Python bindings of MLIR, such as ``ir`` or ``dialects.stablehlo``.
 
     Raises:
       BackendError: there is no jaxlib (a RuntimeError).
@@ -951,7 +951,7 @@ def mlir(name: str) -> Any:
 
 @functools.cache
 def mlir_context() -> Any:
-    """The context of MLIR in which programs are read and built."""
+    """The MLIR context that parses and builds programs."""
     ir = mlir("ir")
     context = ir.Context()
     registry = ir.DialectRegistry()
@@ -964,7 +964,7 @@ def mlir_context() -> Any:
 
 
 def _parsed(text: str) -> Any:
-    """StableHLO text as the object of MLIR's that the runtime takes together with host functions.
+    """Parse StableHLO text to an MLIR module, which the runtime requires for programs with host functions.
 
     Raises:
       CompilationError: the text is not a program (a RuntimeError).
@@ -977,24 +977,24 @@ def _parsed(text: str) -> Any:
 
 
 def to_portable(text: str) -> bytes:
-    """StableHLO text as bytes that later releases of the compiler read too, and those of the last twelve weeks.
+    """Serialise StableHLO text to bytes for later releases of the compiler, and those of the last twelve weeks.
 
     Raises:
-      CompilationError: the text is not a program, or has operations that cannot be kept (a RuntimeError).
+      CompilationError: the text is not a program, or has operations that cannot be serialised (a RuntimeError).
     """
     dialect = mlir("dialects.stablehlo")
     target = dialect.get_version_from_compatibility_requirement(dialect.StablehloCompatibilityRequirement.WEEK_12)
     module = _parsed(text)
     try:
         serialize = library().jax.mlir.serialize_portable_artifact
-        mixed = _known(serialize, {"use_mixed_serialization": True}) if "sdy." in text else {}  # shardings as they are
+        mixed = _known(serialize, {"use_mixed_serialization": True}) if "sdy." in text else {}  # keeps shardings
         return serialize(module, target, **mixed)  # type: ignore[no-any-return]
     except library().jax.JaxRuntimeError as error:
         raise CompilationError(str(error).partition("-:1:1: note")[0]) from None
 
 
 def from_portable(data: bytes) -> Any:
-    """The module of MLIR's, whose ``str`` is StableHLO text, from bytes that :func:`to_portable` returned.
+    """Read the MLIR module, whose ``str`` is StableHLO text, from bytes of :func:`to_portable`.
 
     Raises:
       CompilationError: the bytes are no program, or one of a newer release (a RuntimeError).
@@ -1011,43 +1011,42 @@ def from_portable(data: bytes) -> Any:
 def functions_of(
     data: bytes, entry: str, operands: Sequence[str], results: Sequence[str], unique: Callable[[str], str]
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-    """The functions of a portable program that one of them needs, for another program to hold.
+    """Extract a function of a portable program, and the functions that it calls, for another program.
 
-    Sizes that depend on those of the operands are computed and written as numbers (StableHLO's shape refinement), as
-    far as the operands have sizes.
+    Symbolic sizes become numbers (StableHLO's shape refinement), as far as the sizes of the operands are known.
 
     Args:
-      data: what :func:`to_portable` returned.
-      entry: the function.
-      operands: the types that it is given.
-      results: the types that it declares to return.
-      unique: makes a name that the other program does not have.
+      data: the bytes of :func:`to_portable`.
+      entry: the name of the function.
+      operands: the types of the operands.
+      results: the types of the results that it declares.
+      unique: makes a name that is new in the other program.
 
     Returns:
-      The name of the function there, the lines of each function, and the sizes and names of the axes of each mesh, by
-      what it is called in these lines.
+      The new name of the function, the lines of each function, and the sizes and names of the axes of each mesh, by
+      the mesh's name in these lines.
 
     Raises:
-      CompilationError: the bytes are no program, or not one for such operands (a RuntimeError).
+      CompilationError: the bytes are no program, or do not accept these operands (a RuntimeError).
     """
     ir = mlir("ir")
     module = from_portable(data)
-    if b"lapack_" in data:  # nothing in this process may have called it yet
+    if b"lapack_" in data:  # perhaps this process has not registered LAPACK yet
         register_lapack()
     table = ir.SymbolTable(module.operation)
-    if entry == "main":  # which is that of the program written here
+    if entry == "main":  # the wrapper below takes this name
         entry = "exported_main"
-        whole = table["main"]
-        ir.SymbolTable.set_symbol_name(whole, entry)
-        ir.SymbolTable.set_visibility(whole, "private")
+        function = table["main"]
+        ir.SymbolTable.set_symbol_name(function, entry)
+        ir.SymbolTable.set_visibility(function, "private")
         table = ir.SymbolTable(module.operation)
     declared = [str(kind) for kind in ir.FunctionType(table[entry].type).inputs]
     if "main" in table:
         table["main"].erase()
     args = [f"%a{i}: {kind}" for i, kind in enumerate(operands)]
     lines = [
-        f"%c{i} = stablehlo.convert %a{i} : ({given}) -> {taken}"
-        for i, (given, taken) in enumerate(zip(operands, declared, strict=True))
+        f"%c{i} = stablehlo.convert %a{i} : ({operand}) -> {parameter}"
+        for i, (operand, parameter) in enumerate(zip(operands, declared, strict=True))
     ]
     names, kinds = ", ".join(f"%c{i}" for i in range(len(operands))), ", ".join(results)
     call = f"call @{entry}({names}) : ({', '.join(declared)}) -> ({kinds})"
@@ -1055,10 +1054,10 @@ def functions_of(
     lines.append(f"%r{f':{len(results)}' if len(results) > 1 else ''} = {call}" if results else call)
     lines.append(f"return {returned} : {kinds}" if results else "return")
     main = f"func.func public @main({', '.join(args)}) -> ({kinds}) {{\n" + "\n".join(lines) + "\n}\n"
-    whole = str(module).rstrip().removesuffix("}") + main + "}\n"
+    text = str(module).rstrip().removesuffix("}") + main + "}\n"
     known = not any("?" in kind for kind in operands)
     try:
-        parsed = ir.Module.parse(whole, mlir_context())
+        parsed = ir.Module.parse(text, mlir_context())
         file = io.BytesIO()
         parsed.operation.write_bytecode(file)
         module = ir.Module.parse(
@@ -1066,13 +1065,13 @@ def functions_of(
         )
     except (ir.MLIRError, library().jax.JaxRuntimeError, ValueError) as error:
         raise CompilationError(str(error)) from None
-    return _taken_over(module, entry, unique)
+    return _renamed(module, entry, unique)
 
 
-def _taken_over(
+def _renamed(
     module: Any, entry: str, unique: Callable[[str], str]
 ) -> tuple[str, list[list[str]], dict[str, tuple[list[int], list[str]]]]:
-    """The functions of a module of MLIR's with new names: that of ``main``, and the lines of each; and its meshes."""
+    """Give the functions of an MLIR module new names; return the name of ``main``, their lines, and the meshes."""
     ir, symbols = mlir("ir"), mlir("ir").SymbolTable
     found = ""
     operations = list(module.body.operations)
@@ -1102,27 +1101,27 @@ def profiler() -> Any:
     return imported("jaxlib._profiler")
 
 
-def inspection(told: Callable[[Any], None]) -> tuple[bytes, Any]:
-    """What stands in a program for a function that is told how a value is divided, and what has to live meanwhile.
+def inspection(callback: Callable[[Any], None]) -> tuple[bytes, Any]:
+    """Register a callback that receives the tiling of a value, as in ``programs._Shardings``, during compilation.
 
-    Args:
-      told: takes the division, as ``programs._Shardings`` has it.
+    Returns:
+      The bytes that refer to the callback in the program, and an object that must live until it is compiled.
     """
 
-    def callback(sharding: Any) -> None:
-        told(_tiling(sharding.to_proto()))
+    def inspect(sharding: Any) -> None:
+        callback(_tiling(sharding.to_proto()))
 
-    return library().jax.encode_inspect_sharding_callback(callback), callback
+    return library().jax.encode_inspect_sharding_callback(inspect), inspect
 
 
 class _Partitioning:
-    """Divides an operation while the compiler is at work.
+    """A callback that partitions an operation during compilation.
 
     Args:
       divided: see :func:`partitioning`.
 
     Attributes:
-      error: what it raised: the runtime knows the text of it only.
+      error: the exception that it raised: the runtime's own error has only the text.
     """
 
     def __init__(self, divided: Callable[[list[Any], list[Any]], Any]) -> None:
@@ -1145,11 +1144,14 @@ _numbers = itertools.count()
 
 
 def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) -> tuple[str, Any]:
-    """What stands in a program for a function that divides an operation, and what has to live meanwhile.
+    """Register a callback that partitions an operation during compilation.
 
     Args:
-      divided: takes how operands and results are divided, as ``programs._Shardings`` has it, and returns a ``Divided``.
-      platform: of the program.
+      divided: takes the tilings of operands and of results, as in ``programs._Shardings``, and returns a ``Divided``.
+      platform: the platform of the program.
+
+    Returns:
+      The text that refers to the callback in the program, and an object that must live until it is compiled.
     """
     _register_partitioner(platform)
     key, found = str(next(_numbers)), _Partitioning(divided)
@@ -1159,32 +1161,32 @@ def partitioning(divided: Callable[[list[Any], list[Any]], Any], platform: str) 
 
 @functools.cache
 def _register_partitioner(platform: str) -> None:
-    """Let the compiler of a platform ask the functions of :func:`partitioning`."""
+    """Let the compiler of a platform call the callbacks of :func:`partitioning`."""
 
     def partition(_: Any, operands: list[Any], shape: Any, result: Any, key: bytes) -> tuple[bytes, list[Any], Any]:
-        text, given, returned = _partitionings[key.decode()](operands, result)
+        text, inputs, results = _partitionings[key.decode()](operands, result)
         if not shape.is_tuple():
-            return text, given, returned[0]
-        return text, given, library().xla_client.HloSharding.tuple_sharding(shape, returned)
+            return text, inputs, results[0]
+        return text, inputs, library().xla_client.HloSharding.tuple_sharding(shape, results)
 
-    def not_asked(*_: Any) -> None:  # Shardy goes by the rule that the program has
+    def unused(*_: Any) -> None:  # Shardy propagates by the rule in the program instead
         return None
 
     of_plugin = {"c_api": _c_apis[platform]} if platform in _c_apis else {}
-    library().xla_client.register_custom_call_partitioner(PARTITIONED, not_asked, partition, not_asked, **of_plugin)
+    library().xla_client.register_custom_call_partitioner(PARTITIONED, unused, partition, unused, **of_plugin)
 
 
 def tree_registry() -> Any:
-    """A registry of nodes of trees, with ``register_node`` and ``flatten``, in C++."""
+    """A registry of pytree nodes in C++, with ``register_node`` and ``flatten``."""
     return library().jax.pytree.PyTreeRegistry()
 
 
 @functools.cache
 def register_lapack() -> None:
-    """Let programs for processors call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
+    """Let CPU programs call the routines of LAPACK, by names such as ``lapack_dpotrf_ffi``.
 
-    The routines are SciPy's, which is imported. JAX in the same process registers the same functions under these names,
-    before or after; the runtime refuses only other functions.
+    The routines are SciPy's, which is imported. JAX in the same process may register the same functions under these
+    names too: the runtime refuses only different functions.
     """
     lapack = imported("jaxlib.cpu._lapack")
     uninterrupted(lapack.initialize)
@@ -1194,34 +1196,34 @@ def register_lapack() -> None:
 
 
 def hlo_text(text: str) -> str:
-    """StableHLO text in the compiler's own language, before it optimises."""
+    """Translate StableHLO text to the compiler's own language, without optimisation."""
     return library().jax.mlir.mlir_module_to_xla_computation(text).as_hlo_text()  # type: ignore[no-any-return]
 
 
 def cost_analysis(text: str, device: Devices) -> dict[str, float]:
-    """The compiler's estimate for StableHLO text, before it optimises."""
+    """The compiler's estimates of operations and memory traffic for StableHLO text, before optimisation."""
     module = library().jax.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
     return dict(library().jax.hlo_module_cost_analysis(bound_to(device).client, module))
 
 
 def serialize(loaded: Any, device: Devices) -> bytes:
-    """A compiled program as bytes; one that was compiled in this process, since what was read has lost its code."""
+    """Serialise a program that this process compiled; a deserialised program no longer has its code."""
     return bound_to(device).client.serialize_executable(loaded)  # type: ignore[no-any-return]
 
 
 def deserialize(data: bytes, device: Devices) -> Any:
-    """A compiled program from bytes that :func:`serialize` returned in an equal environment."""
+    """Load a compiled program from bytes of :func:`serialize`, made in an equal environment."""
     on = bound_to(device)
     return uninterrupted(lambda: on.client.deserialize_executable(data, on.device_list, None))
 
 
 def options_as_bytes(overrides: Sequence[tuple[str, Any]]) -> bytes:
-    """All options of a compilation, those in the environment variable ``XLA_FLAGS`` too."""
+    """Serialise all options of a compilation, including the environment variable ``XLA_FLAGS``."""
     return compile_options(overrides).SerializeAsString()  # type: ignore[no-any-return]
 
 
 def version(device: Devices) -> str:
-    """The releases of the compiler and of what runs its programs on a device."""
+    """The releases of the compiler and of the runtime of a device."""
     import jaxlib.version
 
     return f"{jaxlib.version.__version__} {bound_to(device).client.platform_version}"

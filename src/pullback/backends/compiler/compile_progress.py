@@ -1,6 +1,6 @@
-"""What people see of a program that takes long to compile: a line when it does, and one when it is done.
+"""Progress messages of slow compilations: a line after two seconds, and another when the program is compiled.
 
-The first such line of a process names the switch by which calls need not wait.
+The first line of a process names the switch by which calls need not wait.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from contextlib import contextmanager, suppress
 from pullback.core.config import config
 
 PATIENCE = 2.0
-"""A compilation is not spoken of before it has taken so many seconds."""
+"""Seconds that a compilation takes before a message is written."""
 
 
 @contextmanager
 def shown(name: str, operations: int) -> Iterator[None]:
-    """A block in which a program is compiled: one that takes long is told of, where a person is likely to look.
+    """A context manager around a compilation, which reports it if it takes long.
 
-    That is the standard error stream, if it is a terminal or belongs to a notebook. Elsewhere it is the log, at the
-    level ``INFO``, once it is done.
+    It reports on the standard error stream, if that is a terminal or belongs to a notebook; otherwise in the log, at
+    the level ``INFO``, when the program is compiled.
 
     Args:
-      name: what is compiled.
+      name: the name of the program.
       operations: how many operations it has.
     """
     start = time.perf_counter()
-    if not (config.compile_progress and _somebody_looks()):
+    if not (config.compile_progress and _is_interactive()):
         yield
-        if time.perf_counter() - start > PATIENCE and "logging" in sys.modules:  # or else nobody reads the level INFO
+        if time.perf_counter() - start > PATIENCE and "logging" in sys.modules:  # otherwise nobody reads the level INFO
             import logging
 
             line = f"compiled {name}, in {time.perf_counter() - start:.1f} s{_advice()}"
             logging.getLogger("pullback").info(line)
         return
-    told = threading.Event()
+    reported = threading.Event()
 
     def tell() -> None:
-        told.set()
+        reported.set()
         seconds = time.perf_counter() - start
         _write(f"compiling {name}, about {operations:,} operations: {seconds:.0f} s so far ...{_advice()}")
 
@@ -54,13 +54,13 @@ def shown(name: str, operations: int) -> Iterator[None]:
         outcome = "compiled"
     finally:
         timer.cancel()
-        if told.is_set():
+        if reported.is_set():
             _write(f"{outcome} {name}, in {time.perf_counter() - start:.1f} s")
 
 
 def tell(line: str) -> None:
-    """Write a line where a person is likely to look, if there is such a place."""
-    if config.compile_progress and _somebody_looks():
+    """Write a line to the terminal or notebook, if there is one."""
+    if config.compile_progress and _is_interactive():
         _write(line)
 
 
@@ -68,7 +68,7 @@ _advised = False
 
 
 def _advice() -> str:
-    """How calls need not wait for the compiler, the first time that it is asked for in a process."""
+    """A hint how calls need not wait for the compiler, in the first message of a process; else an empty string."""
     global _advised
     if _advised or config.tiered != "off":
         return ""
@@ -76,7 +76,7 @@ def _advice() -> str:
     return '; config.update("tiered", "auto") answers calls meanwhile, rounded otherwise (docs/compile_time.md)'
 
 
-def _somebody_looks() -> bool:
+def _is_interactive() -> bool:
     with suppress(ValueError, AttributeError):  # the stream is closed, or none
         if sys.stderr.isatty():
             return True

@@ -1,4 +1,4 @@
-"""How long compiling a program is expected to take, by what was measured, and by what this process has seen."""
+"""An estimate of the time that compiling a program takes, from measurements that this process corrects."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 
 FIXED, EACH, REDUCTION = 0.03, 0.0006, 0.02
-"""The seconds that any program takes, that each operation adds, and that each reduction adds, which ends a kernel.
+"""The seconds of any program, of each operation, and of each reduction, which ends a kernel.
 
-Measured on two cores (jaxlib 0.10.2), and what these figures say, in seconds:
+Measured on two cores (jaxlib 0.10.2) and estimated by these figures, in seconds:
 
-| program | operations | reductions | measured | said |
+| program | operations | reductions | measured | estimated |
 |---|---|---|---|---|
 | gradient of a transformer of 1, 4 and 8 layers | 451, 1,402, 2,670 | 22, 67, 127 | 1.6, 2.5, 4.6 | 0.7, 2.2, 4.1 |
 | its values | 208, 589, 1,097 | 12, 30, 54 | 0.6, 0.9, 1.0 | 0.4, 1.0, 1.8 |
@@ -20,14 +20,14 @@ Measured on two cores (jaxlib 0.10.2), and what these figures say, in seconds:
 | 30 draws of 10 normal numbers, each of its own key | 903 | 30 | 2.1 | 1.2 |
 """
 ENOUGH = 0.2
-"""A program that takes so many seconds says something about the machine; smaller ones differ too much."""
+"""The least estimate, in seconds, whose error corrects later estimates; times of smaller programs vary too much."""
 
 _ratio = 1.0
-"""How many times as long programs take in this process as the figures above say."""
+"""The time of compilations in this process, as a multiple of the figures above."""
 
 
 def by_table(lines: Iterable[str]) -> float:
-    """The seconds that the figures above say for the lines of a program."""
+    """The estimate by the figures above, in seconds, for a program of these lines of StableHLO."""
     operations = reductions = 0
     for line in lines:
         operations += 1 + line.count("\n")  # of the body of a loop
@@ -36,12 +36,12 @@ def by_table(lines: Iterable[str]) -> float:
 
 
 def expected(table: float) -> float:
-    """The seconds that the compiler will take for a program for which the table says so many."""
+    """The seconds that compiling is expected to take, given the estimate ``table`` by the figures above."""
     return _ratio * table
 
 
 def observe(table: float, seconds: float) -> None:
-    """Note that compiling a program took so many seconds, where the table says other ones."""
+    """Correct later estimates: a program took ``seconds``, where the figures above say ``table``."""
     global _ratio
     if table >= ENOUGH:
         _ratio = min(max(math.sqrt(_ratio * max(seconds, 1e-3) / table), 0.05), 20.0)

@@ -1,22 +1,20 @@
 """The persistent cache: compiled programs on disk, so that the next process need not compile them.
 
-A program is one file. Its name is a digest of all that the compiled code depends on: half of it, 128 bits, is of the
-text, and half of the options, the compiler, the device, and the processor of this machine. What is found is used only
-if it is whole: a file begins with its key, its length and its checksum, and nothing else than the compiler's own reader
-ever sees the rest.
+Each program is one file. Its name is a digest of all that the compiled code depends on: one half, 128 bits, is a digest
+of the text, the other of the options, the compiler, the device, and this machine's CPU. A file begins with its key, its
+length and its checksum; only if they are right does the compiler's own reader get the rest.
 
-* **Writers** write a file of their own and rename it, which is atomic: readers see the old file, the new one, or none,
-  whoever is killed and whenever. Nothing is forced to the disk: what a power failure leaves half written is found out
-  by its checksum.
-* **Trust.** Who can write a program can make this process run any code, so the directory has to belong to this user,
-  and nobody else may write there. The same is asked of each file once it is open, so that nothing is gained by putting
-  a link or another directory in the place.
-* **The bound**, the switch ``compilation_cache_max_size``, is in bytes: at 0 nothing is written, and below it there is
-  no bound. It is kept by removing what has not been used for longest. A directory is not looked through at each
-  write: a process does it when it has written a sixteenth of the bound since the last time, and begins to count at a
-  random point, so that many short processes do it as often as one long one.
-* **Trouble** never ends a program: it is compiled, as if there were no cache, with one warning for damaged files and
-  one for a directory that is no use.
+* **Writers** write a temporary file and rename it, which is atomic: readers see the old file, the new one, or none,
+  whichever process is killed. Files are not synced to the disk: the checksum detects those that a power failure cut.
+* **Trust.** Whoever can write a program can make this process run any code, so the directory must belong to this user,
+  and nobody else may write there. Each file is checked again once it is open, so that a link or another directory
+  that was put there meanwhile does not help an attacker.
+* **The bound**, the switch ``compilation_cache_max_size``, is in bytes: 0 writes no files, and a negative number sets
+  no bound. The least recently used files are removed. A process scans the directory when it has written a sixteenth
+  of the bound since its last scan, and starts to count at a random number, so that many short processes scan as often
+  as one long one.
+* **Failures** never end a program: it is compiled as if there were no cache, with one warning for damaged files and
+  one for a directory that cannot be used.
 """
 
 from __future__ import annotations
@@ -41,33 +39,33 @@ from pullback.core.source import warn
 
 _MAGIC = b"PULLBACK"
 _FORMAT = 1
-# What it is, format, key, length and checksum of what follows. The checksum is SHA-256 because it is imported for the
-# key already: zlib.crc32 is faster by 0.4 µs a KiB, but importing zlib takes longer than checking a usual program.
+# Magic bytes, format, key, length and checksum of the rest. The checksum is SHA-256 because the key needs it in any
+# case: zlib.crc32 is faster by 0.4 µs a KiB, but importing zlib takes longer than checking a usual program.
 _HEADER = struct.Struct("<8sI32sQ32s")
 
-_HOUR = 3600.0  # a use is noted no more often; a temporary file that is older has no writer any more
-_SCANS = 16  # how often the directory is looked through while as much is written as the bound allows
+_HOUR = 3600.0  # how often a file's time of use is updated; an older temporary file has no writer any more
+_SCANS = 16  # how often the directory is scanned while as many bytes are written as the bound allows
 
 _read_flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _write_flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _refused: set[str] = set()
-"""Directories that this process neither reads nor writes any more."""
+"""Directories that this process no longer uses."""
 _unwritable: set[str] = set()
-"""Directories that this process does not write any more."""
+"""Directories that this process no longer writes to."""
 _until_scan: dict[str, float] = {}
-"""How many bytes may be written to a directory before it is looked through."""
+"""For each directory, how many bytes may be written before its next scan."""
 _warned: set[str] = set()
 
 
 def cache_directory() -> str | None:
-    """Where compiled programs are kept.
+    """The directory of the persistent cache of compiled programs.
 
     The switch ``compilation_cache_dir`` comes first, then ``$XDG_CACHE_HOME/pullback/programs``, then
     ``~/.cache/pullback/programs``.
 
     Returns:
-      The directory, which need not exist yet; None if the switch ``enable_compilation_cache`` is off, or if there is
-      neither a setting nor a home.
+      The directory, which need not exist yet; None if the switch ``enable_compilation_cache`` is off, or if there is no
+      setting and no home directory.
 
     >>> from pullback.core.config import override
     >>> with override("compilation_cache_dir", "/var/tmp/programs"):
@@ -109,19 +107,19 @@ def clear() -> int:
 def load_or_compile(
     text: str, device: Device, overrides: Sequence[tuple[str, Any]], compile: Callable[[], Any]
 ) -> tuple[Any, str]:
-    """The executable for a text, from the disk or else compiled and kept there.
+    """Load the executable for a text from the disk, or compile it and write it there.
 
     Args:
       text: the program as StableHLO, without locations, so that it does not change with the lines above it.
-      device: what it runs on.
+      device: the device that it runs on.
       overrides: the compiler's options that are not its defaults.
-      compile: called without arguments if it is not on disk.
+      compile: called without arguments if the executable is not on disk.
 
     Returns:
-      What the compiler's runtime calls a loaded executable, and ``"loaded"`` or ``"compiled"``.
+      The runtime's loaded executable, and ``"loaded"`` or ``"compiled"``.
 
     Raises:
-      Exception: what ``compile`` raises; nothing else, unless warnings are errors.
+      Exception: only those of ``compile``, unless warnings are errors.
     """
     directory = cache_directory()
     if directory is None or not _accepted(directory):
@@ -150,7 +148,7 @@ def load_or_compile(
 
 
 def has(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bool:
-    """Whether there is a file for a program; it may turn out to be damaged."""
+    """Whether the cache has a file for a program, which may still be damaged."""
     directory = cache_directory()
     if directory is None or not _accepted(directory):
         return False
@@ -158,7 +156,7 @@ def has(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bool
 
 
 def why_missing(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> str | None:
-    """Why there is no file for a program, for people; None if there is one."""
+    """The reason, in words, why the cache has no file for a program; None if it has one."""
     if not config.enable_compilation_cache:
         return "the cache is off (enable_compilation_cache)"
     directory = cache_directory()
@@ -174,7 +172,7 @@ def why_missing(text: str, device: Device, overrides: Sequence[tuple[str, Any]])
         if any(entry.name.startswith(same_text) for entry in entries):
             return (
                 "it was compiled before, but with other options, by another release of the compiler, or for another "
-                "device or processor"
+                "device or CPU"
             )
     return f"no program of this text is kept in {directory}"
 
@@ -183,10 +181,10 @@ def why_missing(text: str, device: Device, overrides: Sequence[tuple[str, Any]])
 
 
 def _key(text: str, device: Device, overrides: Sequence[tuple[str, Any]]) -> bytes:
-    """A digest of all that a compiled program depends on."""
-    # XLA divides loops among the processors that it may use when it compiles.
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    settings = (processors, backend().options_as_bytes(overrides))
+    """A digest of the text, the options and the environment: all that a compiled program depends on."""
+    # XLA divides loops among the CPU cores that it may use when it compiles.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    settings = (cores, backend().options_as_bytes(overrides))
     digest = hashlib.sha256(_environment(device))
     digest.update(hashlib.sha256(repr(settings).encode()).digest())
     return hashlib.sha256(text.encode()).digest()[:_HALF] + digest.digest()[:_HALF]
@@ -197,17 +195,17 @@ _HALF = 16
 
 @functools.cache
 def _environment(device: Device) -> bytes:
-    """A digest of the compiler, the device and the machine. A compiled program can run on its own device only."""
-    parts = (
+    """A digest of the compiler, the device and the machine; a compiled program runs only on its own device."""
+    facts = (
         _FORMAT,
         backend().version(device),
         device.platform,
         device.id,
         backend().count(device.platform),
         device.device_kind,
-        _processor(),
+        _cpu(),
     )
-    return hashlib.sha256(repr(parts).encode()).digest()
+    return hashlib.sha256(repr(facts).encode()).digest()
 
 
 _FEATURES = (
@@ -217,10 +215,10 @@ _FEATURES = (
 )
 
 
-def _processor(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
-    """Which processor this is and what it can do; where the system does not say, which machine this is."""
+def _cpu(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
+    """The model and features of this machine's CPU; where the system does not list them, the name of the machine."""
     try:
-        # Unbuffered and short: the system makes up this file as it is read, with an interrupt for each processor.
+        # Unbuffered and short: the kernel writes this file while it is read, with an interrupt for each CPU core.
         with open(source, "rb", buffering=0) as file:
             first = file.read(8192).split(b"\n\n")[0]
     except OSError:
@@ -241,15 +239,15 @@ def _processor(source: str = "/proc/cpuinfo") -> tuple[Any, ...]:
 
 
 class _DamagedError(Exception):
-    """A file that is not a whole program of ours."""
+    """A file of the cache is incomplete, altered, or writable by others."""
 
 
 def _read(path: str, key: bytes) -> bytes | None:
-    """The program in a file, or None if there is none.
+    """Read the serialised program from a file; None if there is no file.
 
     Raises:
-      _DamagedError: it is not what was written, or was written by others.
-      OSError: it cannot be read.
+      _DamagedError: the file was altered, or others can write to it.
+      OSError: the file cannot be read.
     """
     try:
         descriptor = os.open(path, _read_flags)
@@ -257,7 +255,7 @@ def _read(path: str, key: bytes) -> bytes | None:
         return None
     try:
         found = os.fstat(descriptor)
-        if not (stat.S_ISREG(found.st_mode) and _is_mine(found) and _is_private(found)):
+        if not (stat.S_ISREG(found.st_mode) and _is_own(found) and _is_private(found)):
             raise _DamagedError("it is not a file that this user alone can write to")
         data = b"".join(iter(lambda: os.read(descriptor, found.st_size + 1), b""))
     finally:
@@ -267,21 +265,21 @@ def _read(path: str, key: bytes) -> bytes | None:
     *identity, checksum = _HEADER.unpack_from(data)
     payload = data[_HEADER.size :]
     if identity != [_MAGIC, _FORMAT, key, len(payload)] or hashlib.sha256(payload).digest() != checksum:
-        raise _DamagedError("its checksum, its length or its name is not that which was written")
+        raise _DamagedError("its checksum, its length or its name does not match its content")
     if abs(time.time() - found.st_mtime) > _HOUR:
-        with contextlib.suppress(OSError):  # a directory that may only be read serves as well
+        with contextlib.suppress(OSError):  # a read-only directory works too
             os.utime(path)
     return payload
 
 
 def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) -> None:
-    """Write a program to the cache, if it can be."""
+    """Write a program to the cache, unless the size, the platform or the directory prevents it."""
     bound = config.compilation_cache_max_size
     if directory in _unwritable or bound == 0 or not _prepared(directory):
         return
     try:
         payload = backend().serialize(loaded, device)
-    except RuntimeError:  # not every platform can
+    except RuntimeError:  # not every platform can serialise
         return
     size = _HEADER.size + len(payload)
     if 0 <= bound < size or size < config.persistent_cache_min_entry_size_bytes:
@@ -292,14 +290,14 @@ def _keep(directory: str, path: str, key: bytes, loaded: Any, device: Device) ->
             _make_room(directory, size, bound)
         _write(path, header + payload)
     except FileNotFoundError:
-        pass  # somebody has removed the directory just now; the next program makes it again
+        pass  # another process has removed the directory just now; the next program makes it again
     except OSError as error:
         _unwritable.add(directory)
         _warn("directory", _advice(f"no more programs are kept in {directory}, which cannot be written to: {error}"))
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write a file at one stroke."""
+    """Write a file atomically, by renaming a temporary file."""
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
     descriptor = os.open(temporary, _write_flags, 0o600)
     try:
@@ -316,7 +314,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _files(directory: str) -> Iterator[tuple[os.DirEntry[str], bool, os.stat_result]]:
-    """The files in a directory that are ours by name, and whether they are temporary ones."""
+    """Yield the cache's files in a directory, by their names: the entry, whether it is temporary, and its status."""
     ours = re.compile(r"[0-9a-f]{64}(\.[0-9a-f]{16}\.tmp)?")
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -327,7 +325,7 @@ def _files(directory: str) -> Iterator[tuple[os.DirEntry[str], bool, os.stat_res
 
 
 def _remove(path: str) -> bool:
-    """Remove a file, if it can be, and is there."""
+    """Remove a file, and return whether that succeeded."""
     try:
         os.unlink(path)
     except OSError:
@@ -336,7 +334,7 @@ def _remove(path: str) -> bool:
 
 
 def _make_room(directory: str, size: int, bound: int) -> None:
-    """Before a file of this size is written: remove what has not been used for longest, if it is time to look."""
+    """Remove the least recently used files for a new file of ``size`` bytes, if a scan of the directory is due."""
     step = bound / _SCANS
     left = _until_scan.get(directory)
     left = step * int.from_bytes(os.urandom(4), "little") / 2**32 if left is None else min(left, step)
@@ -354,7 +352,7 @@ def _make_room(directory: str, size: int, bound: int) -> None:
         for _, length, path in sorted(programs):
             if total <= bound - 2 * step:
                 break
-            _remove(path)  # if it is gone already, so much the better
+            _remove(path)  # another process may have removed it
             total -= length
     _until_scan[directory] = min(step, bound - total)
 
@@ -362,11 +360,11 @@ def _make_room(directory: str, size: int, bound: int) -> None:
 # Directories ---------------------------------------------------------------------------------------------------------
 
 
-# Elsewhere than on POSIX systems permissions are of another kind, and users' files are in private places.
+# Only POSIX systems have permissions of this kind; others keep users' files in private directories.
 _posix = hasattr(os, "geteuid")
 
 
-def _is_mine(found: os.stat_result) -> bool:
+def _is_own(found: os.stat_result) -> bool:
     return not _posix or found.st_uid == os.geteuid()
 
 
@@ -375,21 +373,21 @@ def _is_private(found: os.stat_result) -> bool:
 
 
 def _objection(directory: str) -> str | None:
-    """What is wrong with a directory, or None; also if it does not exist."""
+    """The reason why a directory cannot be trusted; None if it can be, or does not exist."""
     try:
         link = os.lstat(directory)
         found = os.stat(directory)
     except FileNotFoundError:
         return None
     except OSError as error:
-        return f"cannot be looked at: {error}"
+        return f"cannot be inspected: {error}"
     if not stat.S_ISDIR(found.st_mode):
         return "is not a directory"
-    if not _is_mine(found):
+    if not _is_own(found):
         return f"belongs to user {found.st_uid}, while this process runs as user {os.geteuid()}"
-    if stat.S_ISLNK(link.st_mode) and link.st_uid != 0 and not _is_mine(link):
+    if stat.S_ISLNK(link.st_mode) and link.st_uid != 0 and not _is_own(link):
         return f"is a link that belongs to user {link.st_uid}, while this process runs as user {os.geteuid()}"
-    if not _is_private(found) and not found.st_mode & stat.S_ISVTX:  # where it is set, others cannot rename our files
+    if not _is_private(found) and not found.st_mode & stat.S_ISVTX:  # the sticky bit protects our files
         return (
             f"others may write to (its mode is {stat.filemode(found.st_mode)}; "
             f"if nobody else has, `chmod go-w {directory}` makes it private)"
@@ -398,7 +396,7 @@ def _objection(directory: str) -> str | None:
 
 
 def _accepted(directory: str) -> bool:
-    """Whether a directory may be used, or may be made."""
+    """Whether a directory can be trusted, or does not exist yet; warn otherwise."""
     if directory in _refused:
         return False
     objection = _objection(directory)
@@ -412,7 +410,7 @@ def _refuse(directory: str, objection: str) -> bool:
 
 
 def _prepared(directory: str) -> bool:
-    """Whether a directory may be written to; it is made if it does not exist."""
+    """Make a directory if it does not exist, and return whether it can be used."""
     if not os.path.isdir(directory):
         try:
             _make(directory)
@@ -422,7 +420,7 @@ def _prepared(directory: str) -> bool:
 
 
 def _make(directory: str) -> None:
-    """Make a directory, and those above it, for this user alone."""
+    """Make a directory and its parents, accessible to this user only."""
     above = os.path.dirname(directory) or os.curdir
     if not os.path.isdir(above):
         if above == os.path.expanduser("~"):
@@ -432,7 +430,7 @@ def _make(directory: str) -> None:
         raise PermissionError(f"this process runs as root, and {above} belongs to user {os.stat(above).st_uid}")
     try:
         os.mkdir(directory, 0o700)
-    except FileExistsError:  # another process was first; but a link to nowhere exists, too
+    except FileExistsError:  # another process was first; or it is a dangling link
         if not os.path.isdir(directory):
             raise
 
@@ -449,7 +447,7 @@ def _advice(trouble: str) -> str:
 
 
 def _warn(kind: str, message: str) -> None:
-    """Warn, once for each kind in a process, at the user's line."""
+    """Warn at the user's line, once for each ``kind`` in a process."""
     if kind in _warned:
         return
     _warned.add(kind)

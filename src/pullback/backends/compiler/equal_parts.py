@@ -1,18 +1,19 @@
-"""Parts of a program that are equal but for their operands: layers, their backward passes, steps of an unrolled loop.
+"""Outline equal regions of a program: layers, their backward passes, steps of an unrolled loop.
 
-The compiler takes a time that grows faster than the program, and looks at each copy of a layer anew. Here the copies
-are found, and become calls of one function, which the compiler keeps, and compiles once.
+The time for compiling grows faster than the program, and the compiler treats each copy of a layer anew. This module
+finds regions that differ only in their operands. They become calls of one function, which the compiler keeps as a
+function, and compiles once.
 
-How they are found, in a time linear in the program but for sorting: each equation becomes a number, the same for
-equations that are equal but for their operands. In this sequence of numbers
+The search takes linear time, except for sorting. Each equation becomes a number, the same for equations that differ
+only in their operands. In this sequence of numbers
 
 * the distances at which short stretches occur again are the candidates for periods;
-* along each such distance the sequence is compared with itself: what is equal for a whole period is a repetition, which
-  is cut where the fewest bytes pass from one part to the next; a shorter stretch is a part as it is;
-* the hashes of all windows of a part's length tell where else it occurs;
-* occurrences whose operands come from the same places within the part are copies.
+* for each period the sequence is compared with itself, shifted by the period: a stretch that is equal for at least a
+  period is a repetition, cut where the fewest bytes pass from one copy to the next; a shorter stretch is a region;
+* the hashes of all windows of a region's length show where it occurs again;
+* occurrences are copies if their operands come from the same positions within the region.
 
-What a part does not make itself is an argument of its function; a number that is not the same in all copies is, too.
+The function of a region takes as arguments all values from outside it, and constants that differ between the copies.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.jaxpr_text import literal_key
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false"}'
-"""What makes the compiler keep a call."""
+"""The attribute that keeps the compiler from inlining a function."""
 FEWEST, MOST = 500, 100_000
-"""In smaller programs nobody looks for parts; and no program is flattened to a larger one."""
+"""The least equations of a program that is searched for regions, and the most of a program with inlined calls."""
 SMALLEST = 16
-"""The least weight of a part (see ``fusions``), so that chains of sums are not called one by one."""
+"""The least weight of a region (see ``fusions``), so that single sums do not become calls."""
 WORTH, SMALLER, SLOWER = 8_000, 3, 1.25
-"""Parts have to save so much of the code, which must be so many times as much whole; and may be so much slower."""
+"""The least code that outlining must save, the least factor by which it must shrink the code, and the most by which a
+run may slow down."""
 PATIENCE = 67
-"""How much slower a run may be besides, for each operation that need not be compiled: 3,000 of them take a second,
-which 50,000 such runs take back."""
+"""How much time a run may lose further for each operation that is not compiled: 3,000 operations take a second to
+compile, which 50,000 runs lose again."""
 
 _STRETCH = 4
 _MOST_PERIODS, _MOST_CANDIDATES = 24, 64
@@ -46,14 +48,14 @@ _BASE, _WORD = 0x9E3779B97F4A7C15, 2**64
 
 
 class Repeat(NamedTuple):
-    """One of several copies of a part of a program.
+    """One of several copies of a region of a program.
 
     Attributes:
-      start, stop: its equations, of those of the program.
-      function: what it does, as a program of its own.
-      key: of the function: the same for equal ones of any programs whose kinds of equations are in one table.
-      operands: what the function is applied to.
-      results: the variables of the program that its results are.
+      start, stop: the range of its equations in the program.
+      function: the region as a program.
+      key: a key of the function, equal for equal functions of programs that share a table of ``Kinds``.
+      operands: the operands of the call.
+      results: the variables of the program that the call defines.
     """
 
     start: int
@@ -64,8 +66,8 @@ class Repeat(NamedTuple):
     results: list[Var]
 
 
-def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program with the equations of those that it calls in place of the calls, if its size is one for parts."""
+def with_inlined_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Inline the calls of a program, if the result has a size that is searched for equal regions."""
     count = _count(closed.jaxpr, {})
     if len(closed.jaxpr.eqns) == count or not FEWEST <= count <= MOST:
         return closed
@@ -73,7 +75,7 @@ def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
-    """The equations of a program and of those that it calls."""
+    """The number of equations of a program, including the programs that it calls."""
     if jaxpr not in counted:
         rules = {primitive: inlined.of(primitive) for primitive in {eqn.primitive for eqn in jaxpr.eqns}}
         calls = [rule(**eqn.params) for eqn in jaxpr.eqns if (rule := rules[eqn.primitive]) is not None]
@@ -82,13 +84,13 @@ def _count(jaxpr: Jaxpr, counted: dict[Jaxpr, int]) -> int:
 
 
 class Kinds:
-    """A table of kinds of equations: equations have the same number if they are equal but for their operands."""
+    """A table that numbers equations: two have the same number if they differ only in their operands."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
 
     def __getitem__(self, eqn: Eqn) -> int:
-        """The number of an equation; one with effects is like no other."""
+        """The number of an equation; an equation with an effect has its own."""
         if eqn.effect:
             return self._number(eqn)
         params = tuple([(name, self._parameter(value)) for name, value in eqn.params.items()]) if eqn.params else ()
@@ -112,96 +114,96 @@ class Kinds:
         try:
             hash(value)
         except TypeError:
-            return id(value)  # which lives as long as the program
+            return id(value)  # unique as long as the program lives
         return kind, value
 
     def _program(self, jaxpr: Jaxpr) -> int:
         inputs = [*jaxpr.constvars, *jaxpr.invars]
-        places: dict[Any, int] = {v: i for i, v in enumerate(inputs)}
+        numbers: dict[Any, int] = {v: i for i, v in enumerate(inputs)}
         lines = []
         for eqn in jaxpr.eqns:
-            operands = tuple([literal_key(a) if type(a) is Literal else places[a] for a in eqn.invars])
+            operands = tuple([literal_key(a) if type(a) is Literal else numbers[a] for a in eqn.invars])
             lines.append((self[eqn], operands))
-            places.update({v: len(places) + r for r, v in enumerate(eqn.outvars)})
-        outs = tuple([literal_key(a) if type(a) is Literal else places[a] for a in jaxpr.outvars])
+            numbers.update({v: len(numbers) + r for r, v in enumerate(eqn.outvars)})
+        outs = tuple([literal_key(a) if type(a) is Literal else numbers[a] for a in jaxpr.outvars])
         return self._number((tuple([v.aval for v in inputs]), len(jaxpr.constvars), tuple(lines), outs))
 
 
 def _operand_key(a: Atom) -> Any:
-    """What has to be equal of an operand: of whole numbers the value too, on which it depends how some are written."""
+    """A key of an operand: its type, and for an integer constant its value, on which some lowering rules depend."""
     return literal_key(a) if type(a) is Literal and a.aval.dtype.kind in "biu" else (type(a) is Literal, a.aval)
 
 
 def find(jaxpr: Jaxpr, kinds: Kinds) -> list[Repeat]:
-    """The parts of a program that are worth being functions, in order.
+    """The regions of a program that are worth outlining, in order.
 
     Args:
       jaxpr: the program.
-      kinds: the table of kinds of equations, to which those of the program are added.
+      kinds: the table of kinds of equations, to which this adds the program's.
     """
     if len(jaxpr.eqns) < FEWEST or fusions.is_small(jaxpr.eqns, jaxpr.outvars, WORTH):
         return []
-    whole = fusions.cost(jaxpr.eqns, jaxpr.outvars)
-    if whole.code <= WORTH:
+    before = fusions.cost(jaxpr.eqns, jaxpr.outvars)
+    if before.code <= WORTH:
         return []
     search = _Search(jaxpr, np.array([kinds[eqn] for eqn in jaxpr.eqns], np.int64))
     found = [copies for start, stop in search.candidates() if (copies := search.copies(start, stop))]
-    parts = sorted([part for copies in found for part in copies], key=lambda part: part.start)
-    return parts if parts and is_better_apart(jaxpr, parts, whole) else []
+    regions = sorted([region for copies in found for region in copies], key=lambda region: region.start)
+    return regions if regions and is_better_outlined(jaxpr, regions, before) else []
 
 
-def is_better_apart(jaxpr: Jaxpr, parts: Sequence[Repeat], whole: fusions.Cost) -> bool:
-    """Whether a program compiles sooner in parts, and then runs about as fast as whole, at that cost."""
-    inside = {i for part in parts for i in range(part.start, part.stop)}
+def is_better_outlined(jaxpr: Jaxpr, regions: Sequence[Repeat], before: fusions.Cost) -> bool:
+    """Whether a program of cost ``before`` compiles faster with these regions outlined, and runs about as fast."""
+    inside = {i for region in regions for i in range(region.start, region.stop)}
     rest = fusions.cost(
         [eqn for i, eqn in enumerate(jaxpr.eqns) if i not in inside],
-        [*jaxpr.outvars, *(a for part in parts for a in part.operands)],
+        [*jaxpr.outvars, *(a for region in regions for a in region.operands)],
     )
-    functions = {part.key: part.function for part in parts}
+    functions = {region.key: region.function for region in regions}
     costs = {key: fusions.cost(function.eqns, function.outvars) for key, function in functions.items()}
     code = rest.code + sum(c.code for c in costs.values())
-    run = rest.run + sum(costs[part.key].run + fusions.CALL for part in parts)
-    saved = whole.code - code
-    return saved > max((SMALLER - 1) * code, WORTH) and run < SLOWER * whole.run + PATIENCE * saved
+    run = rest.run + sum(costs[region.key].run + fusions.CALL for region in regions)
+    saved = before.code - code
+    return saved > max((SMALLER - 1) * code, WORTH) and run < SLOWER * before.run + PATIENCE * saved
 
 
 class _Search:
-    """Looks for copies in a program.
+    """A search for equal regions in a program.
 
     Attributes:
       eqns: the equations.
-      numbers: the number of each.
-      made: for each variable the equation that makes it, and which of its results it is.
-      used: for each variable the equations that use it, and the length of the program if it returns it.
-      taken: whether each equation belongs to a part.
+      numbers: the number of each equation by the table of ``Kinds``.
+      defined: for each variable the index of the equation that defines it, and its index in the results.
+      used: for each variable the indices of the equations that use it, and the length of the program if it is returned.
+      covered: for each equation whether it belongs to a region.
     """
 
     def __init__(self, jaxpr: Jaxpr, numbers: np.ndarray[Any, Any]) -> None:
         self.eqns = jaxpr.eqns
         self.numbers = numbers
-        self.made: dict[Any, tuple[int, int]] = {}
+        self.defined: dict[Any, tuple[int, int]] = {}
         self.used: dict[Any, list[int]] = {}
         for i, eqn in enumerate(self.eqns):
             for a in eqn.invars:
                 self.used.setdefault(a, []).append(i)
-            self.made.update({v: (i, r) for r, v in enumerate(eqn.outvars)})
+            self.defined.update({v: (i, r) for r, v in enumerate(eqn.outvars)})
         for a in jaxpr.outvars:
             self.used.setdefault(a, []).append(len(self.eqns))
-        self.taken = np.zeros(len(self.eqns), bool)
+        self.covered = np.zeros(len(self.eqns), bool)
         weights = list(map(fusions.weight, self.eqns))
-        self.weight = np.concatenate([[0], np.cumsum(weights)])  # of the equations before each
-        # Sums of numbers times powers, modulo the size of a word, of which windows have differences.
+        self.weight = np.concatenate([[0], np.cumsum(weights)])  # the weight of all equations before each one
+        # A rolling hash: prefix sums of numbers times powers, modulo the word size; a window's hash is a difference.
         self._inverses = _powers(pow(_BASE, -1, _WORD), len(numbers))
         scattered = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(_BASE)
         terms = (scattered ^ (scattered >> np.uint64(29))) * _powers(_BASE, len(numbers))
         self._sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
 
     def windows(self, size: int) -> np.ndarray[Any, Any]:
-        """A hash of each stretch of so many equations."""
+        """The hashes of all windows of ``size`` equations."""
         return (self._sums[size:] - self._sums[:-size]) * self._inverses[: len(self.numbers) - size + 1]
 
     def window(self, start: int, stop: int) -> int:
-        """The hash of one stretch."""
+        """The hash of one window."""
         return (int(self._sums[stop]) - int(self._sums[start])) * int(self._inverses[start]) % _WORD
 
     def periods(self) -> list[int]:
@@ -214,7 +216,7 @@ class _Search:
         return frequent[counts[frequent] > 0].tolist()  # type: ignore[no-any-return]
 
     def candidates(self) -> Iterator[tuple[int, int]]:
-        """Stretches of the program that occur again, those first that save most."""
+        """Stretches of the program that occur again, as (start, stop), the largest saving first."""
         found: dict[Any, tuple[int, int, int]] = {}
         periods = self.periods()
         passing = self._passing(max(periods, default=0))
@@ -233,9 +235,9 @@ class _Search:
         return ((start, stop) for _, start, stop in best[:_MOST_CANDIDATES])
 
     def _passing(self, near: int) -> np.ndarray[Any, Any]:
-        """For each place between equations how many bytes are made before it, and used after it within a distance."""
+        """For each cut between two equations, the bytes of values defined before and used up to ``near`` after it."""
         change = np.zeros(len(self.eqns) + 2, np.int64)
-        for v, (i, _) in self.made.items():
+        for v, (i, _) in self.defined.items():
             last = max([j for j in self.used.get(v, ()) if j - i < near], default=i)
             size = v.aval.size * v.aval.dtype.itemsize
             change[i + 1] += size
@@ -243,61 +245,61 @@ class _Search:
         return np.cumsum(change)
 
     def copies(self, start: int, stop: int) -> list[Repeat]:
-        """The copies of a stretch, as far as they are not in parts already; none if that saves nothing."""
+        """The copies of a stretch that overlap no region found earlier; an empty list if there are fewer than two."""
         size, end = stop - start, 0
         alike: dict[Any, list[int]] = {}
-        taken = np.concatenate([[0], np.cumsum(self.taken)])
-        for place in np.flatnonzero(self.windows(size) == np.uint64(self.window(start, stop))).tolist():
-            if place >= end and taken[place] == taken[place + size]:
-                alike.setdefault(self._sources(place, size), []).append(place)
-                end = place + size
-        sources, places = max(alike.items(), key=lambda each: len(each[1]), default=((), []))
-        if len(places) < 2:
+        covered = np.concatenate([[0], np.cumsum(self.covered)])
+        for position in np.flatnonzero(self.windows(size) == np.uint64(self.window(start, stop))).tolist():
+            if position >= end and covered[position] == covered[position + size]:
+                alike.setdefault(self._sources(position, size), []).append(position)
+                end = position + size
+        sources, starts = max(alike.items(), key=lambda each: len(each[1]), default=((), []))
+        if len(starts) < 2:
             return []
-        for place in places:
-            self.taken[place : place + size] = True
-        return self._parts(sources, places, size)
+        for position in starts:
+            self.covered[position : position + size] = True
+        return self._repeats(sources, starts, size)
 
     def _sources(self, start: int, size: int) -> tuple[tuple[int, int] | None, ...]:
-        """For each operand of a stretch where within it it is made; None if it is not."""
-        found = [self.made.get(a, (-1, 0)) for eqn in self.eqns[start : start + size] for a in eqn.invars]
+        """For each operand in a stretch, the (equation, result) there that defines it; None if from outside."""
+        found = [self.defined.get(a, (-1, 0)) for eqn in self.eqns[start : start + size] for a in eqn.invars]
         return tuple([(i - start, r) if i >= start else None for i, r in found])
 
-    def _parts(self, sources: tuple[Any, ...], places: list[int], size: int) -> list[Repeat]:
-        """The copies at some places, whose operands come from the same places within them."""
-        stretches = [self.eqns[place : place + size] for place in places]
+    def _repeats(self, sources: tuple[Any, ...], starts: list[int], size: int) -> list[Repeat]:
+        """The copies of a region at each of ``starts``, which agree in ``sources``, the result of :meth:`_sources`."""
+        stretches = [self.eqns[start : start + size] for start in starts]
         operands = [[a for eqn in eqns for a in eqn.invars] for eqns in stretches]
         parameters: dict[Any, int] = {}
-        given: list[list[Atom]] = [[] for _ in places]
-        slots: list[int | None] = []  # for each operand of the part its parameter; None if it has none
+        arguments: list[list[Atom]] = [[] for _ in starts]
+        slots: list[int | None] = []  # for each operand its parameter of the function; None if it has none
         for source, atoms in zip(sources, zip(*operands, strict=True), strict=True):
             if source is not None or (type(atoms[0]) is Literal and len(set(map(literal_key, atoms))) == 1):
                 slots.append(None)
                 continue
             slot = parameters.setdefault(tuple(map(_identity, atoms)), len(parameters))
             slots.append(slot)
-            if slot == len(given[0]):
-                for each, a in zip(given, atoms, strict=True):
+            if slot == len(arguments[0]):
+                for each, a in zip(arguments, atoms, strict=True):
                     each.append(a)
         needed = [
             (i, r)
             for i, eqn in enumerate(stretches[0])
             for r in range(len(eqn.outvars))
             if any(
-                self._is_needed(eqns[i].outvars[r], place + size) for eqns, place in zip(stretches, places, strict=True)
+                self._is_needed(eqns[i].outvars[r], start + size) for eqns, start in zip(stretches, starts, strict=True)
             )
         ]
-        function = _function(stretches[0], slots, [a.aval for a in given[0]], needed)
+        function = _function(stretches[0], slots, [a.aval for a in arguments[0]], needed)
         constants = [
             literal_key(a) for a, s, m in zip(operands[0], slots, sources, strict=True) if s is None and m is None
         ]
         key = (
-            tuple(self.numbers[places[0] : places[0] + size].tolist()), sources, tuple(slots), tuple(constants),
+            tuple(self.numbers[starts[0] : starts[0] + size].tolist()), sources, tuple(slots), tuple(constants),
             tuple(needed),
         )  # fmt: skip
         return [
-            Repeat(place, place + size, function, key, atoms, [eqns[i].outvars[r] for i, r in needed])
-            for place, eqns, atoms in zip(places, stretches, given, strict=True)
+            Repeat(start, start + size, function, key, atoms, [eqns[i].outvars[r] for i, r in needed])
+            for start, eqns, atoms in zip(starts, stretches, arguments, strict=True)
         ]
 
     def _is_needed(self, v: Var, stop: int) -> bool:
@@ -309,13 +311,13 @@ def _identity(a: Atom) -> Any:
 
 
 def _function(eqns: list[Eqn], slots: list[int | None], avals: list[Any], needed: list[tuple[int, int]]) -> Jaxpr:
-    """The equations of a part as a program of its own.
+    """Make a program of the equations of a region.
 
     Args:
       eqns: the equations.
-      slots: for each of their operands the parameter that it is; None for a constant, and for what the part makes.
+      slots: for each of their operands the index of its parameter; None for a constant, and for a value of the region.
       avals: the types of the parameters.
-      needed: the equation and the place in its results of each result of the part.
+      needed: for each result of the region its equation, and its index in the results of that.
     """
     parameters = list(map(Var, avals))
     slot = iter(slots)
@@ -326,7 +328,7 @@ def _function(eqns: list[Eqn], slots: list[int | None], avals: list[Any], needed
 
 
 def _powers(base: int, count: int) -> np.ndarray[Any, Any]:
-    """The powers of a number from the zeroth on, modulo the size of a word."""
+    """The powers 0 to ``count`` - 1 of a number, modulo the word size."""
     powers = np.full(count, base, np.uint64)
     powers[:1] = 1
     return np.multiply.accumulate(powers)

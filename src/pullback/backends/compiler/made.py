@@ -1,7 +1,7 @@
-"""What a program makes of no operands, a basis or a mask, is made before it is compiled where that is quicker.
+"""Constant folding of small arrays, such as a basis or a mask, that a program makes without operands.
 
-The compiler computes such arrays in the loops that use them. That saves memory, and time where they are large; small
-ones are quicker to read.
+The compiler computes these arrays in the loops that use them. That saves memory, and time where they are large; small
+arrays are quicker to read from memory.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from pullback.core.trace import state
 
 READ = 2**14
-"""Arrays of at most so many elements are read.
+"""The most elements of an array that is folded.
 
-On an AMD EPYC Hessians of 64 variables take .4 to 1 of the time if the basis is read, of 128 .75 to 1, and of 200 to
+On an AMD EPYC Hessians of 64 variables take .4 to 1 of the time with the basis folded, of 128 .75 to 1, and of 200 to
 800 variables up to 2.5 times as long.
 """
 
 
 def read(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program with captured arrays for the small ones that it makes by arithmetic with integers of no operands.
+    """Replace small arrays that a program computes from integers, without operands, with constants.
 
-    What is made by one operation alone stays, and so does what the program returns.
+    An array that one operation makes stays in the program, and so does an array that the program returns.
     """
     jaxpr = closed.jaxpr
     made: dict[Atom, Eqn] = {}
@@ -42,34 +42,35 @@ def read(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not constants:
         return closed
     needed: set[Atom] = {a for a in jaxpr.outvars if type(a) is Var}
-    kept = []
+    remaining = []
     for eqn in reversed(jaxpr.eqns):
         v = eqn.outvars[0] if eqn.outvars else None
         if v not in made or (v in needed and v not in constants):
             needed.update(a for a in eqn.invars if type(a) is Var)
-            kept.append(eqn)
-    found = Jaxpr([*jaxpr.constvars, *constants], jaxpr.invars, kept[::-1], jaxpr.outvars)  # type: ignore[list-item]
+            remaining.append(eqn)
+    eqns = remaining[::-1]
+    found = Jaxpr([*jaxpr.constvars, *constants], jaxpr.invars, eqns, jaxpr.outvars)  # type: ignore[list-item]
     return ClosedJaxpr(found, [*closed.consts, *map(ArrayImpl, constants.values())])
 
 
 def _is_made(eqn: Eqn, made: Mapping[Atom, Eqn]) -> bool:
-    """Whether an equation makes a small array of numbers and of integers that are made so too."""
+    """Whether an equation makes a small array of literals and of integer arrays that are in ``made``."""
     primitive = eqn.primitive
     if primitive.host_rule is None or primitive.effect or primitive.multiple_results:
         return False
-    found = False
+    derived = False
     for a in eqn.invars:
         if type(a) is not Literal:
             if a not in made or not (is_bool(a.aval.dtype) or is_integer(a.aval.dtype)):
                 return False
-            found = True
+            derived = True
     shape = eqn.outvars[0].aval.shape
     known = all(type(n) is int for n in shape)
-    return (found or not eqn.invars) and known and np.prod(shape, dtype=object) <= READ
+    return (derived or not eqn.invars) and known and np.prod(shape, dtype=object) <= READ
 
 
 def _value(v: Atom, made: Mapping[Atom, Eqn], values: dict[Atom, Any]) -> Any:
-    """What an equation makes, in NumPy."""
+    """Evaluate a variable with NumPy, and remember it in ``values``."""
     if v not in values:
         if type(v) is Literal:
             number = v.val._value if isinstance(v.val, ArrayImpl) else v.val

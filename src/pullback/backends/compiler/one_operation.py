@@ -1,4 +1,4 @@
-"""Operations that NumPy does not do, or not as fast: each is compiled as a program of one operation, and kept."""
+"""Eager evaluation of operations that NumPy lacks, or does slowly: each is compiled as a program, and cached."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ from pullback.core.trace import Primitive, missing_rule
 
 _programs: dict[Any, Program] = {}
 MOST_PROGRAMS = 512
-"""How many programs are kept; the oldest is dropped for a new one."""
+"""How many programs are cached; a new one displaces the oldest."""
 _keeping = lock(globals(), "_keeping")
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The result of an operation on concrete arrays and numbers, compiled.
+    """Compile and run an operation on concrete arrays and numbers, and return the result.
 
     Raises:
-      MissingRuleError: the primitive has neither a host rule nor a lowering rule.
+      MissingRuleError: the primitive has no lowering rule.
     """
     if primitive.lowering_rule is None:
         raise missing_rule(primitive, "host", "evaluation")
     avals = resolve_weak_scalars([typeof(x) for x in args], args)
-    arrays = [_fitted(x, a.dtype) for x, a in zip(args, avals, strict=True)]
-    kinds = list(map(signature_of, arrays))
-    device, asked_for = device_for(kinds, primitive.name)
-    places = tuple([kind.place for kind in kinds]) if asked_for and not device.is_host else ()
-    key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, places)
+    arrays = [_as_array(x, a.dtype) for x, a in zip(args, avals, strict=True)]
+    signatures = list(map(signature_of, arrays))
+    device, asked_for = device_for(signatures, primitive.name)
+    placements = tuple([sig.placement for sig in signatures]) if asked_for and not device.is_host else ()
+    key = (primitive, current_mesh(), tuple(sorted(params.items())), tuple(avals), device, placements)
     program = _programs.get(key)
     if program is None:
         invars = [Var(a) for a in avals]
         out = infer(primitive, avals, params)
         outvars = [Var(a) for a in (out if primitive.multiple_results else [out])]
         jaxpr = Jaxpr([], invars, [Eqn(primitive, list(invars), params, outvars)], outvars)
-        program = Lowered(ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_places=places).compile()
+        program = Lowered(
+            ClosedJaxpr(jaxpr), primitive.name, device, asked_for=asked_for, in_placements=placements
+        ).compile()
         with _keeping:
             while len(_programs) >= MOST_PROGRAMS:
                 del _programs[next(iter(_programs))]
@@ -48,6 +50,6 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     return outs if primitive.multiple_results else outs[0]
 
 
-def _fitted(x: Any, dtype: Any) -> ArrayImpl:
-    """A number among the operands as an array of their dtype."""
+def _as_array(x: Any, dtype: Any) -> ArrayImpl:
+    """Convert a Python number to an array of ``dtype``; an array is returned unchanged."""
     return ArrayImpl(dtype.type(x), True) if type(x) in SCALARS else x

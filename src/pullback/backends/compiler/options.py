@@ -1,8 +1,8 @@
-"""Options of the compiler, chosen by measurement.
+"""Options of the compiler, selected by measurement.
 
 Each line has been measured against the compiler's default, in turns on two quiet cores, jaxlib 0.10.2; medians:
 
-| option | what it is good for | default | with it |
+| option | where it helps | default | with it |
 |---|---|---|---|
 | `ynn_fusion_type` INDIVIDUAL_DOT | ten layers of 512 and a sum, batch 128: no library call of all | 4.2 ms | 3.3 ms |
 | for products without loops | its gradient | 9.2 ms | 8.3 ms |
@@ -56,7 +56,7 @@ _FUSIONS = "xla_cpu_experimental_ynn_fusion_type"
 _DOT, _REDUCE = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT", "LIBRARY_FUSION_TYPE_REDUCE"
 
 _COPIED_LATE = "xla_cpu_flatten_after_fusion"
-"""Functions that are kept are copied for each call after operations were fused: once, and not in each copy."""
+"""Outlined functions are copied for each call only after their operations were fused, so that fusion runs once."""
 _NO_SLP = "xla_cpu_disable_slp_vectorizer"
 _SMALL_LOOPS, _ROLLED = "xla_cpu_small_while_loop_byte_threshold", "xla_cpu_disable_loop_unrolling"
 
@@ -65,39 +65,39 @@ OPTIONS: dict[str, Any] = {
     "xla_llvm_disable_expensive_passes": True,
     _SMALL_LOOPS: 400_000,
 }
-"""Overrides of the compiler's defaults. One that a release of the compiler does not know is dropped."""
+"""Overrides of the compiler's defaults. An option that a release of the compiler does not know is dropped."""
 
 SMALL = 1024
-"""In programs without loops, of arrays with at most so many elements, the processor's loops are not unrolled."""
+"""In programs without loops, of arrays with at most so many elements, the loops of machine code are not unrolled."""
 LONG, MIDDLING = 500, 2**16
-"""Programs without loops of at least so many lines, and of arrays with at most so many elements, take the compiler
-longest: there it unrolls no loops either, and does not join single operations to vectors (SLP)."""
+"""Programs without loops of at least so many lines, of arrays with at most so many elements, take longest to compile:
+the compiler does not unroll their loops, nor vectorise straight-line code (SLP)."""
 REVERSALS = 8
 """Programs with more reversals have no small loops: the time for compiling these is exponential in reversals."""
 
 
 LARGE = 2**15
-"""From so many elements of an operand or result on a product is worth the library's preparation."""
+"""The least elements of an operand or result with which a product is worth the library's preparation."""
 MANY = 100
-"""More products than these, all of them small, are not worth it: each takes 1 to 3 ms when it first runs."""
+"""The most small products that the library computes: each takes 1 to 3 ms when it first runs."""
 _PRODUCT = re.compile(r"stablehlo\.dot_general.*")
 
 
 def _fusions(text: str) -> str:
-    """What the library shall do in a program with products, and without loops."""
+    """The option of library fusion for a program with products, and without loops."""
     products = _PRODUCT.findall(text)
-    many = equal_parts.ATTRIBUTES in text or len(products) > MANY
-    return _REDUCE if many and largest("\n".join(products)) < LARGE else _DOT
+    excessive = equal_parts.ATTRIBUTES in text or len(products) > MANY
+    return _REDUCE if excessive and largest("\n".join(products)) < LARGE else _DOT
 
 
-def chosen(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
-    """The options for a program on a platform: those of the table, and then those that the user gave."""
+def selected(platform: str, text: str, overrides: Sequence[tuple[str, Any]] = ()) -> list[tuple[str, Any]]:
+    """The options for a program on a platform: the defaults of this module, then the user's ``overrides``."""
     options = dict(OPTIONS) if platform == "cpu" else {}
     if options:
         loops = "stablehlo.while" in text
         if _FUSIONS in options and not loops and "stablehlo.dot_general" in text:
             options[_FUSIONS] = _fusions(text)
-        if _REDUCE in options.get(_FUSIONS, "") and weighted_sums.are_in(text):  # which it would get wrong
+        if _REDUCE in options.get(_FUSIONS, "") and weighted_sums.are_in(text):  # REDUCE computes these wrongly
             options[_FUSIONS] = _DOT if _DOT in options[_FUSIONS] else ""
         if loops and text.count("stablehlo.reverse") > REVERSALS:
             options[_SMALL_LOOPS] = 0

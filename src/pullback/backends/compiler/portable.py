@@ -1,4 +1,4 @@
-"""Programs for other processes: written for several platforms at once, and called from other programs."""
+"""Exported programs: StableHLO for several platforms in one module, and calls of them from other programs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _INDEX = np.dtype(np.int32)
 
 @dataclass(frozen=True)
 class Portable:
-    """A program that needs nothing of this process.
+    """A self-contained program, which can run in another process.
 
     Attributes:
       text: the program.
       entries: for each platform the name of its function.
-      devices: for how many devices it is.
+      devices: how many devices it runs on.
     """
 
     text: str
@@ -49,44 +49,43 @@ def portable(
     in_shardings: Sequence[NamedSharding | None] = (),
     out_shardings: Sequence[NamedSharding | None] = (),
 ) -> Portable:
-    """A program as text that needs nothing of this process, and what runs on each of some platforms.
+    """Lower a program to self-contained text, with a function for each platform.
 
-    Its function ``main`` takes the inputs; of random keys the words, as devices store them. If there are several
-    platforms, the first argument is the position of the one on which it runs, a number of 32 bits. The function for
-    a platform takes the inputs themselves.
+    Its function ``main`` takes the inputs, random keys as words in storage form. If there are several platforms, the
+    first argument is the index of the platform on which it runs, an int32. The function of a platform takes the inputs.
 
     Args:
       closed: the program.
       name: its name.
-      platforms: for which it is written. They share one function where the texts for all of them are equal.
-      in_shardings: how its inputs are spread over the devices on which it will run, which its functions see to; None,
-        or none, where nobody asked.
-      out_shardings: the same for its results.
+      platforms: the platforms. They share one function if their texts are equal.
+      in_shardings: the shardings of its inputs over the devices on which it will run, which its functions impose; None
+        for an input, or an empty sequence, imposes no sharding.
+      out_shardings: the shardings of its results.
 
     Raises:
       UnsupportedExportError: it calls Python functions (a ValueError and NotImplementedError).
     """
     shardings = (in_shardings or [None] * len(closed.in_avals), out_shardings or [None] * len(closed.out_avals))
-    alone = [_written(Module(name, platform, inline), closed, [platform], shardings) for platform in platforms]
-    texts = [module.text() for module, _ in alone]
+    separate = [_written(Module(name, platform, inline), closed, [platform], shardings) for platform in platforms]
+    texts = [module.text() for module, _ in separate]
     if len(set(texts)) == 1:
-        module, (function,) = alone[0]
-        chosen = [function] * len(platforms)
+        module, (function,) = separate[0]
+        functions = [function] * len(platforms)
     else:
         module = Module(name, platforms[0], inline)
-        module, chosen = _written(module, closed, platforms, shardings)
+        module, functions = _written(module, closed, platforms, shardings)
     _check(module, name)
     hlo = Builder(module)
     index = [hlo.argument((), _INDEX)] if len(platforms) > 1 else []
     args = [hlo.argument(a.shape, a.dtype) for a in closed.in_avals]
     if not index or len(set(texts)) == 1:
-        outs = hlo.call(chosen[0], args)
+        outs = hlo.call(functions[0], args)
     else:
-        branches = [hlo.region([], lambda f=f: hlo.call(f, args)) for f in chosen]
-        outs = hlo.many("stablehlo.case", index, chosen[0].results, regions=branches)
+        branches = [hlo.region([], lambda f=f: hlo.call(f, args)) for f in functions]
+        outs = hlo.multi_result("stablehlo.case", index, functions[0].results, regions=branches)
     several = module.size > 1
     hlo.finish_main(outs, {}, [*[None] * len(index), *shardings[0]] if several else (), shardings[1] if several else ())
-    return Portable(module.text(), [function.name for function in chosen], module.size)
+    return Portable(module.text(), [function.name for function in functions], module.size)
 
 
 _Shardings = tuple[Sequence[NamedSharding | None], Sequence[NamedSharding | None]]
@@ -95,7 +94,7 @@ _Shardings = tuple[Sequence[NamedSharding | None], Sequence[NamedSharding | None
 def _written(
     module: Module, closed: ClosedJaxpr, platforms: Sequence[str], shardings: _Shardings
 ) -> tuple[Module, list[Function]]:
-    """A module with a function for each platform."""
+    """Write a function for each platform into ``module``; return the module and the functions."""
     module.portable = True
     functions = []
     for platform in platforms:
@@ -106,7 +105,7 @@ def _written(
         unknown = sizes_of_arguments(hlo, args)
         args = _constrained(hlo, args, shardings[0])
         outs = [] if unknown else emit_jaxpr(hlo, closed.jaxpr, closed.consts, args)
-        unknown |= {x for x, _ in hlo.hoisted.values() if isinstance(x, Variable)}  # those that were asked for
+        unknown |= {x for x, _ in hlo.hoisted.values() if isinstance(x, Variable)}  # sizes that the equations asked for
         unknown |= {name for x in closed.out_avals for n in x.shape for name in names_in(n)} - set(hlo.sizes)
         if unknown:
             names = ", ".join(sorted(map(str, unknown)))
@@ -115,7 +114,7 @@ def _written(
                 "has to occur in a size that is linear in it, such as 2*b + 1"
             )
         functions.append(hlo.finish(module.unique("program"), _constrained(hlo, outs, shardings[1])))
-    module.settle_devices()
+    module.choose_devices()
     return module, functions
 
 
@@ -124,7 +123,7 @@ def _constrained(hlo: Builder, values: Sequence[Value], shardings: Sequence[Name
 
 
 def _check(module: Module, name: str) -> None:
-    """Refuse a program that needs this process."""
+    """Raise UnsupportedExportError if a program calls Python functions of this process."""
     if module.callbacks:
         raise UnsupportedExportError(
             f"export: {name.removeprefix('jit_')} cannot be exported, for it calls Python functions of this process: "
@@ -138,28 +137,28 @@ def _check(module: Module, name: str) -> None:
 
 
 def _host_calls(module: Module) -> list[str]:
-    """The calls of Python functions in a program: the function, the operation, and the line of it."""
-    places = {str(number): location for number, location in module.places.values()}
+    """A description of each call of a Python function: the function, the operation, and the user's line."""
+    locations = {str(number): location for number, location in module.source_locations.values()}
     found: dict[str, None] = {}
     for line in itertools.chain.from_iterable(function.lines for function in module.functions):
         call = re.search(rf'"{TARGET}".*index = (\d+) : ui64', line)
         if call is not None:
-            place = re.search(r" loc\(#loc(\d+)\)$", line)
-            where = "" if place is None else f" at {describe(places[place[1]])}"
+            reference = re.search(r" loc\(#loc(\d+)\)$", line)
+            where = "" if reference is None else f" at {describe(locations[reference[1]])}"
             found[f"{_shown(module.callbacks[int(call[1])])}{where}"] = None
     return list(found)
 
 
 def _shown(callback: Any) -> str:
-    """A function that a program calls, and the operation by which it does."""
-    given = getattr(callback, "args", ())
-    call = next((a for a in given if hasattr(a, "avals")), callback)
-    operation = next((f", by {a.name}" for a in given if isinstance(a, Primitive)), "")
+    """A description of a callback: the name of the Python function, and the operation that calls it."""
+    args = getattr(callback, "args", ())
+    call = next((a for a in args if hasattr(a, "avals")), callback)
+    operation = next((f", by {a.name}" for a in args if isinstance(a, Primitive)), "")
     return f"{getattr(call, '__name__', call)}{operation}"
 
 
 def foreign_calls(text: str) -> list[str]:
-    """The names of functions of the runtime that a program calls."""
+    """The targets of the custom calls in the text of a program, sorted."""
     found = re.findall(r'call_target_name = "([^"]+)"|custom_call @(?:"([^"]+)"|([\w.$]+))', text)
     return sorted({next(filter(None, names)) for names in found})
 
@@ -173,19 +172,19 @@ def call_portable(
     declared: Sequence[Any],
     devices: tuple[str, int],
 ) -> list[Value]:
-    """Write a call of a function of a portable program, whose text becomes part of this one.
+    """Write a call of a function of a portable program, whose functions become part of the caller's module.
 
     Args:
-      hlo: the function that is being written.
-      data: the program.
-      entry: its function.
-      devices: what users call the function, and for how many devices it is.
-      operands: what it takes.
+      hlo: the builder of the calling function.
+      data: the portable program.
+      entry: the name of its function.
+      operands: the operands of the call.
       results: the types of the results for these operands.
-      declared: the types of the results that it declares.
+      declared: the types of the results that the function declares.
+      devices: the user's name of the function, and how many devices it runs on.
 
     Returns:
-      Its results.
+      The results of the call.
     """
     module = hlo.module
     shown = [v.type for v in operands]
@@ -201,10 +200,10 @@ def call_portable(
             module.exported.append(devices)
         kinds = [(a.shape, a.dtype) for a in results]
         found = module.shared[key] = (data, Function(name, [], kinds, []))
-    return hlo.call_given(found[1], operands)
+    return hlo.raw_call(found[1], operands)
 
 
 def _adapted(line: str, module: Module, meshes: dict[str, str]) -> str:
-    """A line of another program with the names of meshes, and the numbers of collectives, of this one."""
+    """A line of another program, with the mesh names and channel numbers of this ``module``."""
     line = re.sub(r"<(@\w+)(?=, \[)", lambda name: f"<{meshes[name[1]]}", line)
     return re.sub(r"(channel_handle<handle = )\d+", lambda found: f"{found[1]}{next(module.channels)}", line)

@@ -1,8 +1,8 @@
 """Profiles of a process, by the profiler of ``jaxlib``.
 
-It writes what happened on the host and on devices as an XSpace, which TensorBoard reads, and as a list of events in
-Chrome's format. From the latter comes a file for Perfetto, in which each operation of a compiled program has the names
-that it has in the user's program, with named scopes: the profiler knows only those that the compiler returned.
+It records events on the host and on devices, and writes them as an XSpace, which TensorBoard reads, and as a list of
+events in Chrome's format. Pullback makes a file for Perfetto of the list, in which each operation of a compiled program
+has its names in the user's program, with named scopes: the profiler knows only the compiler's names.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def start_trace(
     """Begin to record a profile of the process, until ``stop_trace``.
 
     Args:
-      log_dir: the directory that it is written to; it is made if it is not there.
-      create_perfetto_link: must be False: nothing is served to a browser. The file can be opened there.
+      log_dir: the directory for the profile, which is made if it does not exist.
+      create_perfetto_link: must be False: Pullback serves no link. The browser can open the file.
       create_perfetto_trace: whether to write ``perfetto_trace.json.gz`` too, which https://ui.perfetto.dev opens.
       profiler_options: a ``ProfileOptions``; by default Python's calls are recorded as well as compiled operations.
 
@@ -79,9 +79,9 @@ def start_trace(
 def stop_trace() -> None:
     """End the profile that ``start_trace`` began, and write it.
 
-    Under ``log_dir`` it is in ``plugins/profile/`` and a directory named by the time: ``*.xplane.pb`` for TensorBoard,
-    and ``perfetto_trace.json.gz`` for https://ui.perfetto.dev, where operations of compiled programs have their names
-    and scopes (``op_name``) as arguments.
+    The files are in a directory named by the time, under ``plugins/profile/`` in ``log_dir``: ``*.xplane.pb`` for
+    TensorBoard, and ``perfetto_trace.json.gz`` for https://ui.perfetto.dev, where operations of compiled programs have
+    their names and scopes (``op_name``) as arguments.
 
     Raises:
       ProfilerError: no profile is being recorded (a RuntimeError).
@@ -105,7 +105,7 @@ def trace(
     create_perfetto_trace: bool = True,
     profiler_options: object = None,
 ) -> Iterator[None]:
-    """A block of which a profile is recorded and written.
+    """A context manager that records a profile of its block, and writes it.
 
     Args:
       log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: as of ``start_trace``.
@@ -135,7 +135,7 @@ def _traces(log_dir: Path) -> list[Path]:
 
 
 def _write_perfetto(path: Path) -> None:
-    """Write the events of a file, with the user's names of operations, and without what Perfetto does not read."""
+    """Write the events of a trace file for Perfetto, with the user's names of operations."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     operations = [e for e in events if "hlo_op" in e.get("args", ())]
@@ -149,9 +149,9 @@ def _write_perfetto(path: Path) -> None:
 
 
 def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]:
-    """For the instructions of the programs that are in use, by module and name: the operations that they come from.
+    """The user's operations behind each instruction of the living programs, by names of module and instruction.
 
-    Where two programs have one name, instructions that they name alike are left out, unless they come from the same.
+    Where two programs share a name, an instruction that stands for different operations has an empty entry.
     """
     found: dict[tuple[str, str], dict[str, str]] = {}
     for executable in client.executables.living():
@@ -166,7 +166,7 @@ def _operation_names(modules: set[Any]) -> dict[tuple[str, str], dict[str, str]]
 
 
 def _instructions(text: str) -> dict[str, dict[str, str]]:
-    """For each instruction of a program the name of its operation, and those of the operations that are fused in it."""
+    """For each instruction in a program's text, the names of its operation and of the operations fused in it."""
     own: dict[str, str] = {}
     calls: dict[str, str] = {}
     inside: dict[str, list[str]] = {}
@@ -209,7 +209,7 @@ class TraceAnnotation:
 
     Args:
       name: the name of the event.
-      metadata: what is shown with it: numbers and text.
+      metadata: numbers and text to show with it.
 
     >>> with TraceAnnotation("load", batch=3):
     ...     pass
@@ -226,7 +226,7 @@ class TraceAnnotation:
         self._event.__exit__(*error)
 
     def set_metadata(self, **metadata: Any) -> None:
-        """Show more with the event."""
+        """Show more numbers and text with the event."""
         self._event.set_metadata(**metadata)
 
     @staticmethod
@@ -240,7 +240,7 @@ class StepTraceAnnotation(TraceAnnotation):
 
     Args:
       name: the name of the event.
-      metadata: what is shown with it; ``step_num`` is the number of the step.
+      metadata: numbers and text to show with it; ``step_num`` is the number of the step.
 
     >>> for step in range(2):
     ...     with StepTraceAnnotation("train", step_num=step):
@@ -260,8 +260,8 @@ def annotate_function(func: Callable[..., Any] | None = None, name: str | None =
 
     Args:
       func: any function; without it, a decorator is returned.
-      name: the name of the event; by default that of the function.
-      metadata: what is shown with it.
+      name: the name of the event; by default the name of the function.
+      metadata: numbers and text to show with it.
 
     >>> @annotate_function(name="double")
     ... def f(x):
@@ -271,11 +271,11 @@ def annotate_function(func: Callable[..., Any] | None = None, name: str | None =
     """
     if func is None:
         return functools.partial(annotate_function, name=name, **metadata)
-    chosen = name or getattr(func, "__qualname__", None) or type(func).__name__
+    event_name = name or getattr(func, "__qualname__", None) or type(func).__name__
 
     @named_as(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with TraceAnnotation(chosen, **metadata):
+        with TraceAnnotation(event_name, **metadata):
             return func(*args, **kwargs)
 
     return call

@@ -1,9 +1,9 @@
-"""Loops over small arrays: programs that are best compiled to one function.
+"""Programs with loops over small arrays, which run fastest if they are compiled to one function.
 
-The runtime starts the kernels of a program one by one, and in parallel: on another thread if it seems worthwhile, which
-takes some ten microseconds each time. A loop over small arrays it runs as one function, with the loops within; what
-stands around such a loop is a kernel for each constant and each sum of a few numbers. So a whole program of small
-arrays with a loop in it becomes a function that is called as such a loop is.
+The runtime starts the kernels of a program one by one, some of them on other threads, which takes about ten
+microseconds each time. It runs a loop over small arrays as one function, with the loops within; but each constant and
+each sum of a few numbers around the loop is a kernel. So a program of small arrays with a loop in it becomes a
+function, which is called like a small loop.
 
 Measured on two cores, jaxlib 0.10.2, medians of runs, and of compiling:
 
@@ -25,11 +25,11 @@ from collections.abc import Iterable
 from pullback.core.jaxpr import Eqn, Jaxpr, Var, subjaxprs
 
 ATTRIBUTES = 'mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}'
-"""What makes the compiler keep a call, and treat it as a small loop."""
+"""The attributes that keep the compiler from inlining a function, and let it run the call as a small loop."""
 MOST_ELEMENTS = 1024
-"""The most elements that an array of such a program may have."""
-TWO_PARTS = 200
-"""Programs of so many equations are worth being compiled in two parts at the same time."""
+"""The most elements of an array in a program that is compiled to one function."""
+HALVED = 200
+"""Programs of at least so many equations are compiled as two halves at the same time."""
 
 _OPERATION = r"(?:stablehlo|chlo)\.\w+"
 _SHAPE = r"tensor<((?:\d+x)+)"
@@ -44,50 +44,49 @@ _ALLOWED = {
     "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "slice", "sqrt", "subtract", "tan", "tanh",
     "transpose", "while", "xor",
 }  # fmt: skip
-"""Operations of StableHLO that are compiled well within a function of this kind. Products are not, which the library of
-the runtime does better; nor are functions of the runtime; nor reversals, a chain of which takes time exponential in its
-length."""
+"""StableHLO operations that compile well in a function that runs as a small loop. Missing are products, which the
+runtime's library computes faster, custom calls, and reversals, a chain of which takes exponential time to compile."""
 
 
 def is_small_loop(lines: Iterable[str]) -> bool:
-    """Whether the lines of a program, in StableHLO, are of a loop over small arrays, and nothing else."""
+    """Whether a program, as lines of StableHLO, has a loop, and only allowed operations on small arrays."""
     text = "\n".join(lines)
     return _LOOP in text and largest(text) <= MOST_ELEMENTS and all(map(_is_allowed, set(re.findall(_OPERATION, text))))
 
 
 def _is_allowed(operation: str) -> bool:
     dialect, _, name = operation.partition(".")
-    # All of chlo but that one is elementwise.
+    # All operations of chlo except top_k are elementwise.
     return name in _ALLOWED if dialect == "stablehlo" else name != "top_k"
 
 
 def largest(text: str) -> int:
-    """The number of elements of the largest array in a program."""
+    """The number of elements of the largest array in the text of a program."""
     return max([math.prod(map(int, shape[:-1].split("x"))) for shape in set(re.findall(_SHAPE, text))], default=1)
 
 
 def halves(jaxpr: Jaxpr) -> list[Jaxpr]:
-    """The equations of a program in one or two parts of about the same size, each a program."""
+    """Cut a program into two programs of about the same size; a program below ``HALVED`` equations stays one."""
     counted: dict[Jaxpr, int] = {}
     sizes = list(itertools.accumulate(_size(eqn, counted) for eqn in jaxpr.eqns))
     cut = min(range(1, len(sizes) + 1), key=lambda i: abs(2 * sizes[i - 1] - sizes[-1]))
-    if sizes[-1] < TWO_PARTS:
+    if sizes[-1] < HALVED:
         cut = len(sizes)
-    parts, needed = [], {a for a in jaxpr.outvars if type(a) is Var}
+    programs, needed = [], {a for a in jaxpr.outvars if type(a) is Var}
     for eqns in (jaxpr.eqns[cut:], jaxpr.eqns[:cut]):
-        made = [v for eqn in eqns for v in eqn.outvars]
+        defined = [v for eqn in eqns for v in eqn.outvars]
         used = {a: None for eqn in eqns for a in eqn.invars if type(a) is Var}
-        outs = [v for v in made if v in needed]
-        own = set(made)
+        outs = [v for v in defined if v in needed]
+        own = set(defined)
         invars = [v for v in used if v not in own]
         needed.update(invars)
         if outs:
-            parts.append(Jaxpr([], invars, eqns, outs))
-    return parts[::-1]
+            programs.append(Jaxpr([], invars, eqns, outs))
+    return programs[::-1]
 
 
 def _size(eqn: Eqn, counted: dict[Jaxpr, int]) -> int:
-    """How many equations there are in an equation, itself included; programs that were counted are not again."""
+    """The number of equations in an equation, itself included; ``counted`` caches the counts of programs."""
     size = 1
     for jaxpr in subjaxprs(eqn):
         if jaxpr not in counted:

@@ -1,6 +1,7 @@
-"""Flattening by the compiler's runtime, which is several times as quick as ``optree``: for the arguments of programs.
+"""Flattening of arguments by the compiler's runtime, which is several times as fast as ``optree``.
 
-The leaves are the same, in the same order. What it refuses, such as keys that cannot be sorted, is left to ``optree``.
+The leaves are the same, in the same order. ``optree`` flattens trees that the runtime refuses, such as dictionaries
+with keys that cannot be sorted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from pullback.backends.compiler.backend import backend
 from pullback.core import tree, tree_nodes
+from pullback.core.runtime import runtime
 
 _registry: Any = None
 
@@ -25,7 +27,7 @@ def registry() -> Any:
         made.register_node(defaultdict, _flatten_defaultdict, _unflatten_defaultdict)
         for cls, node in list(tree_nodes._nodes.items()):
             _register(made, cls, node)
-        tree_nodes.when_registered.append(lambda cls, node: _register(made, cls, node))
+        runtime.node_registered.append(lambda cls, node: _register(made, cls, node))
         _registry = made
     return _registry
 
@@ -44,12 +46,12 @@ def _register(made: Any, cls: type, node: Any) -> None:
 
 
 def flattener() -> Callable[[Any], tuple[list[Any], Any]]:
-    """The function ``flatten(tree) -> (leaves, treedef)``."""
+    """The runtime's function ``flatten(tree) -> (leaves, treedef)``."""
     return registry().flatten  # type: ignore[no-any-return]
 
 
 def unflattener(treedef: Any) -> Callable[[Any], Any]:
-    """The function that builds a tree of a structure from a list of its leaves."""
+    """The fastest function that builds a tree of structure ``treedef`` from a list of its leaves."""
     general = treedef.unflatten
     count = treedef.num_leaves
     try:
@@ -57,6 +59,6 @@ def unflattener(treedef: Any) -> Callable[[Any], Any]:
         leaves, quick = registry().flatten(example)
         if leaves == list(range(count)) and tree.structure(quick.unflatten(leaves)) == treedef:
             return quick.unflatten  # type: ignore[no-any-return]
-    except Exception:  # a class of the user's that does not take numbers for children
+    except Exception:  # a user's class that does not accept numbers as children
         pass
     return general  # type: ignore[no-any-return]

@@ -1,1 +1,1 @@
-"""Devices, meshes of them, and the arrays that are on them."""
+"""Devices, meshes of devices, shardings, and arrays on devices."""

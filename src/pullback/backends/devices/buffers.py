@@ -1,4 +1,4 @@
-"""Buffers: the elements of arrays on devices, and arrays that are made of them."""
+"""Buffers, which hold the elements of arrays on devices: conversion from arrays, and to arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.compiler.backend import Buffer, backend
-from pullback.backends.devices import devices, spread, transfers
+from pullback.backends.devices import devices, shards, transfers
 from pullback.backends.devices.devices import Device, default_device
 from pullback.core.array import ArrayImpl, CommittedArray, Signature, shared, signature, signature_of
 
@@ -18,13 +18,13 @@ buffers_of = attrgetter("_buffer")
 
 
 def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
-    """The elements of an array on a device; they are put there if they are not."""
+    """The buffer of an array on a device; its elements are copied there if necessary."""
     if isinstance(x, CommittedArray):
-        place = x._signature.place
-        if place is device or (place is None and backend().device_of(x._buffer) is device):
+        placement = x._signature.placement
+        if placement is device or (placement is None and backend().device_of(x._buffer) is device):
             return x._buffer
         transfers.check("device_to_device", x.aval)
-        return spread.moved(x, device)
+        return shards.moved(x, device)
     try:
         buffer = x._buffer
     except AttributeError:
@@ -34,7 +34,7 @@ def buffer_of(x: ArrayImpl, device: Device) -> Buffer:
         if is_borrowed(x._value):
             shared(buffer)
         return buffer
-    # As long as one device is in use, it is the first of them, unless this is the first use of another.
+    # As long as one device is in use, it is the first one, unless this is the first use of another.
     if (devices.here.several_in_use or device.id) and backend().device_of(buffer) is not device:
         transfers.check("device_to_device", x.aval)
         return backend().move(buffer, device)
@@ -45,7 +45,7 @@ _CAPSULE = "PyCapsule"
 
 
 def is_borrowed(value: Any) -> bool:
-    """Whether the memory is another library's, by DLPack: a donated array takes a copy of it."""
+    """Whether another library owns the memory of a NumPy array, by DLPack, so that donation copies it first."""
     base = getattr(value, "base", None)
     while type(base) is np.ndarray:
         base = base.base
@@ -53,7 +53,7 @@ def is_borrowed(value: Any) -> bool:
 
 
 def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[ArrayImpl] = ()) -> list[Buffer]:
-    """The elements of arrays on a device, and those of arrays that are known to be there."""
+    """The buffers of ``arrays`` on a device, and of ``captured`` arrays, which are on it already."""
     if devices.here.several_in_use:
         buffers = [buffer_of(x, device) for x in arrays]
     else:
@@ -66,43 +66,43 @@ def buffers_on(device: Device, arrays: Iterable[ArrayImpl], captured: Sequence[A
     return buffers
 
 
-def buffer_at(x: ArrayImpl, place: Any) -> Buffer:
-    """The elements of an array in a place, a device or a sharding; they are put there if they are not."""
-    if isinstance(place, Device):
-        return buffer_of(x, place)
+def buffer_at(x: ArrayImpl, placement: Any) -> Buffer:
+    """The buffer of an array on a device, or over several by a sharding; its elements are copied if necessary."""
+    if isinstance(placement, Device):
+        return buffer_of(x, placement)
     try:
-        found = x._signature.place
+        found = x._signature.placement
     except AttributeError:
         found = None
-    if found is place or (found is not None and found == place):
+    if found is placement or (found is not None and found == placement):
         return x._buffer
     if found is not None:
         transfers.check("device_to_device", x.aval)
-    return spread.moved(x, place)
+    return shards.moved(x, placement)
 
 
-def resident(x: ArrayImpl, place: Any) -> ArrayImpl:
-    """An array, or its copy, whose buffer is in a place."""
-    buffer = buffer_at(x, place)
+def resident(x: ArrayImpl, placement: Any) -> ArrayImpl:
+    """An array, or a copy of it, whose buffer is at ``placement``, a device or a sharding."""
+    buffer = buffer_at(x, placement)
     if getattr(x, "_buffer", None) is buffer:
         return x
-    kind = signature_of(x)
-    if not place.is_host:
-        kind = signature(kind.aval.shape, kind.aval.dtype, kind.aval.weak_type, place)
-    return from_buffer(buffer, kind)
+    sig = signature_of(x)
+    if not placement.is_host:
+        sig = signature(sig.aval.shape, sig.aval.dtype, sig.aval.weak_type, placement)
+    return from_buffer(buffer, sig)
 
 
-def from_buffer(buffer: Buffer, kind: Signature) -> ArrayImpl:
-    """An array of the elements in a buffer."""
-    x = _new(kind.array_class)
+def from_buffer(buffer: Buffer, sig: Signature) -> ArrayImpl:
+    """Wrap a buffer in an array of the given signature."""
+    x = _new(sig.array_class)
     x._buffer = buffer
-    x._signature = kind
-    x._held = kind.absent
-    x.weak_type = kind.aval.weak_type
+    x._signature = sig
+    x._host_value = sig.absent
+    x.weak_type = sig.aval.weak_type
     return x  # type: ignore[no-any-return]
 
 
 def snapshot(x: np.ndarray[Any, Any]) -> ArrayImpl:
-    """The elements of a NumPy array, which may change later, on the default device."""
-    kind = signature(x.shape, x.dtype, False)
-    return from_buffer(backend().put(x, kind.aval, default_device(), copy=True), kind)
+    """Copy a NumPy array, which the caller may change later, to the default device."""
+    sig = signature(x.shape, x.dtype, False)
+    return from_buffer(backend().put(x, sig.aval, default_device(), copy=True), sig)

@@ -1,11 +1,11 @@
-"""Devices, by platform and number. This module is light: it does not need the compiler."""
+"""Devices, by platform and number. Importing this module does not load the compiler."""
 
 from __future__ import annotations
 
 import os
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,18 +15,19 @@ from pullback.core.array import Signature
 from pullback.core.config import check_value, config
 from pullback.core.errors import ArgumentError, BackendError, IncompatibleDevicesError
 from pullback.core.locks import lock
+from pullback.core.runtime import runtime
 
 IDS_PER_PROCESS = 2048
-"""Processors' devices are numbered from this times the number of their process."""
+"""The numbers of CPU devices begin at this, times the number of their process."""
 
 
 class Here:
-    """Where this process stands.
+    """The number of this process in its group, and whether it uses several devices.
 
     Attributes:
       process: its number among the processes that compute together.
-      processes: how many these are.
-      several_in_use: whether there may be buffers on more than one device, so that it matters where one is.
+      processes: the number of these processes.
+      several_in_use: whether there may be buffers on more than one device, so that their devices must be compared.
     """
 
     __slots__ = ("process", "processes", "several_in_use")
@@ -39,14 +40,14 @@ here = Here()
 
 
 class Device:
-    """A device that holds arrays and runs programs. There is one object for each.
+    """A device that holds arrays and runs programs. Each device has one object.
 
     Attributes:
       platform: ``cpu``, ``cuda``, ...
       id: its number among the devices of its platform, in all processes.
       process_index: the number of the process that it belongs to.
-      is_local: whether that is this process.
-      is_host: whether it is the processor on which eager operations run, so that NumPy has its arrays.
+      is_local: whether it belongs to this process.
+      is_host: whether it is the CPU on which eager operations run, so that its arrays can be NumPy's.
     """
 
     __slots__ = ("__weakref__", "bound", "id", "is_host", "is_local", "platform", "process_index")
@@ -60,11 +61,11 @@ class Device:
             self.process_index = number // IDS_PER_PROCESS if on_host else compiler().process_of(platform, number)
         self.is_local = self.process_index == here.process
         self.is_host = platform == "cpu" and number == here.process * IDS_PER_PROCESS
-        self.bound: Any = None  # what the backend knows it as, once that is asked for
+        self.bound: Any = None  # the backend's object for it, made at first use
 
     @property
     def runs_on(self) -> Device:
-        """Where programs on arrays of this place run: here."""
+        """The device on which programs on its arrays run: the device itself."""
         return self
 
     @property
@@ -74,18 +75,18 @@ class Device:
 
     @property
     def device_kind(self) -> str:
-        """What the maker calls it."""
+        """The vendor's name of its model."""
         if self.platform == "cpu":
             return "cpu"
         return compiler().device_kind(self)
 
     @property
     def client(self) -> Any:
-        """The runtime of its platform, an object of the compiler's, which Orbax asks of what kind it is."""
+        """The runtime's client of its platform, whose kind Orbax reads."""
         return compiler().client(self.platform)
 
     def addressable_memories(self) -> list[Memory]:
-        """The memories that programs on it can use: its own.
+        """The memories that programs on it can use: only its own.
 
         >>> devices()[0].addressable_memories()
         [Memory(kind='device', device=CpuDevice(id=0))]
@@ -93,21 +94,21 @@ class Device:
         return [Memory(self)]
 
     def default_memory(self) -> Memory:
-        """The memory in which arrays are put."""
+        """The memory that arrays use by default."""
         return Memory(self)
 
     def memory(self, kind: str) -> Memory:
-        """A memory by its kind.
+        """The memory of a given kind.
 
         Raises:
-          BackendError: it has none of that kind (a RuntimeError).
+          BackendError: it has no memory of that kind (a RuntimeError).
         """
         if kind != "device":
             raise BackendError(f"{self} has one kind of memory, 'device', got {kind!r}")
         return Memory(self)
 
     def memory_stats(self) -> dict[str, int] | None:
-        """The use of its memory in bytes, where the platform counts it, else None."""
+        """The use of its memory in bytes, or None where the platform does not count it."""
         if self.platform == "cpu":
             return None
         return compiler().memory_stats(self)
@@ -123,7 +124,7 @@ _devices: dict[tuple[str, int], Device] = {}
 
 
 def device(platform: str, number: int) -> Device:
-    """The device of a platform with a number."""
+    """The device of a platform with the given number."""
     key = (platform, number)
     return _devices.get(key) or _devices.setdefault(key, Device(platform, number))
 
@@ -132,7 +133,7 @@ HOST = device("cpu", 0)
 
 
 def join(number: int, count: int) -> None:
-    """Note that this process is one of several. Its devices, such as ``HOST``, have other numbers from now on."""
+    """Make this process number ``number`` of ``count`` processes, and renumber its devices, such as ``HOST``."""
     here.process, here.processes = number, count
     for key, known in list(_devices.items()):
         if known.platform == "cpu":
@@ -148,7 +149,7 @@ class Memory:
 
     Attributes:
       device: the device.
-      kind: ``device``: there is one kind of memory.
+      kind: ``device``, the only kind of memory.
     """
 
     kind: str = field(default="device", init=False)
@@ -170,12 +171,12 @@ class Memory:
 
 
 class DeviceAssignment:
-    """The devices of a program in several parts, in their order. There is one object for each.
+    """The devices of a partitioned program, in order. Equal assignments are one object.
 
     Attributes:
-      devices: the devices, of which the i-th runs part i.
-      local: those of this process.
-      is_local: whether that is all of them.
+      devices: the devices; device i runs partition i.
+      local: the devices of this process.
+      is_local: whether all devices belong to this process.
     """
 
     __slots__ = ("__weakref__", "bound", "devices", "is_local", "local")
@@ -185,7 +186,7 @@ class DeviceAssignment:
         self.devices = members
         self.local = tuple(d for d in members if d.is_local)
         self.is_local = len(self.local) == len(members)
-        self.bound: Any = None  # what the backend knows it as, once that is asked for
+        self.bound: Any = None  # the backend's object for it, made at first use
 
     @property
     def id(self) -> tuple[int, ...]:
@@ -199,7 +200,7 @@ class DeviceAssignment:
 
     @property
     def device_kind(self) -> str:
-        """What the maker calls a device."""
+        """The vendor's name of the devices' model."""
         return self.devices[0].device_kind
 
     def __repr__(self) -> str:
@@ -214,7 +215,7 @@ _assigning = lock(globals(), "_assigning")
 
 
 def assignment(members: Sequence[Device]) -> DeviceAssignment:
-    """The assignment of some devices: equal ones are the same object."""
+    """The assignment of some devices, in order; the same object for the same devices."""
     key = tuple(members)
     with _assigning:
         found = _assignments.get(key)
@@ -223,34 +224,29 @@ def assignment(members: Sequence[Device]) -> DeviceAssignment:
     return found
 
 
-when_several: list[Callable[[], None]] = []
-"""Functions that are called when a second device comes into use."""
-
-
 def note_several() -> None:
-    """What a backend calls when a second device comes into use."""
+    """Record that a second device came into use, and call the registered functions; backends call this."""
     here.several_in_use = True
-    for notify in when_several:
-        notify()
+    runtime.several_devices_used()
 
 
 def cpu_count() -> int:
-    """How many devices the processor is divided into: what the switch ``num_cpu_devices`` says; or else
-    ``--xla_force_host_platform_device_count`` in the environment variable ``XLA_FLAGS``; or else one."""
-    chosen = int(config.num_cpu_devices)
-    if chosen < 1:
+    """The number of devices that the CPU is divided into: by the switch ``num_cpu_devices``, else by
+    ``--xla_force_host_platform_device_count`` in the environment variable ``XLA_FLAGS``, else 1."""
+    count = int(config.num_cpu_devices)
+    if count < 1:
         found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
-        chosen = int(found[-1]) if found else 1
-    return max(1, chosen)
+        count = int(found[-1]) if found else 1
+    return max(1, count)
 
 
 def _check_cpu_count(value: Any) -> None:
-    """Refuse a number of virtual devices that is none, or that comes too late."""
+    """Raise an error if ``num_cpu_devices`` is invalid, or is set when the CPU is already in use."""
     if type(value) is not int or value < -1 or value == 0:
         raise ArgumentError(f"num_cpu_devices must be a positive integer, or -1 for the default, got {value!r}")
     if "cpu" in forks.used and value not in (-1, cpu_count()):
         raise BackendError(
-            f"num_cpu_devices cannot become {value}: the processor is in use as {cpu_count()} device(s). Set the "
+            f"num_cpu_devices cannot become {value}: the CPU is in use as {cpu_count()} device(s). Set the "
             "switch before the first program is compiled and before arrays are put on devices, right after `import "
             "pullback` for example, or with XLA_FLAGS=--xla_force_host_platform_device_count=... in the environment."
         )
@@ -266,8 +262,8 @@ def devices(backend: str | None = None) -> list[Device]:
       backend: ``"cpu"`` (the default), ``"cuda"`` (also ``"gpu"``), or the name of another plug-in.
 
     Returns:
-      A list of them, those of all processes that compute together. The processor of a process is one device, or as many
-      as the switch ``num_cpu_devices`` says when the first program is compiled.
+      A list of the devices of all processes that compute together. The CPU of a process is one device, or as many as
+      the switch ``num_cpu_devices`` says when the first program is compiled.
 
     Raises:
       BackendError: there is no such platform here (a RuntimeError).
@@ -299,7 +295,7 @@ def local_devices(
       host_id: an older name of ``process_index``.
 
     Returns:
-      A list of them, in the order in which they are in :func:`devices`.
+      A list of the devices, in the order of :func:`devices`.
 
     Raises:
       ArgumentError: there is no such process (a ValueError).
@@ -374,41 +370,41 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 def default_device() -> Device:
-    """The device on which programs run that were told no other."""
-    chosen = config.default_device
-    if chosen is None:
+    """The device on which programs run unless the user chooses another."""
+    setting = config.default_device
+    if setting is None:
         return HOST if config.platforms == "cpu" else local_devices()[0]
-    return local_devices(backend=chosen)[0] if isinstance(chosen, str) else chosen
+    return local_devices(backend=setting)[0] if isinstance(setting, str) else setting
 
 
 Devices = Device | DeviceAssignment
-"""Where a program runs."""
+"""The device, or the devices of a mesh, on which a program runs."""
 
 
-def device_for(kinds: Iterable[Signature], name: str) -> tuple[Any, bool]:
-    """The devices for a program on arrays of some signatures, and whether anybody asked for them.
+def device_for(signatures: Iterable[Signature], name: str) -> tuple[Any, bool]:
+    """The devices for a program on arrays of these signatures, and whether an array is committed to them.
 
     Raises:
       IncompatibleDevicesError: the arrays were put on different devices (a RuntimeError and ValueError).
     """
     found: Any = None
-    for kind in kinds:
-        place = kind.place
-        if place is not None and place.runs_on is not found:
-            found = place.runs_on if found is None else joined(found, place.runs_on, f"the arguments of {name}")
+    for sig in signatures:
+        placement = sig.placement
+        if placement is not None and placement.runs_on is not found:
+            found = placement.runs_on if found is None else joined(found, placement.runs_on, f"the arguments of {name}")
     return (default_device(), False) if found is None else (found, True)
 
 
 def joined(first: Devices, second: Devices, what: str) -> Devices:
-    """The devices of a program, where two of its parts ask for some.
+    """Merge the devices that two operands of a program are committed to; ``what`` names the operands in the error.
 
     Raises:
-      IncompatibleDevicesError: they are not the same (a RuntimeError and ValueError).
+      IncompatibleDevicesError: the devices differ (a RuntimeError and ValueError).
     """
     if first is second:
         return first
-    alone, other = (first, second) if isinstance(first, Device) else (second, first)
-    if isinstance(other, DeviceAssignment) and other.devices == (alone,):
+    single, other = (first, second) if isinstance(first, Device) else (second, first)
+    if isinstance(other, DeviceAssignment) and other.devices == (single,):
         return other
     raise IncompatibleDevicesError(
         f"{what} are on different devices, {first} and {second}: move them to one, or to one mesh, with device_put"
@@ -416,10 +412,10 @@ def joined(first: Devices, second: Devices, what: str) -> Devices:
 
 
 def device_named(device: Any) -> Device:
-    """A device, given as one or by the name of its platform.
+    """Convert the name of a platform to its first local device; a device is returned unchanged.
 
     Raises:
-      BackendError: it is neither (a RuntimeError).
+      BackendError: the argument is of another kind (a RuntimeError).
     """
     if isinstance(device, Device):
         return device

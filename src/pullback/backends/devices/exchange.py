@@ -1,6 +1,6 @@
-"""Arrays that share their memory with other libraries, by the DLPack protocol.
+"""Exchange of arrays with other libraries by the DLPack protocol, which shares their memory.
 
-NumPy speaks the protocol for its own dtypes, and the compiler's runtime for bfloat16.
+NumPy implements the protocol for its own dtypes, and the compiler's runtime for bfloat16.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pullback.core.array import ArrayImpl, read_only
 from pullback.core.errors import ExchangeError
 
 HOST = (1, 0)
-"""DLPack's name of the processor's memory."""
+"""DLPack's device (type, number) of the CPU."""
 
 
 def is_exchangeable(dtype: np.dtype[Any]) -> bool:
-    """Whether DLPack knows a dtype, and one of the two that speak it for us."""
-    return _is_numpys(dtype) or dtype.name == "bfloat16"
+    """Whether arrays of a dtype can be exchanged: DLPack has it, and so has NumPy or the runtime."""
+    return _is_numpy_dtype(dtype) or dtype.name == "bfloat16"
 
 
-def _is_numpys(dtype: np.dtype[Any]) -> bool:
+def _is_numpy_dtype(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biufc" and dtype.isbuiltin == 1 and dtype.name != "longdouble" and dtype.itemsize <= 16
 
 
-def taken(x: Any, copy: bool | None) -> ArrayImpl:
-    """An array of the elements of one with the protocol's methods, whose memory is on the host."""
+def imported(x: Any, copy: bool | None) -> ArrayImpl:
+    """Make an array of another library's array on the host, which has the methods of the protocol."""
     try:
         value: Any = np.from_dlpack(x)
     except RuntimeError as error:  # NumPy does not know the dtype
@@ -46,24 +46,24 @@ def taken(x: Any, copy: bool | None) -> ArrayImpl:
 
 
 def exported(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
-    """The capsule of an array: read-only where the protocol can say so, and else of a copy."""
+    """The DLPack capsule of an array: read-only where the protocol can express that, else of a copy."""
     if stream is not None:
-        raise ExchangeError(f"__dlpack__: arrays in the processor's memory have no streams, got stream={stream!r}")
+        raise ExchangeError(f"__dlpack__: arrays in CPU memory have no streams, got stream={stream!r}")
     if dl_device is not None and tuple(map(int, dl_device)) != HOST:
-        raise ExchangeError(f"__dlpack__: arrays are exchanged in the processor's memory, {HOST}, got {dl_device!r}")
+        raise ExchangeError(f"__dlpack__: arrays are exchanged in CPU memory, {HOST}, got {dl_device!r}")
     dtype = x.dtype
     if not is_exchangeable(dtype):
         raise ExchangeError(
             f"__dlpack__: DLPack has no {dtypes.dtype_name(dtype)}; convert the array with astype first"
         )
-    says_so = _is_numpys(dtype) and max_version is not None and max_version[0] >= 1
-    if copy is False and not says_so:
+    can_be_read_only = _is_numpy_dtype(dtype) and max_version is not None and max_version[0] >= 1
+    if copy is False and not can_be_read_only:
         raise ExchangeError(
             "__dlpack__: without a copy the memory could be written to, since max_version is less than (1, 0) or the "
             "dtype is bfloat16; pass copy=None"
         )
-    if not _is_numpys(dtype):
+    if not _is_numpy_dtype(dtype):
         return backend().to_dlpack(np.asarray(x._value), devices.HOST)
-    if says_so and not copy:
+    if can_be_read_only and not copy:
         return read_only(x._value).__dlpack__(max_version=max_version)
-    return np.array(x._value).__dlpack__(**({"max_version": max_version} if says_so else {}))
+    return np.array(x._value).__dlpack__(**({"max_version": max_version} if can_be_read_only else {}))

@@ -1,4 +1,4 @@
-"""Layouts: in which order the elements of an array are in memory. Arrays have their last axis fastest here."""
+"""Layouts: the order of the elements of an array in memory. Pullback's arrays are row-major."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pullback.core.naming import quoted
 
 
 class _Auto:
-    """The layout that the compiler chooses."""
+    """The type of ``Layout.AUTO``, which lets the compiler choose the layout."""
 
     def __repr__(self) -> str:
         return "AUTO"
@@ -24,11 +24,11 @@ class Layout:
 
     Args:
       major_to_minor: the axes, the slowest first.
-      tiling: the sizes of tiles, where elements are in tiles; None if nobody asks.
+      tiling: the sizes of tiles, where elements are in tiles; None to leave it open.
       sub_byte_element_size_in_bits: the size of an element that is smaller than a byte, else 0.
 
     Attributes:
-      AUTO: the layout that the compiler chooses.
+      AUTO: lets the compiler choose the layout.
 
     >>> Layout((0, 1))
     Layout(major_to_minor=(0, 1), tiling=None, sub_byte_element_size_in_bits=0)
@@ -44,14 +44,14 @@ class Layout:
 
 
 class Format:
-    """A layout and a sharding: where the elements of an array are, and in which order.
+    """A layout and a sharding: the order of the elements of an array in memory, and their devices.
 
     Args:
-      layout: a :class:`Layout`, ``Layout.AUTO``, or None where nobody asks.
-      sharding: a sharding, or None. A layout needs one.
+      layout: a :class:`Layout`, ``Layout.AUTO``, or None to leave it open.
+      sharding: a sharding, or None. A layout needs a sharding.
 
     Raises:
-      LayoutError: neither is of these kinds, or there is a layout without a sharding (a ValueError and TypeError).
+      LayoutError: an argument is of another kind, or there is a layout without a sharding (a ValueError and TypeError).
 
     >>> import pullback
     >>> pullback.numpy.ones((2, 3)).format.layout.major_to_minor
@@ -83,16 +83,12 @@ class Format:
 
 
 def row_major(ndim: int, sharding: Any) -> Format:
-    """The format that arrays of a rank have."""
+    """The row-major format of arrays of rank ``ndim``."""
     return Format(Layout(tuple(range(ndim)), ()), sharding)
 
 
 def check_layout(layout: Any, who: str) -> None:
-    """Refuse a layout that arrays of this library do not have.
-
-    Raises:
-      LayoutError: the last axis is not the fastest, or there are tiles (a ValueError and NotImplementedError).
-    """
+    """Raise LayoutError (a ValueError and NotImplementedError) unless a layout is row-major without tiles."""
     if isinstance(layout, Format):
         layout = layout.layout
     if isinstance(layout, Layout) and (layout.tiling or not _in_order(layout.major_to_minor)):
@@ -106,13 +102,13 @@ def _in_order(axes: Sequence[int]) -> bool:
     return list(axes) == list(range(len(axes)))
 
 
-def without_layout(place: Any, who: str) -> Any:
-    """What users give for a place, as it is without its layout.
+def without_layout(placement: Any, who: str) -> Any:
+    """Return the sharding of a :class:`Format`, and any other placement unchanged.
 
     Raises:
-      LayoutError: the layout is none that arrays have.
+      LayoutError: the layout is not row-major (a ValueError and NotImplementedError).
     """
-    if not isinstance(place, Format):
-        return place
-    check_layout(place.layout, who)
-    return place.sharding
+    if not isinstance(placement, Format):
+        return placement
+    check_layout(placement.layout, who)
+    return placement.sharding

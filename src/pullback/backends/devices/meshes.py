@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid whose axes have names."""
+"""Meshes: grids of devices with named axes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pullback.core.naming import quoted
 
 
 class AxisType(enum.Enum):
-    """How arrays are spread along an axis of a mesh.
+    """How arrays are sharded along an axis of a mesh.
 
-    ``Auto``: the compiler decides, where nobody asked. ``Explicit`` is accepted, and treated as ``Auto``: shardings are
-    no part of an array's type here. ``Manual``: within ``shard_map``, each device sees its own part.
+    ``Auto``: the compiler decides, unless the user does. ``Explicit`` is accepted, and treated as ``Auto``, since
+    the types of arrays have no shardings here. ``Manual``: within ``shard_map``, each device sees its own shard.
     """
 
     Auto = enum.auto()
@@ -34,7 +34,7 @@ class AxisType(enum.Enum):
 
 
 class _AnyMesh:
-    """What meshes with and without devices have in common: names and sizes of axes."""
+    """The base class of meshes with and without devices: names, sizes and types of axes."""
 
     __slots__ = ()
     axis_names: tuple[Any, ...]
@@ -58,7 +58,7 @@ class _AnyMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no axes: what there is where no mesh was set."""
+        """Whether it has no axes, like the result of ``get_mesh`` where no mesh is set."""
         return not self.axis_names
 
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
@@ -103,10 +103,10 @@ class AbstractMesh(_AnyMesh):
     Args:
       axis_sizes: the size of each axis.
       axis_names: their names.
-      axis_types: an :class:`AxisType`, or one for each axis; ``Auto`` by default.
+      axis_types: an :class:`AxisType` for all axes, or for each axis; ``Auto`` by default.
 
     Raises:
-      MeshError: sizes, names and types are not as many, or a name comes twice (a ValueError and TypeError).
+      MeshError: the numbers of sizes, names and types differ, or a name is repeated (a ValueError and TypeError).
 
     >>> AbstractMesh((4, 2), ("data", "model"))
     AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto))
@@ -127,7 +127,7 @@ class AbstractMesh(_AnyMesh):
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        """Itself."""
+        """The mesh itself."""
         return self
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
@@ -156,7 +156,7 @@ class AbstractMesh(_AnyMesh):
 
 
 class Mesh(_AnyMesh):
-    """Devices in a grid, whose axes have names; a context in which specifications without a mesh refer to it.
+    """A grid of devices with named axes; as a context manager, the mesh for specifications without one.
 
     Args:
       devices: an array of devices, or nested sequences of them.
@@ -169,8 +169,8 @@ class Mesh(_AnyMesh):
       axis_types: the types of its axes.
 
     Raises:
-      MeshError: not one name for each axis of the grid; a name or a device comes twice; what is no device (a ValueError
-        and TypeError).
+      MeshError: the grid has not one name for each axis; a name or a device is repeated; an element is no device (a
+        ValueError and TypeError).
 
     >>> import pullback
     >>> dict(Mesh(pullback.devices(), ("i",)).shape)
@@ -194,7 +194,7 @@ class Mesh(_AnyMesh):
             raise MeshError(f"Mesh: the array of devices has the shape {grid.shape}, so that there is no device in it")
         if len(set(members)) < len(members):
             twice = next(d for i, d in enumerate(members) if d in members[:i])
-            raise MeshError(f"Mesh: the device {twice} comes more than once: a mesh has each device in one place")
+            raise MeshError(f"Mesh: the device {twice} comes more than once: a mesh has each device once")
         if len({d.platform for d in members}) > 1:
             raise MeshError(f"Mesh: devices must be of one platform, got {sorted({d.platform for d in members})}")
         grid.flags.writeable = False
@@ -226,17 +226,17 @@ class Mesh(_AnyMesh):
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh whose devices belong to this process.
+        """The mesh of the devices that belong to this process.
 
         Raises:
-          MeshError: that part is no grid (a ValueError).
+          MeshError: these devices do not form a grid within the mesh (a ValueError).
         """
         if not self.is_multi_process:
             return self
         here = process_index()
-        mine = np.array([d.process_index == here for d in self.devices.flat], bool).reshape(self.devices.shape)
-        lines = [np.any(mine, tuple(j for j in range(mine.ndim) if j != i)).nonzero()[0] for i in range(mine.ndim)]
-        if not mine[np.ix_(*lines)].all():
+        own = np.array([d.process_index == here for d in self.devices.flat], bool).reshape(self.devices.shape)
+        lines = [np.any(own, tuple(j for j in range(own.ndim) if j != i)).nonzero()[0] for i in range(own.ndim)]
+        if not own[np.ix_(*lines)].all():
             raise MeshError(f"the devices of process {here} are no grid within {self!r}")
         return Mesh(self.devices[np.ix_(*lines)], self.axis_names, self.axis_types)
 
@@ -270,23 +270,23 @@ class Mesh(_AnyMesh):
         return Mesh, (self.devices.tolist(), self.axis_names, self.axis_types)
 
 
-# What users give ------------------------------------------------------------------------------------------------------
+# Users' arguments -----------------------------------------------------------------------------------------------------
 
 
-def _grid(given: Any) -> np.ndarray[Any, Any]:
-    grid = np.array(given, dtype=object)
+def _grid(members: Any) -> np.ndarray[Any, Any]:
+    grid = np.array(members, dtype=object)
     for d in grid.flat:
         if not isinstance(d, Device) and not (grid.ndim == 0 and d is None):
             raise MeshError(f"Mesh: devices must be some of devices(), got {quoted(d)} of type {type(d).__name__}")
     return grid
 
 
-def _names(given: Any, who: str) -> tuple[Any, ...]:
-    if isinstance(given, str):
-        given = (given,)
-    if not isinstance(given, Iterable):
-        raise MeshError(f"{who}: axis_names must be a str or a sequence of names, got {quoted(given)}")
-    names = tuple(given)
+def _names(axis_names: Any, who: str) -> tuple[Any, ...]:
+    if isinstance(axis_names, str):
+        axis_names = (axis_names,)
+    if not isinstance(axis_names, Iterable):
+        raise MeshError(f"{who}: axis_names must be a str or a sequence of names, got {quoted(axis_names)}")
+    names = tuple(axis_names)
     for name in names:
         try:
             hash(name)
@@ -300,24 +300,26 @@ def _names(given: Any, who: str) -> tuple[Any, ...]:
     return names
 
 
-def _sizes(given: Any, what: str) -> tuple[int, ...]:
+def _sizes(axis_sizes: Any, what: str) -> tuple[int, ...]:
     try:
-        sizes = tuple(int(n) for n in given if int(n) == n)
-        if len(sizes) == len(given) and all(n > 0 for n in sizes):
+        sizes = tuple(int(n) for n in axis_sizes if int(n) == n)
+        if len(sizes) == len(axis_sizes) and all(n > 0 for n in sizes):
             return sizes
     except (TypeError, ValueError):
         pass
-    raise MeshError(f"{what} must be a sequence of positive integers, got {quoted(given)}")
+    raise MeshError(f"{what} must be a sequence of positive integers, got {quoted(axis_sizes)}")
 
 
-def _types(given: Any, names: tuple[Any, ...], who: str) -> tuple[AxisType, ...]:
-    if given is None:
+def _types(axis_types: Any, names: tuple[Any, ...], who: str) -> tuple[AxisType, ...]:
+    if axis_types is None:
         return (AxisType.Auto,) * len(names)
-    if isinstance(given, AxisType):
-        given = (given,) * len(names)
-    types = tuple(given) if isinstance(given, Iterable) else (None,)
+    if isinstance(axis_types, AxisType):
+        axis_types = (axis_types,) * len(names)
+    types = tuple(axis_types) if isinstance(axis_types, Iterable) else (None,)
     if not all(isinstance(t, AxisType) for t in types):
-        raise MeshError(f"{who}: axis_types must be an AxisType for each axis, such as AxisType.Auto, got {given!r}")
+        raise MeshError(
+            f"{who}: axis_types must be an AxisType for each axis, such as AxisType.Auto, got {axis_types!r}"
+        )
     if len(types) != len(names):
         raise MeshError(f"{who}: axis_types {types} are {len(types)}, but the axes {names} are {len(names)}")
     return types
@@ -330,19 +332,19 @@ def make_mesh(
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """A mesh of the first devices, in the order in which they are listed.
+    """Make a mesh of the first devices, in the order of the list.
 
     Args:
       axis_shapes: the size of each axis.
       axis_names: their names.
       axis_types: an :class:`AxisType` for each axis; ``Auto`` by default.
-      devices: those to take, by default ``devices()``.
+      devices: the devices to select from, by default ``devices()``.
 
     Returns:
       A :class:`Mesh` of as many devices as the product of the sizes.
 
     Raises:
-      MeshError: there are fewer devices than that; sizes and names are not as many (a ValueError and TypeError).
+      MeshError: there are fewer devices; the numbers of sizes and names differ (a ValueError and TypeError).
 
     >>> make_mesh((1,), ("batch",))
     Mesh('batch': 1, axis_types=(Auto,))
@@ -368,11 +370,11 @@ def _all_devices() -> list[Device]:
 
 
 def too_few_devices(what: str, wanted: int, available: Sequence[Device]) -> str:
-    """The message for a grid that is larger than the devices."""
+    """The error message for a grid of ``wanted`` devices, where fewer are available."""
     hint = ""
     if all(d.platform == "cpu" for d in available):
         hint = (
-            f" The processor can be divided: config.update('num_cpu_devices', {wanted}) before the first program is "
+            f" The CPU can be divided: config.update('num_cpu_devices', {wanted}) before the first program is "
             "compiled or the first device is used."
         )
     return f"{what} needs {wanted} devices, but there are {len(available)}.{hint}"
@@ -382,7 +384,7 @@ def too_few_devices(what: str, wanted: int, available: Sequence[Device]) -> str:
 
 
 class _Entered(threading.local):
-    """The meshes that were current before those that this thread has entered by ``with mesh``."""
+    """A stack of the previous current meshes, for each ``with mesh`` that this thread has entered."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -393,18 +395,18 @@ EMPTY = Mesh(None, ())
 
 
 def _exchange(mesh: Any) -> Any:
-    """Set the mesh of this thread; returns the one before."""
+    """Set the current mesh of this thread, and return the previous one."""
     return switches.exchange("context_mesh", mesh)
 
 
 class set_mesh:
-    """Set the mesh to which specifications without one refer, for this thread; as a context, within a block.
+    """Set this thread's mesh for specifications without one; as a context manager, only within the block.
 
     Args:
       mesh: a :class:`Mesh`, or None for no mesh.
 
     Raises:
-      MeshError: it is no mesh (a ValueError and TypeError).
+      MeshError: the argument is no mesh (a ValueError and TypeError).
 
     >>> import pullback
     >>> with set_mesh(make_mesh((1,), ("i",))):
@@ -428,13 +430,13 @@ class set_mesh:
 
 
 class use_mesh:
-    """A block in which specifications without a mesh refer to one.
+    """A context manager that sets this thread's mesh for specifications without one.
 
     Args:
       mesh: a :class:`Mesh`, or an :class:`AbstractMesh` where only names and sizes of axes matter.
 
     Raises:
-      MeshError: it is no mesh (a ValueError and TypeError).
+      MeshError: the argument is no mesh (a ValueError and TypeError).
 
     >>> with use_mesh(make_mesh((1,), ("i",))) as mesh:
     ...     get_mesh() == mesh
@@ -461,12 +463,12 @@ use_abstract_mesh = use_mesh
 
 
 def current_mesh() -> Any:
-    """The mesh that was set for this thread, a :class:`Mesh` or :class:`AbstractMesh`; None if there is none."""
+    """The current mesh of this thread, a :class:`Mesh` or :class:`AbstractMesh`; None if no mesh is set."""
     return switches.config.context_mesh
 
 
 def get_mesh() -> Mesh:
-    """The mesh that was set for this thread; one without axes if there is none.
+    """The current mesh of this thread; a mesh without axes if none is set.
 
     >>> get_mesh().empty
     True
@@ -476,7 +478,7 @@ def get_mesh() -> Mesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """Names and sizes of the mesh that was set for this thread; one without axes if there is none.
+    """The current mesh of this thread, without its devices; a mesh without axes if none is set.
 
     >>> get_abstract_mesh().shape_tuple
     ()
@@ -486,10 +488,10 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def needed_mesh(who: str, what: str) -> Mesh:
-    """The mesh that was set, for a function that was given a specification without one.
+    """Return the current mesh, which the argument ``what`` of the function ``who`` needs.
 
     Raises:
-      MeshContextError: none was set (a RuntimeError and ValueError).
+      MeshContextError: no mesh is set (a RuntimeError and ValueError).
     """
     found = current_mesh()
     if isinstance(found, Mesh):

@@ -1,4 +1,4 @@
-"""Shardings: which part of an array is on which device."""
+"""Shardings: how arrays are divided into shards, and which device holds which shard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Index = tuple[slice, ...]
 
 
 class _Unconstrained:
-    """Stands for an axis of an array whose division is left to the compiler."""
+    """The type of ``UNCONSTRAINED``, the entry of an axis whose division is left to the compiler."""
 
     __slots__ = ()
 
@@ -37,12 +37,12 @@ class PartitionSpec:
     """How the axes of an array are divided among the axes of a mesh.
 
     Args:
-      partitions: for each axis of the array the name of an axis of the mesh, or a tuple of names of which the first is
-        the slowest, or None if it is not divided, or ``PartitionSpec.UNCONSTRAINED`` if that is left to the compiler.
-        Axes of the array that are not mentioned are not divided.
+      partitions: for each axis of the array the name of an axis of the mesh, or a tuple of names, the slowest first, or
+        None if it is not divided, or ``PartitionSpec.UNCONSTRAINED`` if the compiler decides. Further axes of the array
+        are not divided.
 
     Raises:
-      ShardingError: an entry that is none of these (a ValueError and TypeError).
+      ShardingError: an entry is of another kind (a ValueError and TypeError).
 
     >>> PartitionSpec("data", None, ("x", "y"))
     P('data', None, ('x', 'y'))
@@ -72,7 +72,7 @@ class PartitionSpec:
         return self.partitions.index(_entry(entry))
 
     def count(self, entry: Any) -> int:
-        """How often there is an entry."""
+        """The number of times that an entry occurs."""
         return self.partitions.count(_entry(entry))
 
     def __add__(self, other: Any) -> PartitionSpec:
@@ -97,44 +97,44 @@ class PartitionSpec:
 P = PartitionSpec
 
 
-def _entry(given: Any) -> Any:
-    if given is None or given is UNCONSTRAINED:
-        return given
-    if isinstance(given, (tuple, list)):
-        names = tuple(given)
+def _entry(entry: Any) -> Any:
+    if entry is None or entry is UNCONSTRAINED:
+        return entry
+    if isinstance(entry, (tuple, list)):
+        names = tuple(entry)
         if any(n is None or n is UNCONSTRAINED or isinstance(n, (tuple, list)) for n in names):
-            raise ShardingError(f"PartitionSpec: an entry that is a tuple must have names of axes, got {given!r}")
-        given = names if len(names) > 1 else names[0] if names else None
+            raise ShardingError(f"PartitionSpec: an entry that is a tuple must have names of axes, got {entry!r}")
+        entry = names if len(names) > 1 else names[0] if names else None
     try:
-        hash(given)
+        hash(entry)
     except TypeError:
         raise ShardingError(
             f"PartitionSpec: an entry must be the name of an axis of a mesh, a tuple of names or None, got "
-            f"{quoted(given)} of type {type(given).__name__}"
+            f"{quoted(entry)} of type {type(entry).__name__}"
         ) from None
-    return given
+    return entry
 
 
 def names_in(entry: Any) -> tuple[Any, ...]:
-    """The names of axes in an entry of a specification."""
+    """The names of mesh axes in an entry of a specification, as a tuple."""
     if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
 
 
 class Sharding:
-    """Which part of an array is on which device. This is the class of all of them."""
+    """The division of an array into shards on devices. This is the base class of all shardings."""
 
     __slots__ = ()
     memory_kind: str | None = "device"
 
     @property
     def device_set(self) -> set[Device]:
-        """The devices that hold parts."""
+        """The devices that hold shards."""
         raise NotImplementedError
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
-        """For each device the part that it holds of an array of a shape, as a tuple of slices.
+        """For each device, the slices of its shard in an array of shape ``global_shape``.
 
         Raises:
           ShardingError: the array has too few axes (a ValueError).
@@ -143,27 +143,27 @@ class Sharding:
         raise NotImplementedError
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a part of an array of a shape; errors as of :meth:`devices_indices_map`."""
+        """The shape of a shard of an array of shape ``global_shape``; errors as of :meth:`devices_indices_map`."""
         raise NotImplementedError
 
     @property
     def num_devices(self) -> int:
-        """The number of devices that hold parts."""
+        """The number of devices that hold shards."""
         return len(self.device_set)
 
     @property
     def addressable_devices(self) -> set[Device]:
-        """The devices of this process that hold parts."""
+        """The devices of this process that hold shards."""
         return {d for d in self.device_set if d.is_local}
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        """The devices of this process that hold parts, in a fixed order; Orbax reads arrays onto them."""
+        """The devices of this process that hold shards, in a fixed order; Orbax reads arrays onto them."""
         return tuple(sorted(self.addressable_devices, key=lambda d: d.id))
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether this process holds parts."""
+        """Whether this process holds shards."""
         return bool(self.addressable_devices)
 
     @property
@@ -173,34 +173,34 @@ class Sharding:
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Whether every device holds all elements."""
         raise NotImplementedError
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
-        """The part that each device of this process holds of an array of a shape."""
+        """For each device of this process, the slices of its shard in an array of shape ``global_shape``."""
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.is_local}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether another sharding has the same parts of arrays of ``ndim`` axes on the same devices."""
+        """Whether another sharding puts the same shards of arrays of ``ndim`` axes on the same devices."""
         if not isinstance(other, Sharding):
             raise ShardingError(f"is_equivalent_to: expected a Sharding, got {quoted(other)}")
         return self == other or self._layout(ndim) == other._layout(ndim)
 
     def _layout(self, ndim: int) -> Any:
-        """What two shardings have in common that place arrays of a rank alike."""
+        """A value that is equal for two shardings that divide arrays of rank ``ndim`` alike over the same devices."""
         raise NotImplementedError
 
     def with_memory_kind(self, kind: str) -> Sharding:
-        """The sharding in a kind of memory, of which there is one: ``"device"``.
+        """The sharding itself: ``"device"`` is the only kind of memory.
 
         Raises:
-          ShardingError: another kind (a ValueError).
+          ShardingError: ``kind`` is another one (a ValueError).
         """
         _check_memory(kind)
         return self
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
-        """Refuse a shape that cannot be divided so; errors as of :meth:`devices_indices_map`."""
+        """Raise the errors of :meth:`devices_indices_map` for a shape that the sharding cannot divide."""
         self.shard_shape(aval_shape)
 
 
@@ -210,7 +210,7 @@ def _check_memory(kind: Any) -> None:
 
 
 class SingleDeviceSharding(Sharding):
-    """All elements on one device.
+    """A sharding that puts all elements on one device.
 
     Args:
       device: one of ``devices()``.
@@ -263,7 +263,7 @@ class SingleDeviceSharding(Sharding):
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that are whole on one device.
+    """Make a sharding that puts all elements on one device.
 
     Args:
       device: one of ``devices()``.
@@ -280,7 +280,7 @@ def make_single_device_sharding(device: Device, *, memory_kind: str | None = Non
 
 
 class NamedSharding(Sharding):
-    """The axes of an array divided among the named axes of a mesh.
+    """A sharding that divides the axes of an array among the named axes of a mesh.
 
     Args:
       mesh: a :class:`Mesh`; an :class:`AbstractMesh` is for types only.
@@ -288,7 +288,7 @@ class NamedSharding(Sharding):
       memory_kind: None or ``"device"``.
 
     Raises:
-      ShardingError: the specification has names that the mesh lacks, or one twice (a ValueError and TypeError).
+      ShardingError: the specification has a name that the mesh lacks, or repeats one (a ValueError and TypeError).
 
     >>> import pullback
     >>> mesh = pullback.make_mesh((1, 1), ("x", "y"))
@@ -305,36 +305,36 @@ class NamedSharding(Sharding):
         if not isinstance(spec, PartitionSpec):
             raise ShardingError(
                 f"NamedSharding: expected a PartitionSpec, got {quoted(spec)} of type {type(spec).__name__}. "
-                "PartitionSpec() is that of an array that every device has as a whole."
+                "PartitionSpec() is the specification of an array that every device holds completely."
             )
         _check_memory(memory_kind)
-        seen: set[Any] = set()
+        used: set[Any] = set()
         for name in itertools.chain.from_iterable(map(names_in, spec.partitions)):
             if name not in mesh.axis_names:
                 known = ", ".join(map(repr, mesh.axis_names)) or "none"
                 raise ShardingError(
                     f"NamedSharding: {spec} names the axis {name!r}, but those of the mesh are: {known}"
                 )
-            if name in seen:
+            if name in used:
                 raise ShardingError(
                     f"NamedSharding: {spec} names the axis {name!r} more than once: an axis of a mesh can divide one "
                     "axis of an array"
                 )
-            seen.add(name)
+            used.add(name)
         self.mesh = mesh
         self.spec = spec
-        self.bound: Any = None  # what the backend knows it as, once that is asked for
+        self.bound: Any = None  # the backend's object for it, made at first use
 
     @property
     def assignment(self) -> DeviceAssignment:
-        """The devices of its programs."""
+        """The devices of the mesh."""
         if isinstance(self.mesh, AbstractMesh):
             raise ShardingError(f"{self!r} has an AbstractMesh, so that it has no devices: give a Mesh")
         return self.mesh.assignment
 
     @property
     def runs_on(self) -> DeviceAssignment:
-        """Where programs on arrays of this sharding run."""
+        """The devices on which programs on its arrays run."""
         return self.assignment
 
     @property
@@ -360,7 +360,7 @@ class NamedSharding(Sharding):
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        """The axes of the mesh that divide nothing."""
+        """The axes of the mesh that divide no axis of an array."""
         used = set(itertools.chain.from_iterable(map(names_in, self.spec.partitions)))
         return frozenset(n for n in self.mesh.axis_names if n not in used)
 
@@ -369,14 +369,14 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
     def factors(self, ndim: int) -> tuple[int, ...]:
-        """In how many parts each axis of an array is divided.
+        """The number of shards along each axis of an array of rank ``ndim``.
 
         Raises:
           ShardingError: the specification is longer than the array has axes (a ValueError and TypeError).
         """
         if len(self.spec) > ndim:
             raise ShardingError(
-                f"{self!r} is for arrays of {len(self.spec)} or more axes, but was given one of {ndim}: the "
+                f"{self!r} is for arrays of {len(self.spec)} or more axes, but got one of {ndim}: the "
                 "specification has an entry for each of the first axes of the array"
             )
         sizes = self.mesh.shape
@@ -390,12 +390,12 @@ class NamedSharding(Sharding):
             if n % k:
                 raise IndivisibleError(
                     f"axis {axis} of an array of shape {shape} has the size {n}, which cannot be divided in {k} equal "
-                    f"parts, as {self!r} says. Pad the array, or choose a mesh or a specification that divides it."
+                    f"shards, as {self!r} says. Pad the array, or choose a mesh or a specification that divides it."
                 )
         return tuple(n // k for n, k in zip(shape, factors, strict=True))
 
-    def parts(self, ndim: int) -> np.ndarray[Any, Any]:
-        """For each device, in the order of the mesh, and each axis of an array the number of the part it holds."""
+    def shard_indices(self, ndim: int) -> np.ndarray[Any, Any]:
+        """The index of each device's shard along each axis of an array: an array of shape (devices, ``ndim``)."""
         coordinates = np.indices(self.mesh.axis_sizes).reshape(len(self.mesh.axis_sizes), -1)
         where = {name: coordinates[i] for i, name in enumerate(self.mesh.axis_names)}
         sizes = self.mesh.shape
@@ -410,21 +410,21 @@ class NamedSharding(Sharding):
         return dict(zip(self.assignment.devices, indices, strict=True))
 
     def indices(self, shape: tuple[int, ...]) -> list[Index]:
-        """The part of each device, in the order of the mesh."""
+        """The slices of each device's shard in an array of a shape, in the order of the mesh."""
         sizes, factors = self.shard_shape(shape), self.factors(len(shape))
         return [
             tuple(
                 slice(None) if k == 1 else slice(int(i) * n, (int(i) + 1) * n)
-                for i, n, k in zip(part, sizes, factors, strict=True)
+                for i, n, k in zip(shard, sizes, factors, strict=True)
             )
-            for part in self.parts(len(shape))
+            for shard in self.shard_indices(len(shape))
         ]
 
     def _layout(self, ndim: int) -> Any:
         factors = self.factors(ndim)
         numbers = np.zeros(self.mesh.size, int)
         for axis, k in enumerate(factors):
-            numbers = numbers * k + self.parts(ndim)[:, axis]
+            numbers = numbers * k + self.shard_indices(ndim)[:, axis]
         return self.assignment.devices, factors, tuple(numbers.tolist())
 
     def __eq__(self, other: object) -> bool:
@@ -445,31 +445,31 @@ class NamedSharding(Sharding):
 
 
 OutSharding = Sharding | PartitionSpec | None
-"""How a result is spread over devices; None leaves it open."""
+"""The sharding of a result; None leaves it open."""
 DeviceLike = Device | Sharding | str | None
-"""Where an array is made: a device, the name of a platform, or a sharding; None for the default device."""
+"""The placement of a new array: a device, the name of a platform, or a sharding; None for the default device."""
 
 
 def divides(sharding: NamedSharding, shape: Sequence[int]) -> bool:
-    """Whether a sharding divides arrays of a shape evenly."""
+    """Whether a sharding divides arrays of shape ``shape`` evenly."""
     return all(n % k == 0 for n, k in zip(shape, sharding.factors(len(shape)), strict=True))
 
 
 def sharding_of_tiles(mesh: Mesh, factors: Sequence[int], tiles: np.ndarray[Any, Any]) -> NamedSharding | None:
-    """The sharding whose parts are where the compiler says that they are; None if no specification says it.
+    """The sharding that equals a tiling of the compiler's; None if no partition specification expresses it.
 
     Args:
-      mesh: the mesh whose axes may be named.
-      factors: in how many parts each axis of the array is divided.
-      tiles: for each device, in the order of the mesh, and each axis of the array the number of its part.
+      mesh: the mesh of the sharding.
+      factors: the number of shards along each axis of the array.
+      tiles: the index of each device's shard along each axis, in the form of :meth:`NamedSharding.shard_indices`.
     """
     coordinates = np.indices(mesh.axis_sizes).reshape(len(mesh.axis_sizes), -1)
-    sizes, left, entries = mesh.axis_sizes, set(range(len(mesh.axis_sizes))), []
+    sizes, unused, entries = mesh.axis_sizes, set(range(len(mesh.axis_sizes))), []
     for axis, k in enumerate(factors):
-        found = () if k == 1 else _dividing(coordinates, sizes, left, k, tiles[:, axis])
+        found = () if k == 1 else _dividing(coordinates, sizes, unused, k, tiles[:, axis])
         if found is None:
             return None
-        left -= set(found)
+        unused -= set(found)
         entries.append(tuple(mesh.axis_names[i] for i in found) or None)
     while entries and entries[-1] is None:
         entries.pop()
@@ -477,17 +477,17 @@ def sharding_of_tiles(mesh: Mesh, factors: Sequence[int], tiles: np.ndarray[Any,
 
 
 def _dividing(
-    coordinates: np.ndarray[Any, Any], sizes: Sequence[int], left: Iterable[int], k: int, numbers: Any
+    coordinates: np.ndarray[Any, Any], sizes: Sequence[int], unused: Iterable[int], k: int, numbers: Any
 ) -> tuple[int, ...] | None:
-    """The axes of a mesh by whose coordinates the parts of one axis of an array are numbered."""
-    usable = [i for i in left if sizes[i] > 1 and k % sizes[i] == 0]
+    """The mesh axes whose coordinates number the shards of one array axis; None if there are none."""
+    usable = [i for i in unused if sizes[i] > 1 and k % sizes[i] == 0]
     for count in range(1, len(usable) + 1):
-        for chosen in itertools.permutations(usable, count):
-            if math.prod([sizes[i] for i in chosen]) != k:
+        for axes in itertools.permutations(usable, count):
+            if math.prod([sizes[i] for i in axes]) != k:
                 continue
             value = np.zeros(coordinates.shape[1], int)
-            for i in chosen:
+            for i in axes:
                 value = value * sizes[i] + coordinates[i]
             if (value == numbers).all():
-                return chosen
+                return axes
     return None

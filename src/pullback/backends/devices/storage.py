@@ -1,9 +1,8 @@
-"""How devices store arrays of the dtypes that NumPy does not have itself.
+"""The storage form, on devices, of arrays of dtypes that NumPy lacks.
 
-A random key of two words is an integer of 64 bits, its first word in the lower half; one of four words is a complex
-number, of the same bits. The narrow floats of ``ml_dtypes`` are integers of the same
-bits, integers of less than eight bits are bytes, and what has no values is a boolean: so every buffer is one that
-Python's buffer protocol can show.
+A random key of two words is stored as an integer of 64 bits, its first word in the lower half; a key of four words as a
+complex number of the same bits. The narrow floats of ``ml_dtypes`` are integers of the same bits, integers of less than
+eight bits are bytes, and elements of float0 are booleans. So Python's buffer protocol can read every buffer.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _BOOL = np.dtype(np.bool_)
 
 @lru_cache(maxsize=256)
 def stored_dtype(dtype: DType) -> DType:
-    """The dtype in which a device stores elements of a dtype."""
+    """The dtype in which devices store elements of ``dtype``."""
     if dtypes.is_key(dtype):
         return _WORD if dtypes.key_words(dtype) == 2 else _PAIR
     if dtype == dtypes.float0:
@@ -37,7 +36,7 @@ def stored_dtype(dtype: DType) -> DType:
 
 
 def to_stored(value: Any) -> np.ndarray[Any, Any]:
-    """A NumPy value as a device stores it."""
+    """Convert a NumPy value to the storage form."""
     array = np.asarray(value)
     dtype = array.dtype
     if dtype.isbuiltin == 1:
@@ -51,7 +50,7 @@ def to_stored(value: Any) -> np.ndarray[Any, Any]:
 
 
 def from_stored(value: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """What a device stores as an array of a dtype."""
+    """Convert an array in storage form to ``dtype``."""
     if value.dtype is dtype or value.dtype == dtype:
         return value
     if dtype == dtypes.float0:

@@ -1,4 +1,4 @@
-"""``transfer_guard``: arrays that move between host and device, or between devices, are logged or refused."""
+"""The transfer guard, which logs or refuses transfers of arrays between host and device, or between devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pullback.core.source import describe, here
 
 
 class _State(threading.local):
-    """Whether this thread was asked for a transfer, by ``device_put`` or ``device_get``."""
+    """Whether the user asked this thread for a transfer, by ``device_put`` or ``device_get``."""
 
     explicit = False
 
@@ -22,8 +22,8 @@ _state = _State()
 
 
 @contextmanager
-def asked_for() -> Iterator[None]:
-    """A block whose transfers were asked for."""
+def explicit() -> Iterator[None]:
+    """A context manager for transfers that the user asked for."""
     before, _state.explicit = _state.explicit, True
     try:
         yield
@@ -32,7 +32,7 @@ def asked_for() -> Iterator[None]:
 
 
 def check(direction: str, aval: Any) -> None:
-    """Log or refuse the transfer of an array, as the switch for its direction says.
+    """Log, refuse or allow the transfer of an array, by the switch for its direction.
 
     Args:
       direction: "host_to_device", "device_to_host" or "device_to_device".

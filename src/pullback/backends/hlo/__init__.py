@@ -1,1 +1,1 @@
-"""Programs as text: StableHLO, its types, operations, functions and modules, and what the compiler gets wrong."""
+"""Programs as StableHLO text: types, operations, functions and modules, and workarounds for faults of the compiler."""

@@ -1,6 +1,6 @@
-"""Lowering rules that are written with the Python bindings of MLIR, which ``jaxlib`` has, not with a ``Builder``.
+"""Lowering rules that use the Python bindings of MLIR in ``jaxlib``, instead of a ``Builder``.
 
-Such a rule builds operations in a function of its own; the text of that function becomes a part of the module.
+The rule builds operations in a function of its own, whose text is added to the module.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pullback.core.types import ShapedArray
 
 
 class LoweringRuleContext:
-    """What a rule is told of the equation that it writes.
+    """The context that a lowering rule receives: the equation that it lowers, and the module.
 
     Attributes:
-      primitive: the operation.
+      primitive: the primitive.
       avals_in: the types of its operands.
       avals_out: the types of its results.
-      module_context: has ``platforms``, a tuple of the name of the platform that is compiled for; ``callbacks``, the
-        Python functions that the module calls; and ``add_keepalive``, which does nothing: the module keeps them.
+      module_context: has ``platforms``, a tuple of the name of the target platform; ``callbacks``, the Python functions
+        that the module calls; and ``add_keepalive``, which has no effect, since the module keeps them alive.
     """
 
     __slots__ = ("avals_in", "avals_out", "module_context", "primitive")
@@ -50,17 +50,17 @@ class LoweringRuleContext:
 def write(
     hlo: Builder, primitive: Primitive, rule: Callable[..., Any], values: Sequence[Value], params: dict[str, Any]
 ) -> list[Value]:
-    """Write an operation by a rule that builds it with MLIR's bindings.
+    """Lower an operation by a rule that builds it with MLIR's bindings.
 
     Args:
-      hlo: the builder of the function that is being written.
-      primitive: the operation.
-      rule: ``rule(ctx, *operands, **params)`` returns one ``ir.Value`` for each result, as a sequence or by itself.
+      hlo: the builder of the current function.
+      primitive: the primitive.
+      rule: ``rule(ctx, *operands, **params)`` returns an ``ir.Value`` for each result: one value, or a sequence.
       values: the operands.
       params: the parameters.
 
     Raises:
-      CustomRuleError: the rule returned something else (a TypeError).
+      CustomRuleError: the rule returned objects of other types (a TypeError).
     """
     expected = hlo.results
     platform = hlo.module.platform
@@ -77,11 +77,11 @@ def write(
 def _function(
     name: str, rule: Callable[..., Any], context: LoweringRuleContext, types: Sequence[str], params: dict[str, Any]
 ) -> list[str]:
-    """The lines of a function whose body a rule builds."""
+    """Let a rule build the body of a function, and return the lines of its text."""
     ir, func = mlir("ir"), mlir("dialects.func")
     with mlir_context(), ir.Location.unknown():
         operand_types = [ir.Type.parse(t) for t in types]
-        owner = ir.Module.create()  # has to live as long as what is in it is used
+        owner = ir.Module.create()  # must live as long as the operations in it are used
         with ir.InsertionPoint(owner.body):
             function = func.FuncOp(name, (operand_types, []), visibility="private")
         block = function.add_entry_block()
@@ -95,13 +95,13 @@ def _function(
     return text.splitlines()
 
 
-def _values(given: Any) -> list[Any]:
-    """The values that a rule returned: one, or those of an operation, or a sequence of such."""
-    if hasattr(given, "results"):
-        return list(given.results)
-    if isinstance(given, Iterable) and not hasattr(given, "type"):
-        return [value for item in given for value in _values(item)]
-    return [given]
+def _values(returned: Any) -> list[Any]:
+    """Flatten the result of a rule to values: it is a value, an operation, or a sequence of them."""
+    if hasattr(returned, "results"):
+        return list(returned.results)
+    if isinstance(returned, Iterable) and not hasattr(returned, "type"):
+        return [value for item in returned for value in _values(item)]
+    return [returned]
 
 
 def _check(rule: Callable[..., Any], context: LoweringRuleContext, outs: Sequence[Any]) -> None:

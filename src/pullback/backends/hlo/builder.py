@@ -1,9 +1,8 @@
 """StableHLO text: types, constants, operations, regions and functions.
 
-A :class:`Builder` writes the body of one function of a module (``module.py``). Rules of primitives are given one,
-with the operands as :class:`Value`, and return values. Text is the documented interface of the compiler, and quick
-to make: one operation is one string. The operations are those of the StableHLO specification, and of its ``chlo``
-companion.
+A :class:`Builder` writes the body of one function of a module (``module.py``). Lowering rules take a builder and the
+operands as :class:`Value`, and return values. Text is the documented interface of the compiler, and quick to make: one
+operation is one string. The operations are defined by the StableHLO specification, and its companion ``chlo``.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices.meshes import AbstractMesh, Mesh
-from pullback.backends.devices.shardings import NamedSharding, PartitionSpec
+from pullback.backends.devices.meshes import AbstractMesh
+from pullback.backends.devices.shardings import NamedSharding
 from pullback.backends.devices.storage import stored_dtype
-from pullback.backends.hlo.module import Function, Module, Partition
+from pullback.backends.hlo.module import Function, Module, Partition, captured_shardings
 from pullback.backends.hlo.sizes import shape_value
 from pullback.core import dtypes
-from pullback.core.array import ArrayImpl, CommittedArray
+from pullback.core.array import CommittedArray
 from pullback.core.dims import Variable, any_symbolic
 from pullback.core.errors import AllocationError, DtypeError, UnsupportedExportError
 from pullback.core.types import Shape, ShapedArray
@@ -44,7 +43,7 @@ _ELEMENTS = {
 
 @lru_cache(maxsize=256)
 def element_type(dtype: DType) -> str:
-    """The type of an element; that of a random key is that in which devices store it."""
+    """The StableHLO type of an element, such as ``f32``; for a random key the type of its storage form."""
     if dtypes.is_key(dtype):
         return element_type(stored_dtype(dtype))
     name = dtypes.dtype_name(dtype)
@@ -63,7 +62,7 @@ def tensor_type(shape: Shape, dtype: DType) -> str:
     """The type of a tensor, such as ``tensor<3x4xf32>``.
 
     Raises:
-      AllocationError: the compiler, which counts bytes in 64 bits, would end the process (a MemoryError, RuntimeError).
+      AllocationError: the size in bytes exceeds 64 bits, which would crash the compiler (a MemoryError, RuntimeError).
     """
     element = element_type(dtype)
     if any_symbolic(shape):
@@ -101,13 +100,13 @@ _name_of = attrgetter("name")
 
 
 class Quotient(Value):
-    """The result of a division of floats: see :meth:`Builder.divide`."""
+    """The result of a floating-point division: see :meth:`Builder.divide`."""
 
     __slots__ = ()
 
 
 class Constant(Value):
-    """A number of no axes, which is written when it is used, in the shape in which it is used."""
+    """A scalar constant, which is written when it is used, broadcast to the shape that the use needs."""
 
     __slots__ = ("builder", "number")
 
@@ -126,7 +125,7 @@ class Constant(Value):
 
 
 def number_text(value: Any, dtype: DType) -> str:
-    """A number as an element of a constant, exactly."""
+    """The exact text of a number in a constant."""
     if dtypes.is_key(dtype):
         stored = stored_dtype(dtype)
         return number_text(np.asarray(value, dtype).view(stored)[()], stored)
@@ -134,8 +133,8 @@ def number_text(value: Any, dtype: DType) -> str:
     if kind == "bool" or kind == "float0":
         return "true" if value else "false"
     if dtypes.is_complex(dtype):
-        part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
-        return f"({number_text(value.real, part)}, {number_text(value.imag, part)})"
+        component = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+        return f"({number_text(value.real, component)}, {number_text(value.imag, component)})"
     if dtypes.is_float(dtype):
         x = np.asarray(value).astype(dtype)
         if not np.isfinite(x):
@@ -146,16 +145,16 @@ def number_text(value: Any, dtype: DType) -> str:
 
 
 def _has_reciprocal(number: Any, dtype: DType) -> bool:
-    """Whether 1 over a number is neither too large nor too small for its dtype."""
+    """Whether the reciprocal of a number is in the normal range of its dtype."""
     info, size = dtypes.finfo(dtype), abs(float(number))
     return not 0 < size < np.inf or float(info.smallest_normal) <= 1 / size <= float(info.max)
 
 
 def integers(values: Sequence[int]) -> str:
-    """An attribute that is a list of integers.
+    """The text of an attribute that is a list of integers.
 
     Raises:
-      UnsupportedExportError: one is symbolic (a ValueError and NotImplementedError).
+      UnsupportedExportError: an integer is symbolic (a ValueError and NotImplementedError).
     """
     if any_symbolic(values):
         raise UnsupportedExportError(
@@ -165,7 +164,7 @@ def integers(values: Sequence[int]) -> str:
 
 
 def dense(rows: Sequence[Sequence[int]], width: int = 2) -> str:
-    """An attribute that is a matrix of integers, of rows of the given width."""
+    """The text of an attribute that is a matrix of integers with rows of length ``width``."""
     if not rows:
         return f"dense<> : tensor<0x{width}xi64>"
     text = ", ".join(f"[{', '.join(map(str, row))}]" for row in rows)
@@ -176,16 +175,17 @@ def dense(rows: Sequence[Sequence[int]], width: int = 2) -> str:
 
 
 class Builder:
-    """Writes the body of one function.
+    """A writer of the body of one function.
 
     Attributes:
-      module: where functions, captured arrays and host callbacks are collected.
-      results: the abstract results of the equation that is being written.
-      operands: its abstract operands, within ``shard_map``: values do not know along which axes they vary.
-      source_loc: where in the user's program it was written, as the text that ends each line.
-      sizes: what the names of symbolic sizes stand for, numbers of 32 bits.
-      order: what the last effect returned, on which the next one depends; None before the first.
-      called, index: whether another function calls it; which lines make which values, for ``in_place``.
+      module: the module, which collects functions and host callbacks.
+      results: the abstract results of the current equation.
+      operands: its abstract operands, within ``shard_map``: they have the axes along which values vary.
+      source_loc: the text that ends each line, which refers to the user's source line.
+      sizes: the values of the variables in symbolic sizes, int32 scalars.
+      order: the token of the last effect, on which the next one depends; None before the first.
+      called: whether another function calls this one.
+      index: the line that defines each value, for ``in_place``.
     """
 
     __slots__ = (
@@ -219,16 +219,16 @@ class Builder:
         self.constants: dict[Any, Value] = {}
         self.hoisted: dict[int, tuple[Any, Value]] = {}
         self.sizes: dict[Variable, Value] = {}
-        self.elements: dict[Value, Any] = {}  # what each constant was written from
+        self.elements: dict[Value, Any] = {}  # the elements of each constant
         self.count = 0
 
     @property
     def result(self) -> ShapedArray:
-        """The abstract result of the equation that is being written, where it has one."""
+        """The abstract result of the current equation, if it has one result."""
         return self.results[0]
 
     def avals(self, operands: Sequence[Value]) -> list[ShapedArray]:
-        """The types of the operands of the equation that is being written."""
+        """The types of the operands of the current equation."""
         if len(self.operands) != len(operands):
             return [ShapedArray(v.shape, v.dtype) for v in operands]
         return [ShapedArray(v.shape, v.dtype, False, a.varying) for v, a in zip(operands, self.operands, strict=True)]
@@ -237,14 +237,14 @@ class Builder:
     dense = staticmethod(dense)
 
     def inline(self, function: Callable[..., Any], *values: Value) -> Any:
-        """Write what a function of primitives does: for rules that are best said in terms of other operations.
+        """Lower a Python function of primitives in this function, for rules in terms of other operations.
 
         Args:
-          function: takes and returns arrays (or a list of them), by operations of ``pullback.primitives``.
+          function: takes arrays, and returns an array or a list, using operations of ``pullback.primitives``.
           values: its arguments.
 
         Returns:
-          The value, or list of values, that it returned.
+          Its result, as a value or a list of values.
         """
         return self.module.inline(self, function, values)
 
@@ -255,13 +255,13 @@ class Builder:
         return f"%{self.count}"
 
     def argument(self, shape: Shape, dtype: DType) -> Value:
-        """A new argument of the function."""
+        """Add an argument to the function."""
         value = Value(f"%arg{len(self.signature)}", shape, dtype)
         self.signature.append(value)
         return value
 
-    def same(self, name: str, *operands: Value) -> Value:
-        """An operation whose operands and result have one type, such as ``stablehlo.add``."""
+    def elementwise(self, name: str, *operands: Value) -> Value:
+        """Write an operation whose operands and result have the same type, such as ``stablehlo.add``."""
         x = operands[0]
         self.count += 1
         out = f"%{self.count}"
@@ -270,51 +270,52 @@ class Builder:
         return Value(out, x.shape, x.dtype)
 
     def divide(self, x: Value, y: Value, shape: Shape) -> Value:
-        """The quotient of two values that broadcast to a shape.
+        """Write the quotient of two values that broadcast to ``shape``.
 
-        The compiler takes x / (y z) for x / y / z, and (x z) / y for x / (y / z), whose products overflow where the
-        quotients do not; and x times 1 / y where y is broadcast, which is zero or infinite for large and small y. It is
-        kept from knowing that it could; which costs nothing that could be measured, as divisions wait for memory.
+        The compiler rewrites x / y / z as x / (y z), and x / (y / z) as (x z) / y, whose products may overflow; and
+        x / y for a broadcast y as x times 1 / y, which may be zero or infinite. Barriers keep it from these rewrites,
+        without a measurable cost, since divisions wait for memory.
         """
         if not dtypes.is_float(x.dtype):
-            return self._whole_division("stablehlo.divide", x, y, shape)
-        whole = self.spread(y, shape)
-        if type(y) is Quotient or (whole is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))):
-            whole = self._hidden(whole)
+            return self._integer_division("stablehlo.divide", x, y, shape)
+        divisor = self.broadcast(y, shape)
+        hides = divisor is not y and not (type(y) is Constant and _has_reciprocal(y.number, y.dtype))
+        if type(y) is Quotient or hides:
+            divisor = self._hidden(divisor)
         if type(x) is Quotient:
             x = self._hidden(x)
-        out = self.same("stablehlo.divide", self.spread(x, shape), whole)
+        out = self.elementwise("stablehlo.divide", self.broadcast(x, shape), divisor)
         return Quotient(out.name, shape, out.dtype)
 
     def remainder(self, x: Value, y: Value, shape: Shape) -> Value:
-        """What division towards zero leaves, of two values that broadcast to a shape."""
+        """Write the remainder of division towards zero, of two values that broadcast to ``shape``."""
         if not dtypes.is_float(x.dtype):
-            return self._whole_division("stablehlo.remainder", x, y, shape)
-        return self.same("stablehlo.remainder", self.spread(x, shape), self.spread(y, shape))
+            return self._integer_division("stablehlo.remainder", x, y, shape)
+        return self.elementwise("stablehlo.remainder", self.broadcast(x, shape), self.broadcast(y, shape))
 
-    def _whole_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
-        """The quotient or the remainder of integers: by zero -1 or ``x``, which are what compiled programs give.
+    def _integer_division(self, operation: str, x: Value, y: Value, shape: Shape) -> Value:
+        """Write the quotient or remainder of integers; division by zero returns -1 or ``x``, as machine code does.
 
-        Constants are divided by constants within the compiler, and by zero that ends the process.
+        The selection keeps the compiler from folding a division of constants by zero, which crashes the process.
         """
         known = y.number if type(y) is Constant else self.elements.get(y)
-        x, y = self.spread(x, shape), self.spread(y, shape)
+        x, y = self.broadcast(x, shape), self.broadcast(y, shape)
         if known is not None and np.all(known):
-            return self.same(operation, x, y)
+            return self.elementwise(operation, x, y)
         number = lambda value: self.splat(np.asarray(value).astype(x.dtype)[()], shape, x.dtype)
         by_zero = self.compare(y, number(0), "EQ")
-        out = self.same(operation, x, self.select(by_zero, number(1), y))
+        out = self.elementwise(operation, x, self.select(by_zero, number(1), y))
         return self.select(by_zero, x if operation == "stablehlo.remainder" else number(-1), out)
 
     def _hidden(self, x: Value) -> Value:
-        """A value of which the compiler does not know, as long as it simplifies, where it comes from."""
-        return self.many("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
+        """Hide the definition of a value from the compiler's algebraic simplification, by an optimization barrier."""
+        return self.multi_result("stablehlo.optimization_barrier", [x], [(x.shape, x.dtype)])[0]
 
     def op(self, name: str, operands: Sequence[Value], shape: Shape, dtype: DType, attributes: str = "") -> Value:
-        """An operation of one result.
+        """Write an operation with one result.
 
         Args:
-          name: with its dialect, such as ``stablehlo.reshape``.
+          name: the name with its dialect, such as ``stablehlo.reshape``.
           operands: its operands.
           shape: the shape of the result.
           dtype: the dtype of the result.
@@ -329,7 +330,7 @@ class Builder:
         )
         return Value(out, shape, dtype)
 
-    def many(
+    def multi_result(
         self,
         name: str,
         operands: Sequence[Value],
@@ -337,7 +338,7 @@ class Builder:
         attributes: str = "",
         regions: Sequence[str] = (),
     ) -> list[Value]:
-        """An operation of any number of results, with regions."""
+        """Write an operation with any number of results, and with regions."""
         names, types = self._operands(operands)
         self.count += 1
         out = f"%{self.count}"
@@ -361,9 +362,9 @@ class Builder:
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
     ) -> str:
-        """The text of a region: ``body`` takes its arguments, and returns its results.
+        """Write the text of a region: ``body`` takes its arguments, and returns its results.
 
-        It may use values of the function around it.
+        It may use values of the enclosing function.
         """
         outer, self.lines = self.lines, []
         order = self.order
@@ -376,12 +377,12 @@ class Builder:
             return "{\n" + "\n".join([head, *self.lines, tail]) + "\n}"
         finally:
             self.lines = outer
-            self.order = order  # what a region returns is unknown outside of it
+            self.order = order  # tokens made in a region are not valid outside of it
 
     # Constants
 
     def splat(self, number: Any, shape: Shape, dtype: DType) -> Value:
-        """An array of one number."""
+        """A constant array that repeats one number."""
         if any_symbolic(shape):
             return self.broadcast_in_dim(self.splat(number, (), dtype), shape, [])
         text = number_text(number, dtype)
@@ -395,11 +396,11 @@ class Builder:
         return found
 
     def number(self, value: Any, dtype: DType) -> Value:
-        """A number of no axes."""
+        """A scalar constant."""
         return Constant(self, value, dtype)
 
     def array(self, x: np.ndarray[Any, Any]) -> Value:
-        """A small array, written into the program."""
+        """A constant with the elements of an array, which are written into the program."""
         if x.ndim == 0:
             return Constant(self, x[()], x.dtype)
         if x.size == 0 or x.tobytes() == x.flat[0].tobytes() * x.size:  # by their bits: zeros have signs
@@ -413,7 +414,7 @@ class Builder:
         return found
 
     def variable_size(self, name: Variable) -> Value:
-        """What the name of a symbolic size stands for, an argument of the function unless its own arguments say it."""
+        """The value of a variable in symbolic sizes: an argument of the function unless others determine it."""
         found = self.sizes.get(name)
         if found is None:
             found = self.sizes[name] = Value(f"%const{len(self.hoisted)}", (), np.dtype(np.int32))
@@ -421,17 +422,17 @@ class Builder:
         return found
 
     def captured(self, x: Any) -> Value:
-        """An array that the program captured: written if it is small, an argument of the function if not."""
+        """A captured array: a constant if it is small, else an argument of the function."""
         if type(x) is Variable:
             return self.variable_size(x)
-        placed = isinstance(x, CommittedArray)
-        if (x.size <= LARGEST_WRITTEN and not placed) or self.module.portable:
+        is_committed = isinstance(x, CommittedArray)
+        if (x.size <= LARGEST_WRITTEN and not is_committed) or self.module.portable:
             return self.array(np.asarray(x._value))
         known = self.hoisted.get(id(x))
         if known is None:
             known = self.hoisted[id(x)] = (x, Value(f"%const{len(self.hoisted)}", x.shape, x.dtype))
-            if placed:
-                self.module.run_on(x._signature.place.runs_on, "a captured array")
+            if is_committed:
+                self.module.run_on(x._signature.placement.runs_on, "a captured array")
             else:
                 self.elements[known[1]] = x._value
         return known[1]
@@ -445,17 +446,17 @@ class Builder:
 
     # Frequent operations
 
-    def spread(self, x: Value, shape: Shape) -> Value:
-        """A value broadcast to a shape, by NumPy's rules."""
+    def broadcast(self, x: Value, shape: Shape) -> Value:
+        """Broadcast a value to a shape, by NumPy's rules."""
         if x.shape == shape:
             return x
         if type(x) is Constant:
             return self.splat(x.number, shape, x.dtype)
         start = len(shape) - len(x.shape)
-        kept = [i for i, n in enumerate(x.shape) if n == shape[start + i]]
-        if len(kept) < len(x.shape):
-            x = self.reshape(x, tuple(x.shape[i] for i in kept))
-        return self.broadcast_in_dim(x, shape, [start + i for i in kept])
+        matching = [i for i, n in enumerate(x.shape) if n == shape[start + i]]
+        if len(matching) < len(x.shape):
+            x = self.reshape(x, tuple(x.shape[i] for i in matching))
+        return self.broadcast_in_dim(x, shape, [start + i for i in matching])
 
     def broadcast_in_dim(self, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
         if any_symbolic(shape):
@@ -477,33 +478,32 @@ class Builder:
         return self.op("stablehlo.transpose", [x], shape, x.dtype, f"permutation = {integers(permutation)}")
 
     def convert(self, x: Value, dtype: DType) -> Value:
-        """A value of another dtype, as the compiler converts it."""
+        """Convert a value to another dtype, by the compiler's rules."""
         return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
 
-    def whole_bytes(self, x: Value) -> Value:
-        """A value of a dtype of at least a byte, for those operations that the compiler has for no narrower one."""
+    def at_least_one_byte(self, x: Value) -> Value:
+        """Convert a value of fewer than 8 bits to int8 or float32, for operations that the compiler lacks for it."""
         if dtypes.itemsize_bits(x.dtype) >= 8:
             return x
         return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
 
     def bitcast(self, x: Value, shape: Shape, dtype: DType) -> Value:
-        """The bits of a value as elements of another dtype.
+        """Reinterpret the bits of a value as elements of another dtype.
 
-        The compiler folds ``bitcast_convert(transpose(constant))`` to the elements in the order in which they were
-        before they were transposed: it copies the bits and forgets the layout. So it is kept from folding; the barrier
-        is gone before operations are fused, and costs nothing.
+        The compiler folds ``bitcast_convert(transpose(constant))`` wrongly: it copies the bits in the order before the
+        transposition. A barrier prevents that; it is removed before operations are fused, and costs no time.
         """
         if x.ndim > 1:
             x = self.op("stablehlo.optimization_barrier", [x], x.shape, x.dtype)
         return self.op("stablehlo.bitcast_convert", [x], shape, dtype)
 
     def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
-        """An array of booleans; ``direction`` is EQ, NE, LT, LE, GT or GE.
+        """Compare the elements of two values; the result is boolean.
 
         Args:
-          x: the one operand.
-          y: the other, of the same type.
-          direction: the comparison.
+          x: the first operand.
+          y: the second, of the same type.
+          direction: EQ, NE, LT, LE, GT or GE.
           total: whether floats are in total order, -NaN < -inf < ... < -0 < 0 < ... < inf < NaN.
         """
         kind = "FLOAT" if dtypes.is_inexact(x.dtype) else "SIGNED"
@@ -518,7 +518,7 @@ class Builder:
         return self.op("stablehlo.compare", [x, y], x.shape, np.dtype(bool), attributes)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """``yes`` where the condition holds, else ``no``; a condition of no axes chooses the whole."""
+        """``yes`` where the condition holds, else ``no``; a scalar condition selects one of the arrays."""
         return self.op("stablehlo.select", [condition, yes, no], yes.shape, yes.dtype)
 
     def iota(self, shape: Shape, dimension: int, dtype: DType) -> Value:
@@ -548,37 +548,37 @@ class Builder:
         return self.op("stablehlo.concatenate", operands, shape, first.dtype, f"dimension = {dimension} : i64")
 
     def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
-        """A reduction by an operation of two operands, such as ``stablehlo.add``, from the number ``start``."""
+        """Reduce axes by a binary operation, such as ``stablehlo.add``, from the number ``start``."""
         scalar = ((), x.dtype)
-        body = self.region([scalar, scalar], lambda a, b: [self.same(name, a, b)])
+        body = self.region([scalar, scalar], lambda a, b: [self.elementwise(name, a, b)])
         shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         init = self.number(start, x.dtype)
         results = [(shape, x.dtype)]
-        return self.many("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
+        return self.multi_result("stablehlo.reduce", [x, init], results, f"dimensions = {integers(axes)}", [body])[0]
 
     def amended(self, rare: Value, usual: Value, amend: Callable[[Value], Value]) -> Value:
-        """An array, or what is made of it if a condition holds anywhere.
+        """``amend(usual)`` if ``rare`` holds anywhere, else ``usual``.
 
-        It is a loop of at most one step: the compiler would compute both branches of a conditional, and choose.
+        It is a loop of at most one step: the compiler would compute both branches of a conditional.
         """
         boolean = np.dtype(bool)
         kinds = [((), boolean), (usual.shape, usual.dtype)]
         condition = self.region(kinds, lambda pending, value: [pending])
         step = self.region(kinds, lambda pending, value: [self.number(False, boolean), amend(value)])
         pending = self.reduce("stablehlo.or", rare, False, range(rare.ndim))
-        return self.many("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
+        return self.multi_result("stablehlo.while", [pending, usual], kinds, regions=[condition, step])[1]
 
     def constrained(self, x: Value, sharding: NamedSharding) -> Value:
-        """A value that is spread over the devices of the program by a sharding."""
+        """Constrain a value to a sharding over the devices of the program."""
         if sharding.mesh.size == 1 and (self.module.portable or isinstance(sharding.mesh, AbstractMesh)):
-            return x  # which leaves open on how many devices the program runs
+            return x  # so that the program can run on any number of devices
         out, source = self.fresh(), x.name
         shown = self.module.sharding(sharding, x.ndim)
         self.lines.append(f"{out} = sdy.sharding_constraint {source} {shown} : {x.type}{self.source_loc}")
         return Value(out, x.shape, x.dtype)
 
     def inspected(self, x: Value, callback: Callable[[Any], None]) -> None:
-        """A call of a function of Python when the compiler has decided how a value is spread over devices.
+        """Let the compiler call a Python function when it has decided the sharding of a value.
 
         Args:
           x: the value.
@@ -596,19 +596,19 @@ class Builder:
     def partitioned(
         self, operands: Sequence[Value], results: Sequence[tuple[Shape, DType]], rule: str, partition: Partition
     ) -> list[Value]:
-        """An operation of which users' own functions say what each device does.
+        """Write an operation with custom partitioning.
 
         Args:
           operands: its operands.
           results: the shape and dtype of each result.
-          rule: how the compiler spreads shardings over it, as an attribute; none if empty.
-          partition: divides it.
+          rule: the attribute by which the compiler propagates shardings; empty for no rule.
+          partition: the user's function that partitions it.
         """
         mark = f"@@partition {len(self.module.partitions)}@@"
         self.module.partitions.append(partition)
         attributes = f'call_target_name = "{PARTITIONED}", api_version = 2 : i32, backend_config = "{mark}"'
         attributes += f", sdy.sharding_rule = {rule}" if rule else ""
-        return self.many("stablehlo.custom_call", operands, results, attributes)
+        return self.multi_result("stablehlo.custom_call", operands, results, attributes)
 
     def custom_call(
         self,
@@ -619,15 +619,15 @@ class Builder:
         more: str = "",
         side_effect: bool = False,
     ) -> list[Value]:
-        """A call of a function that the runtime has by name, by the typed foreign-function interface.
+        """Write a call of a runtime function, by the typed foreign-function interface.
 
         Args:
-          target: its name.
+          target: the name of the function.
           operands: its operands.
           results: the shape and dtype of each result.
           config: its attributes, as text such as ``uplo = 76 : ui8``.
           more: further attributes of the operation, such as layouts.
-          side_effect: whether it does more than to return results.
+          side_effect: whether the function has side effects.
         """
         if any(any_symbolic(shape) for shape, _ in results):
             raise UnsupportedExportError(
@@ -637,14 +637,16 @@ class Builder:
             f'call_target_name = "{target}", has_side_effect = {str(side_effect).lower()}, '
             f"api_version = 4 : i32, backend_config = {{{config}}}"
         )
-        return self.many("stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes)
+        return self.multi_result(
+            "stablehlo.custom_call", operands, results, f"{attributes}, {more}" if more else attributes
+        )
 
     def call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
-        """A call of another function of the module, which is given the arrays that it captured too."""
-        return self.call_given(function, [*operands, *[self.captured(x) for x in function.captured]])
+        """Write a call of another function of the module, with the arrays that it captured as further operands."""
+        return self.raw_call(function, [*operands, *[self.captured(x) for x in function.captured]])
 
-    def call_given(self, function: Function, operands: Sequence[Value]) -> list[Value]:
-        """A call of another function of the module, of all its operands."""
+    def raw_call(self, function: Function, operands: Sequence[Value]) -> list[Value]:
+        """Write a call of another function of the module, with all operands listed."""
         names, types = self._operands(operands)
         if function.packed:
             packed = self.fresh()
@@ -663,28 +665,28 @@ class Builder:
         return [Value(f"{out}#{i}", s, d) for i, (s, d) in enumerate(function.results)]
 
     def written(self) -> Iterator[str]:
-        """The lines of the functions of the module, and of this one."""
+        """The lines of this function, and of the finished functions of the module."""
         return itertools.chain(self.head, self.lines, *map(attrgetter("lines"), self.module.functions))
 
     def arguments(self) -> list[Value]:
-        """The arguments of the function, and after them the arrays that it captured."""
+        """The arguments of the function, followed by the captured arrays."""
         return [*self.signature, *map(itemgetter(1), self.hoisted.values())]
 
     def captured_shardings(self) -> list[NamedSharding]:
-        """For each array that the function captured its sharding over the devices of the program."""
+        """The shardings of the captured arrays over the devices of the program."""
         arrays = [x for x, _ in self.hoisted.values()]
         for x in arrays:
-            if isinstance(x, CommittedArray) and isinstance(x._signature.place, NamedSharding):
-                self.module.mesh(x._signature.place.mesh)
+            if isinstance(x, CommittedArray) and isinstance(x._signature.placement, NamedSharding):
+                self.module.mesh(x._signature.placement.mesh)
         return captured_shardings(arrays, next(iter(self.module.meshes)))
 
     def finish(self, name: str, outs: Sequence[Value], visibility: str = "private") -> Function:
-        """The function, with its results."""
+        """Finish the function with the results ``outs``, and add it to the module."""
         binders = [f"{v.name}: {v.type}" for v in self.arguments()]
         return self._finished(visibility, name, binders, outs, [])
 
     def finish_packed(self, name: str, outs: Sequence[Value], attributes: str) -> Function:
-        """The function, whose arguments are one tuple; the calls of it have attributes."""
+        """Finish the function with its arguments as one tuple, and with attributes for its calls."""
         arguments = self.arguments()
         kind = f"tuple<{self._operands(arguments)[1]}>"
         loads = [
@@ -703,20 +705,20 @@ class Builder:
         in_shardings: Sequence[NamedSharding | None] = (),
         out_shardings: Sequence[NamedSharding | None] = (),
     ) -> Function:
-        """The function that is run, whose arguments and results are as devices store them; as they are, if portable.
+        """Finish ``main``, whose arguments and results are in storage form; if portable, only random keys are.
 
         Args:
           outs: its results.
-          aliases: for some arguments, the result that takes their memory.
-          in_shardings: how arguments are spread over the devices; None, or none, where the compiler may decide.
-          out_shardings: the same for results.
+          aliases: for each donated argument, the result that reuses its memory.
+          in_shardings: the sharding of each argument, None where the compiler may decide; empty if all are None.
+          out_shardings: the shardings of results, in the same form.
         """
         module = self.module
         binders, loads = [], []
         for i, (v, sharding) in enumerate(itertools.zip_longest(self.arguments(), in_shardings)):
             stored = stored_dtype(v.dtype)
             attributes = [] if sharding is None else [module.sharding_attribute(sharding, v.ndim)]
-            if i in aliases and module.meshes:  # the compiler finds a result of the same parts
+            if i in aliases and module.meshes:  # the compiler finds a result of the same sharding
                 attributes.append("jax.buffer_donor = true")
             elif i in aliases:
                 attributes.append(f"tf.aliasing_output = {aliases[i]} : i32")
@@ -735,7 +737,7 @@ class Builder:
         return self._finished("public", "main", binders, stored_outs, loads, ", ".join(shown))
 
     def _stored(self, x: Value) -> Value:
-        """A value in the dtype in which devices store it."""
+        """Convert a value to its storage form."""
         if self._is_as_stored(x.dtype):
             return x
         if _to_stored(x.dtype) == "stablehlo.convert":
@@ -743,7 +745,7 @@ class Builder:
         return self.bitcast(x, x.shape, stored_dtype(x.dtype))
 
     def _is_as_stored(self, dtype: DType) -> bool:
-        if self.module.portable and not dtypes.is_key(dtype):  # others know these types
+        if self.module.portable and not dtypes.is_key(dtype):  # other processes know these types
             return True
         return element_type(dtype) == element_type(stored_dtype(dtype))
 
@@ -767,21 +769,14 @@ class Builder:
         return function
 
 
-def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
-    """For each captured array its sharding in a program over several devices: its own, or all of it on each device."""
-    places = [x._signature.place if isinstance(x, CommittedArray) else None for x in arrays]
-    whole = NamedSharding(mesh, PartitionSpec())
-    return [place if isinstance(place, NamedSharding) else whole for place in places]
-
-
 PARTITIONED = "PullbackPartitioned"
-"""What operations are called that users' functions divide."""
+"""The custom-call target of operations with custom partitioning."""
 LARGEST_WRITTEN = 64
-"""Captured arrays of at most so many elements are written into the program; larger ones are arguments."""
+"""The most elements of a captured array that is written into the program; larger arrays are arguments."""
 
 
 def _elements(x: np.ndarray[Any, Any]) -> str:
-    """The elements of a constant; of a large one the bytes, which are quicker to write and to read."""
+    """The text of the elements of a constant; for a large constant the bytes, which are quicker to write and read."""
     stored = x.view(stored_dtype(x.dtype)) if dtypes.is_key(x.dtype) else x
     if x.size <= LARGEST_WRITTEN or stored.dtype.isbuiltin != 1 or dtypes.is_bool(stored.dtype):
         return _nested(x)
@@ -796,5 +791,5 @@ def _nested(x: np.ndarray[Any, Any]) -> str:
 
 
 def _to_stored(dtype: DType) -> str:
-    """The operation between a dtype and that in which devices store it, either way."""
+    """The operation that converts between a dtype and its storage form, in both directions."""
     return "stablehlo.convert" if dtypes.is_integer(dtype) else "stablehlo.bitcast_convert"

@@ -1,6 +1,6 @@
-"""Collectives as StableHLO, within ``shard_map``: between the devices of the mesh whose axes the module is manual in.
+"""Lowering rules of collectives within ``shard_map``.
 
-A device of a program is known by its number, which is its place in the mesh, flattened. A group is a list of numbers.
+The number of a device in a program is its index in the flattened mesh. A group is a list of these numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
-    """The mesh that has these axes."""
+    """The mesh of the enclosing ``shard_map``, which must have these axes."""
     mesh = hlo.module.manual
     for name in axes:
         if mesh is None or name not in mesh.axis_names:
@@ -32,12 +32,12 @@ def _mesh(hlo: Any, axes: Sequence[Any]) -> Any:
 
 
 def _rows(hlo: Any, axes: Sequence[Any], groups: Groups) -> list[list[int]]:
-    """The groups of devices that differ along some axes only, each in the order of the indices along these."""
+    """The groups of devices that differ only along ``axes``, each in the order of its indices along them."""
     mesh = _mesh(hlo, axes)
-    places = [mesh.axis_names.index(name) for name in axes]
+    positions = [mesh.axis_names.index(name) for name in axes]
     grid = np.arange(mesh.size).reshape(mesh.axis_sizes)
-    rest = [i for i in range(grid.ndim) if i not in places]
-    rows = grid.transpose([*rest, *places]).reshape(-1, math.prod(grid.shape[i] for i in places)).tolist()
+    rest = [i for i in range(grid.ndim) if i not in positions]
+    rows = grid.transpose([*rest, *positions]).reshape(-1, math.prod(grid.shape[i] for i in positions)).tolist()
     if groups is None:
         return rows  # type: ignore[no-any-return]
     return [[row[i] for i in group] for row in rows for group in groups]
@@ -54,14 +54,14 @@ def _attributes(hlo: Any, rows: list[list[int]], *more: str) -> str:
 
 
 def _across(hlo: Any, name: str, x: Any, shape: Shape, element: str, rows: list[list[int]], *more: str) -> Any:
-    """An operation with a region that combines two elements."""
+    """Write a collective with a region that combines two elements."""
     scalar = ((), x.dtype)
-    body = hlo.region([scalar, scalar], lambda a, b: [hlo.same(f"stablehlo.{element}", a, b)])
-    return hlo.many(f"stablehlo.{name}", [x], [(shape, x.dtype)], _attributes(hlo, rows, *more), [body])[0]
+    body = hlo.region([scalar, scalar], lambda a, b: [hlo.elementwise(f"stablehlo.{element}", a, b)])
+    return hlo.multi_result(f"stablehlo.{name}", [x], [(shape, x.dtype)], _attributes(hlo, rows, *more), [body])[0]
 
 
 def all_reduce(element: str) -> Callable[..., Any]:
-    """The lowering rule of a reduction by ``add``, ``maximum`` or ``minimum``."""
+    """Make the lowering rule of a reduction by ``add``, ``maximum`` or ``minimum``."""
 
     def rule(hlo: Any, x: Any, *, axes: Sequence[Any], groups: Groups) -> Any:
         return _across(hlo, "all_reduce", x, x.shape, element, _rows(hlo, axes, groups))
@@ -96,7 +96,7 @@ def all_to_all(
 ) -> Any:  # fmt: skip
     """The lowering rule of ``all_to_all``."""
     split, concat = split_axis, concat_axis
-    if not tiled:  # a new axis of one index goes where the parts will be
+    if not tiled:  # a new axis of size 1 at the position where the shards will be concatenated
         rest = (*x.shape[:split], *x.shape[split + 1 :])
         where = concat + (concat > split)
         split += concat <= split
@@ -134,9 +134,9 @@ def axis_index(hlo: Any, *, axes: Sequence[Any]) -> Any:
             f"with the axes {mesh.axis_names}: the compiler knows the index where all axes are among axis_names. Leave "
             "axis_names out, or pass the indices as an argument: jnp.arange(size), divided along the axis."
         )
-    place = mesh.axis_names.index(name)
+    position = mesh.axis_names.index(name)
     unsigned, kind = np.dtype(np.uint32), np.dtype(np.int32)
     number = hlo.convert(hlo.op("stablehlo.partition_id", [], (), unsigned), kind)
-    stride = hlo.number(np.int32(math.prod(mesh.axis_sizes[place + 1 :])), kind)
-    quotient = hlo.same("stablehlo.divide", number, stride)
-    return hlo.same("stablehlo.remainder", quotient, hlo.number(np.int32(mesh.axis_sizes[place]), kind))
+    stride = hlo.number(np.int32(math.prod(mesh.axis_sizes[position + 1 :])), kind)
+    quotient = hlo.elementwise("stablehlo.divide", number, stride)
+    return hlo.elementwise("stablehlo.remainder", quotient, hlo.number(np.int32(mesh.axis_sizes[position]), kind))

@@ -1,4 +1,4 @@
-"""Emission: a jaxpr becomes StableHLO text, each equation by the lowering rule of its primitive."""
+"""Lowering of a jaxpr to StableHLO text, each equation by the lowering rule of its primitive."""
 
 from __future__ import annotations
 
@@ -25,85 +25,85 @@ def emit_module(
     platform: str,
     aliases: Aliases = _NONE,
     devices: Devices | None = None,
-    in_places: Sequence[Any] = (),
-    out_places: Sequence[Any] = (),
+    in_placements: Sequence[Any] = (),
+    out_placements: Sequence[Any] = (),
     mesh: Mesh | None = None,
-    parts: bool = True,
+    outline: bool = True,
 ) -> tuple[Module, Function]:
-    """A module whose function ``main`` is the program.
+    """Lower a program to a module with the function ``main``.
 
     Args:
       closed: the program.
       name: the name of the module.
-      platform: of the device on which it is to run.
-      aliases: for some inputs, the result that takes their memory.
-      devices: where it has to run; None if nobody asked.
-      in_places: for each input the sharding over several devices; None where the compiler may decide.
-      out_places: the same for results.
-      mesh: the one by which shardings are expressed that the compiler chooses; by default the first that is named.
-      parts: whether equal parts become functions, where that is of use.
+      platform: the platform of the device on which it is to run.
+      aliases: for each donated input, the result that reuses its memory.
+      devices: the devices on which it must run; None if the caller chose none.
+      in_placements: for each input the sharding over several devices; None where the compiler may decide.
+      out_placements: the shardings of results, in the same form.
+      mesh: the mesh that expresses shardings chosen by the compiler; by default the first mesh that the program names.
+      outline: whether equal regions may become functions.
 
     Returns:
-      The module and its main function, whose arguments are the inputs and then the arrays that it captured. The
-      attribute ``devices`` of the module says where it has to run: its operations may have asked, too.
+      The module and its main function, whose arguments are the inputs and then the captured arrays. The attribute
+      ``devices`` of the module has the devices that the caller, operations or captured arrays require, or None.
 
     Raises:
-      IncompatibleDevicesError: different devices were asked for (a RuntimeError and ValueError).
+      IncompatibleDevicesError: different devices are required (a RuntimeError and ValueError).
     """
     module = Module(name, platform, inline)
     module.devices = devices
-    module.equal_parts = parts and platform == "cpu" and config.equal_parts
+    module.equal_parts = outline and platform == "cpu" and config.equal_parts
     if module.equal_parts:
-        closed = equal_parts.opened(closed)
-    if platform == "cpu" and devices is None and not in_places:
+        closed = equal_parts.with_inlined_calls(closed)
+    if platform == "cpu" and devices is None and not in_placements:
         closed = made.read(closed)
-    for found in (mesh, *[p.mesh for p in (*in_places, *out_places) if isinstance(p, NamedSharding)]):
+    for found in (mesh, *[p.mesh for p in (*in_placements, *out_placements) if isinstance(p, NamedSharding)]):
         if found is not None:
             module.mesh(found)
     hlo = Builder(module)
     outs = _emit_body(hlo, closed)
-    module.settle_devices()
-    if module.whole and module.size > 1:  # which is known only now
+    module.choose_devices()
+    if module.assumed_one_device and module.size > 1:  # an operation or a captured array names a mesh
         found = mesh or next(iter(module.meshes), None)
-        return emit_module(closed, name, platform, aliases, module.devices, in_places, out_places, found)
+        return emit_module(closed, name, platform, aliases, module.devices, in_placements, out_placements, found)
     several = isinstance(module.devices, DeviceAssignment)
-    if several and any(equal_parts.ATTRIBUTES in f.attributes for f in module.functions):  # which is known only now
-        return emit_module(closed, name, platform, aliases, devices, in_places, out_places, mesh, parts=False)
+    if several and any(equal_parts.ATTRIBUTES in f.attributes for f in module.functions):  # before a mesh was named
+        return emit_module(closed, name, platform, aliases, devices, in_placements, out_placements, mesh, False)
     if isinstance(module.devices, DeviceAssignment) and not module.meshes:
         module.mesh(Mesh(module.devices.devices, ("devices",)))
     if platform == "cpu" and not several and is_small_loop(hlo.written()):
         module.equal_parts = False
         hlo = Builder(module)
-        outs = _emit_parts(hlo, closed)
+        outs = _emit_halves(hlo, closed)
     if not several:
         return module, hlo.finish_main(outs, aliases)
-    inputs = in_places or [None] * len(closed.in_avals)
-    return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_places)
+    inputs = in_placements or [None] * len(closed.in_avals)
+    return module, hlo.finish_main(outs, aliases, [*inputs, *hlo.captured_shardings()], out_placements)
 
 
-def _emit_parts(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
-    """Write a program as calls of functions that the compiler keeps, and compiles at the same time if there are two."""
+def _emit_halves(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
+    """Lower a program to one outlined function, or to two, which the compiler compiles in parallel."""
     jaxpr = closed.jaxpr
     env: dict[Any, Value] = {v: hlo.argument(v.aval.shape, v.aval.dtype) for v in jaxpr.invars}
     consts = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    for part in halves(jaxpr):
+    for half in halves(jaxpr):
         inner = Builder(hlo.module, called=True)
-        known = [v for v in part.invars if v not in consts]
+        known = [v for v in half.invars if v not in consts]
         values = {v: inner.argument(v.aval.shape, v.aval.dtype) for v in known}
-        values.update({v: inner.captured(consts[v]) for v in part.invars if v in consts})
-        outs = emit_jaxpr(inner, part, [], [values[v] for v in part.invars])
-        # The compiler fails if a function of this kind does not use its arguments: so the first of them is returned.
-        # That others are not used does no harm, since they are in a tuple.
+        values.update({v: inner.captured(consts[v]) for v in half.invars if v in consts})
+        outs = emit_jaxpr(inner, half, [], [values[v] for v in half.invars])
+        # The compiler fails if such a function uses no argument: so it returns the first one. Other arguments may be
+        # unused, since they are in a tuple.
         outs += inner.arguments()[:1]
         function = inner.finish_packed(hlo.module.unique("part"), outs, ATTRIBUTES)
         found = hlo.call(function, [env[v] for v in known])
-        env.update(zip(part.outvars, found[: len(part.outvars)], strict=True))
+        env.update(zip(half.outvars, found[: len(half.outvars)], strict=True))
     env.update({v: hlo.captured(consts[v]) for v in jaxpr.outvars if v in consts})
     return [_value(hlo, env, a) for a in jaxpr.outvars]
 
 
 def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
-    """A function of the module for a program, made once however often it is called."""
+    """The function of the module for a program, which all calls of the program share."""
     found: tuple[ClosedJaxpr, Function] | None = module.shared.get(id(closed))
     if found is None:
         hlo = Builder(module, called=True)
@@ -114,7 +114,7 @@ def shared_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
 
 
 def own_function(module: Module, closed: ClosedJaxpr, name: str) -> Function:
-    """A new function of the module for a program."""
+    """Lower a program to a new function of the module."""
     hlo = Builder(module, called=True)
     return hlo.finish(module.unique(name), _emit_body(hlo, closed))
 
@@ -125,44 +125,44 @@ def _emit_body(hlo: Builder, closed: ClosedJaxpr) -> list[Value]:
 
 
 def emit_jaxpr(hlo: Builder, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
-    """Write the equations of a program into a function, and return its results."""
+    """Lower the equations of a program in the current function, and return its results."""
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = hlo.captured(const)
     outer = hlo.source_loc
     start = 0
-    for part in _parts(hlo.module, jaxpr):
-        _emit_equations(hlo, jaxpr.eqns[start : part.start], env)
-        function = _part_function(hlo.module, part)
-        found = hlo.call(function, [_value(hlo, env, a) for a in part.operands])
-        env.update(zip(part.results, found, strict=True))
-        start = part.stop
+    for region in _outlined_regions(hlo.module, jaxpr):
+        _emit_equations(hlo, jaxpr.eqns[start : region.start], env)
+        function = _region_function(hlo.module, region)
+        found = hlo.call(function, [_value(hlo, env, a) for a in region.operands])
+        env.update(zip(region.results, found, strict=True))
+        start = region.stop
     _emit_equations(hlo, jaxpr.eqns[start:] if start else jaxpr.eqns, env)
     hlo.source_loc = outer
     return [_value(hlo, env, a) for a in jaxpr.outvars]
 
 
-def _parts(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Repeat]:
-    """The parts of a program that become functions; none within ``shard_map``."""
+def _outlined_regions(module: Module, jaxpr: Jaxpr) -> Sequence[equal_parts.Repeat]:
+    """The equal regions of a program that become functions; an empty sequence within ``shard_map``."""
     return equal_parts.find(jaxpr, module.kinds) if module.equal_parts and module.manual is None else ()
 
 
-def _part_function(module: Module, part: equal_parts.Repeat) -> Function:
-    """The function of a part, which all copies share."""
-    found: Function | None = module.shared.get(part.key)
+def _region_function(module: Module, region: equal_parts.Repeat) -> Function:
+    """The function of an outlined region, which all copies share."""
+    found: Function | None = module.shared.get(region.key)
     if found is None:
         hlo = Builder(module, called=True)
-        args = [hlo.argument(v.aval.shape, v.aval.dtype) for v in part.function.invars]
-        env: dict[Any, Value] = dict(zip(part.function.invars, args, strict=True))
-        _emit_equations(hlo, part.function.eqns, env)
-        found = hlo.finish(module.unique("part"), [env[v] for v in part.function.outvars])
+        args = [hlo.argument(v.aval.shape, v.aval.dtype) for v in region.function.invars]
+        env: dict[Any, Value] = dict(zip(region.function.invars, args, strict=True))
+        _emit_equations(hlo, region.function.eqns, env)
+        found = hlo.finish(module.unique("part"), [env[v] for v in region.function.outvars])
         found.attributes = f" {{{equal_parts.ATTRIBUTES}}}"
-        module.shared[part.key] = found
+        module.shared[region.key] = found
     return found
 
 
 def _emit_equations(hlo: Builder, eqns: Sequence[Eqn], env: dict[Any, Value]) -> None:
-    """Write equations, and add what they make to the values of variables."""
+    """Lower equations in the current function, and add their results to ``env``."""
     for eqn in eqns:
         primitive = eqn.primitive
         rule = primitive.lowering_rule
@@ -195,7 +195,7 @@ def _value(hlo: Builder, env: dict[Any, Value], atom: Var | Literal) -> Value:
 
 
 class EmitTracer(Tracer):
-    """A value of a function that is being written."""
+    """A tracer that stands for a value of the StableHLO function that is being written."""
 
     __slots__ = ("_aval", "value")
 
@@ -211,7 +211,7 @@ class EmitTracer(Tracer):
 
 
 class EmitTrace(Trace):
-    """Writes each operation by its lowering rule."""
+    """A trace that lowers each operation by its lowering rule."""
 
     __slots__ = ("hlo",)
     transformation = "compilation"
@@ -259,12 +259,12 @@ class EmitTrace(Trace):
 
 
 def _as_written(value: Value, aval: ShapedArray) -> ShapedArray:
-    """The type of a value that was written for a result of a type: no number is weakly typed there."""
+    """The type of a lowered result: the value's shape and dtype, not weakly typed, varying as ``aval`` says."""
     return ShapedArray(value.shape, value.dtype, False, aval.varying)
 
 
 def inline(hlo: Builder, function: Callable[..., Any], values: Sequence[Value]) -> Any:
-    """See :meth:`Builder.inline`."""
+    """Lower a Python function of primitives in the builder's current function: see :meth:`Builder.inline`."""
     trace = EmitTrace(state.trace, hlo)
     outer, state.trace = state.trace, trace
     try:

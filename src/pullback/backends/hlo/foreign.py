@@ -1,4 +1,4 @@
-"""Calls of functions that the runtime has by name: attributes and layouts as text, and the names."""
+"""Calls of foreign functions: attributes, layouts and aliases as StableHLO text, and the registration of targets."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f
 
 
 class Attribute:
-    """An attribute that is part of the key of a program: 1, 1.0 and True are different ones.
+    """An attribute of a foreign call, as a cache key: the attributes 1, 1.0 and True differ.
 
     Args:
       name: its name, for messages.
-      value: a number, a string, an array of NumPy's, a tuple of such, or a dictionary.
+      value: a number, a string, a NumPy array, a tuple of these, or a dictionary.
 
     Raises:
-      ForeignCallError: it is none of these (a TypeError and ValueError).
+      ForeignCallError: the value is of another kind (a TypeError and ValueError).
     """
 
     __slots__ = ("text",)
@@ -48,18 +48,18 @@ class Attribute:
         return self.text
 
 
-def attributes(given: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
-    """The attributes of a call, in order."""
-    return tuple((name, Attribute(name, given[name])) for name in sorted(given))
+def attributes(values: Mapping[str, Any]) -> tuple[tuple[str, Attribute], ...]:
+    """The attributes of a call, sorted by name."""
+    return tuple((name, Attribute(name, values[name])) for name in sorted(values))
 
 
-def written(given: Sequence[tuple[str, Attribute]]) -> str:
-    """Attributes as text."""
-    return ", ".join(f"{quoted_name(name)} = {value.text}" for name, value in given)
+def written(values: Sequence[tuple[str, Attribute]]) -> str:
+    """The text of attributes."""
+    return ", ".join(f"{quoted_name(name)} = {value.text}" for name, value in values)
 
 
 def quoted_name(name: str) -> str:
-    """A name of an attribute, in quotes where it must be."""
+    """The name of an attribute, in quotes where the syntax requires them."""
     return name if name.isidentifier() and name.isascii() else _quoted(name)
 
 
@@ -94,13 +94,13 @@ def _text(name: str, value: Any) -> str:
             shape = "".join(f"{n}x" for n in value.shape)
             return f"dense<{_nested(value) if value.size else ''}> : tensor<{shape}{element}>"
     raise ForeignCallError(
-        f"ffi_call: the attribute {name} must be a number, a text, an array of NumPy's, or a tuple or dictionary of "
-        f"such, got {value!r} of type {type(value).__name__}"
+        f"ffi_call: the attribute {name} must be a number, a string, a NumPy array, or a tuple or dictionary of "
+        f"these, got {value!r} of type {type(value).__name__}"
     )
 
 
 def _number(x: Any) -> str:
-    """A number of a floating-point dtype; by its bits where it is not finite."""
+    """The text of a floating-point number; its bits if it is not finite."""
     if np.isfinite(x):
         return f"{float(x):.17e}"
     return f"0x{int.from_bytes(np.asarray(x).tobytes(), 'little'):0{2 * x.dtype.itemsize}X}"
@@ -117,27 +117,27 @@ def _nested(value: np.ndarray[Any, Any]) -> str:
 # Layouts --------------------------------------------------------------------------------------------------------------
 
 
-def major_to_minor(given: Any, ndim: int, what: str) -> tuple[int, ...]:
-    """A layout as the order of axes, the slowest first; None for the last axis fastest.
+def major_to_minor(layout: Any, ndim: int, what: str) -> tuple[int, ...]:
+    """Convert a layout to the order of axes, the slowest first; None is row-major.
 
     Raises:
-      ForeignCallError: it is no order of the axes (a ValueError).
+      ForeignCallError: the layout is no permutation of the axes (a ValueError).
     """
-    if given is None:
+    if layout is None:
         return tuple(range(ndim))
-    order = tuple(given.major_to_minor if isinstance(given, Layout) else given)
+    order = tuple(layout.major_to_minor if isinstance(layout, Layout) else layout)
     if sorted(order) != list(range(ndim)):
         raise ForeignCallError(f"ffi_call: {what} has {ndim} axes, which its layout must order, but it is {order}")
     return order
 
 
 def layouts(orders: Sequence[tuple[int, ...]]) -> str:
-    """The layouts of operands or results as text."""
+    """The text of the layouts of operands or results."""
     return ", ".join(f"dense<{list(order[::-1]) if order else ''}> : tensor<{len(order)}xindex>" for order in orders)
 
 
 def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
-    """Which operands share their memory with which results, as text."""
+    """The text of the aliases of operands and results."""
     if not aliases:
         return ""
     rows = [
@@ -152,21 +152,23 @@ def aliasing(aliases: Sequence[tuple[int, int]], results: int) -> str:
 
 
 def register(name: str, function: Any, platform: str, api_version: int, more: Mapping[str, Any]) -> None:
-    """Register a function, or the parts of one, by name."""
-    _told(lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name)
+    """Register a function, or its handlers, as a custom-call target."""
+    _registered(
+        lambda lib: lib.xla_client.register_custom_call_target(name, function, platform, api_version, **more), name
+    )
 
 
 def register_type(name: str, type_id: Any, platform: str) -> None:
-    """Register a type of values that functions keep."""
-    _told(lambda lib: lib.xla_client.register_custom_type(name, type_id, platform), name)
+    """Register a type of state that foreign functions keep."""
+    _registered(lambda lib: lib.xla_client.register_custom_type(name, type_id, platform), name)
 
 
 def register_batch_partitionable(name: str) -> None:
-    """Let the compiler divide calls of a function along their leading axes."""
-    _told(lambda lib: lib.xla_client.register_custom_call_as_batch_partitionable(name), name)
+    """Let the compiler partition calls of a function along their leading axes."""
+    _registered(lambda lib: lib.xla_client.register_custom_call_as_batch_partitionable(name), name)
 
 
-def _told(register: Callable[[Any], Any], name: str) -> None:
+def _registered(register: Callable[[Any], Any], name: str) -> None:
     from pullback.backends.compiler import client
 
     try:
@@ -176,7 +178,7 @@ def _told(register: Callable[[Any], Any], name: str) -> None:
 
 
 def capsule(function: Any) -> Any:
-    """A capsule with the address of a function of ``ctypes``."""
+    """Make a capsule with the address of a ``ctypes`` function."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -191,7 +193,7 @@ def capsule(function: Any) -> Any:
 
 
 def include_directory() -> str:
-    """Where the headers are that functions are compiled with."""
+    """The directory of the headers for compiling foreign functions."""
     from pullback.backends.compiler import client
 
     client.library()

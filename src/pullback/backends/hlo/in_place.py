@@ -1,10 +1,9 @@
-"""Updates in place of what they read, which the compiler gets wrong.
+"""A workaround for in-place updates that the compiler gets wrong.
 
-A ``dynamic_update_slice``, or a scatter of one window, takes the memory of its operand, and is computed in one loop
-with its update. The compiler sees to it that the update does not read the operand elsewhere. It does not see that the
-operand is another array in another shape, ``a.reshape(...)``, and that the update reads ``a``: then the update reads
-elements that are overwritten already. So does JAX's. :func:`computed_first` finds such updates in the text that is
-written.
+A ``dynamic_update_slice``, or a scatter of one window, reuses the memory of its operand, and is fused with its update
+into one loop. The compiler makes sure that the update reads the operand only at the index that it writes. It misses
+that the operand may alias another array, as ``a.reshape(...)`` does, which the update reads: then the update reads
+elements that are overwritten already, in JAX too. :func:`computed_first` finds these updates in the text of a function.
 """
 
 from __future__ import annotations
@@ -26,80 +25,80 @@ _SAME = re.compile(
     r"%\w+(?::\d+)? = "
     r'(?:"stablehlo\.(?:reshape|dynamic_reshape|transpose|bitcast_convert|optimization_barrier)"|func\.call)'
 )
-"""Operations whose result may be their operand, in another shape."""
+"""Operations whose result may share the memory of their operand."""
 
 
 def computed_first(hlo: Builder, x: Value, update: Value, others: Sequence[Value] = ()) -> Value:
-    """The update, computed before the operand is changed, if it may read memory that the result takes.
+    """The update of an operand, materialised before the operand is overwritten if it may read the operand's memory.
 
     Args:
-      hlo: writes the function.
+      hlo: the builder of the function.
       x: the operand.
-      update: what replaces a part of it.
-      others: further operands: where the part is.
+      update: the new elements.
+      others: further operands of the operation, such as the start indices.
     """
     name = _base(x.name)
     is_argument = name.startswith("%arg")
     if is_argument and not hlo.called:
         return update
-    makers = _makers(hlo)
-    if not is_argument and not _SAME.match(makers.get(name, "")):
+    definitions = _definitions(hlo)
+    if not is_argument and not _SAME.match(definitions.get(name, "")):
         return update
     same: set[str] = set()
     waiting = [name]
     for name in waiting:
         if name not in same:
             same.add(name)
-            if _SAME.match(makers.get(name, "")):
-                waiting += _NAMES.findall(makers[name])[1:]
+            if _SAME.match(definitions.get(name, "")):
+                waiting += _NAMES.findall(definitions[name])[1:]
     inputs = hlo.called and any(name.startswith("%arg") for name in same)
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting = [_base(v.name) for v in (update, *others)]
     for name in waiting:
-        if name in seen:
+        if name in visited:
             continue
-        seen.add(name)
+        visited.add(name)
         if name in same or (inputs and name.startswith("%arg")):
-            return once(hlo, update)
-        waiting += _NAMES.findall(makers.get(name, ""))[1:]
+            return materialized(hlo, update)
+        waiting += _NAMES.findall(definitions.get(name, ""))[1:]
     return update
 
 
-def once(hlo: Builder, x: Value) -> Value:
-    """An array that is computed before what uses it, in memory of its own.
+def materialized(hlo: Builder, x: Value) -> Value:
+    """Write an array to memory of its own before any operation that uses it.
 
-    It goes through a loop of no steps, which the compiler neither removes nor fuses, for it cannot know that. An
-    optimization barrier is gone before operations are fused, and a reduction over an axis of one is taken out.
+    A loop that runs no step does it: the compiler cannot know that, and does not fuse or remove the loop. It removes an
+    optimization barrier before it fuses operations, and a reduction over an axis of size 1.
     """
     if 0 in x.shape:
         return x
     first = hlo.reshape(hlo.slice(x, (0,) * x.ndim, (1,) * x.ndim), ())
-    if not dtypes.is_inexact(x.dtype):  # an integer is known to be equal to itself
+    if not dtypes.is_inexact(x.dtype):  # the compiler knows that an integer equals itself
         first = hlo.convert(first, np.dtype(np.float32))
-    never = hlo.same("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
+    never = hlo.elementwise("stablehlo.and", hlo.compare(first, first, "EQ"), hlo.compare(first, first, "NE"))
     other = "stablehlo.not" if x.dtype == _BOOL else "stablehlo.negate"
     kinds = [((), _BOOL), (x.shape, x.dtype)]
     condition = hlo.region(kinds, lambda pending, value: [pending])
-    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, _BOOL), hlo.same(other, value)])
-    return hlo.many("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
+    step = hlo.region(kinds, lambda pending, value: [hlo.number(False, _BOOL), hlo.elementwise(other, value)])
+    return hlo.multi_result("stablehlo.while", [never, x], kinds, regions=[condition, step])[1]
 
 
 def _base(name: str) -> str:
-    """The name of an operation, from that of one of its results."""
+    """The name of an operation from the name of one of its results: ``%3#1`` -> ``%3``."""
     return name.partition("#")[0]
 
 
-def _makers(hlo: Builder) -> dict[str, str]:
-    """The lines that make the values of the function or region that is being written, by their names.
+def _definitions(hlo: Builder) -> dict[str, str]:
+    """The line that defines each value of the current function or region, by the value's name.
 
-    They are kept with the function, so that each line is looked at once.
+    The builder caches them, so that each line is parsed once.
     """
-    lines, count, makers = hlo.index
+    lines, count, definitions = hlo.index
     if lines is not hlo.lines:
-        count, makers = 0, {}
+        count, definitions = 0, {}
     for line in hlo.lines[count:]:
         found = _NAMES.match(line)
         if found:
-            makers[found.group()] = line
-    hlo.index = hlo.lines, len(hlo.lines), makers
-    return makers
+            definitions[found.group()] = line
+    hlo.index = hlo.lines, len(hlo.lines), definitions
+    return definitions

@@ -1,8 +1,8 @@
-"""Gather, scatter and slices at computed places in StableHLO.
+"""Gather, scatter and dynamic slices in StableHLO.
 
-The compiler's gathers and slices move windows inside the operand, and its scatters drop those that are not inside: what
-else is asked for is added here. It compares indices of any width without overflow; so must what is added. It is given
-signed ones only: it reads constants of unsigned dtypes as signed.
+The compiler's gathers and slices clamp indices so that windows are inside the operand, and its scatters drop windows
+that are not: this module adds the other modes. Like the compiler, it compares indices of any width without overflow.
+Indices are converted to signed dtypes: the compiler reads constants of unsigned dtypes as signed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Numbers = tuple[Axes, Axes, Axes, Axes, Axes]
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
-# Slices at computed places -----------------------------------------------------------------------------------------
+# Dynamic slices ----------------------------------------------------------------------------------------------------
 
 
 def dynamic_slice(hlo: Builder, x: Value, starts: Sequence[Value], sizes: Axes) -> Value:
-    """The block of ``x`` of the given sizes from ``starts``, moved inside where it is not."""
+    """Slice the block of ``x`` of the given sizes from ``starts``, clamped so that it is inside."""
     if sizes == x.shape:
         return x
     if 0 in sizes:
@@ -35,20 +35,20 @@ def dynamic_slice(hlo: Builder, x: Value, starts: Sequence[Value], sizes: Axes) 
     if all(type(s) is Constant for s in starts):
         first = [_clipped(s, limit) for s, limit in zip(starts, limits, strict=True)]
         return hlo.slice(x, first, [i + size for i, size in zip(first, sizes, strict=True)])
-    places = _of_one_dtype(hlo, starts, limits)
-    return hlo.op("stablehlo.dynamic_slice", [x, *places], sizes, x.dtype, f"slice_sizes = {integers(sizes)}")
+    indices = _of_one_dtype(hlo, starts, limits)
+    return hlo.op("stablehlo.dynamic_slice", [x, *indices], sizes, x.dtype, f"slice_sizes = {integers(sizes)}")
 
 
 def dynamic_update_slice(hlo: Builder, x: Value, update: Value, starts: Sequence[Value]) -> Value:
-    """``x`` with the block from ``starts``, moved inside where it is not, replaced by ``update``."""
+    """Replace the block of ``x`` from ``starts``, clamped so that it is inside, by ``update``."""
     if update.shape == x.shape:
         return update
     if 0 in update.shape:
         return x
     limits = [n - size for n, size in zip(x.shape, update.shape, strict=True)]
-    places = _of_one_dtype(hlo, starts, limits)
-    update = computed_first(hlo, x, update, places)
-    return hlo.op("stablehlo.dynamic_update_slice", [x, update, *places], x.shape, x.dtype)
+    indices = _of_one_dtype(hlo, starts, limits)
+    update = computed_first(hlo, x, update, indices)
+    return hlo.op("stablehlo.dynamic_update_slice", [x, update, *indices], x.shape, x.dtype)
 
 
 def _empty(hlo: Builder, x: Value, shape: Axes) -> Value:
@@ -60,25 +60,25 @@ def _clipped(start: Any, limit: int) -> int:
 
 
 def _of_one_dtype(hlo: Builder, starts: Sequence[Value], limits: Sequence[int]) -> list[Value]:
-    """Scalar positions in one dtype, which the compiler wants; numbers, moved inside, take that of the others."""
-    places = [s if type(s) is Constant else _signed(hlo, s) for s in starts]
-    dtype = max((s.dtype for s in places if type(s) is not Constant), key=lambda d: d.itemsize, default=_INT32)
+    """Convert start indices to one signed dtype, as the compiler requires, and clamp constants to ``limits``."""
+    signed = [s if type(s) is Constant else _signed(hlo, s) for s in starts]
+    dtype = max((s.dtype for s in signed if type(s) is not Constant), key=lambda d: d.itemsize, default=_INT32)
     numbers = [_clipped(s, limit) for s, limit in zip(starts, limits, strict=True) if type(s) is Constant]
     if max(numbers, default=0) > np.iinfo(dtype).max:
         dtype = _INT64 if max(numbers) > np.iinfo(_INT32).max else _INT32
     rest = iter(numbers)
-    return [hlo.number(next(rest), dtype) if type(s) is Constant else hlo.convert(s, dtype) for s in places]
+    return [hlo.number(next(rest), dtype) if type(s) is Constant else hlo.convert(s, dtype) for s in signed]
 
 
 def _signed(hlo: Builder, indices: Value) -> Value:
-    """Indices in a signed dtype of at least a byte; what is too large for the widest is as large as possible."""
+    """Convert indices to a signed dtype; uint64 values that are too large for int64 become its largest."""
     dtype = indices.dtype
     if dtype.kind == "i":
         return indices
     if dtype.itemsize < 4:
         return hlo.convert(indices, _INT32)
     if dtype == np.uint64:
-        indices = hlo.same("stablehlo.minimum", indices, hlo.splat(2**63 - 1, indices.shape, dtype))
+        indices = hlo.elementwise("stablehlo.minimum", indices, hlo.splat(2**63 - 1, indices.shape, dtype))
     return hlo.convert(indices, _INT64)
 
 
@@ -86,15 +86,15 @@ def _signed(hlo: Builder, indices: Value) -> Value:
 
 
 def gather(hlo: Builder, x: Value, indices: Value, numbers: Numbers, sizes: Axes, fill: Any, sorted_: bool) -> Value:
-    """The windows of ``x`` at ``indices``.
+    """Gather the windows of ``x`` at ``indices``.
 
     Args:
-      hlo: the function that is being written; the shape of its result is that of the gather.
+      hlo: the builder, whose current equation has the shape of the result.
       x: the operand.
-      indices: integers, the index vector last.
-      numbers: the dimension numbers, as :func:`pullback.backends.host.indexing.layout` has them.
-      sizes: of the window along each axis of the operand.
-      fill: what windows hold that are not inside the operand; None to move them inside.
+      indices: integers, with index vectors along the last axis.
+      numbers: the dimension numbers, see :func:`pullback.backends.host.indexing.layout`.
+      sizes: the sizes of a window along the axes of the operand.
+      fill: the elements of windows that are not inside the operand; None to clamp indices instead.
       sorted_: whether the index vectors are known to be in order.
     """
     shape = hlo.result.shape
@@ -134,17 +134,17 @@ def scatter(
     sorted_: bool,
     unique: bool,
 ) -> Value:
-    """``x`` with its windows at ``indices`` combined with ``updates``.
+    """Combine the windows of ``x`` at ``indices`` with ``updates``.
 
     Args:
-      hlo: the function that is being written.
+      hlo: the builder.
       x: the operand.
-      indices: integers, the index vector last.
-      updates: in the shape of the result of a gather.
-      numbers: the dimension numbers, as :func:`pullback.backends.host.indexing.layout` has them.
-      sizes: of the window along each axis of the operand.
-      combine: writes what an old and a new element become.
-      clip: whether windows that are not inside the operand are moved inside; they are left out otherwise.
+      indices: integers, with index vectors along the last axis.
+      updates: the updates, in the shape of the result of a gather.
+      numbers: the dimension numbers, see :func:`pullback.backends.host.indexing.layout`.
+      sizes: the sizes of a window along the axes of the operand.
+      combine: writes the combination of an old and a new element.
+      clip: whether to clamp the indices of windows that are not inside the operand; otherwise these are dropped.
       sorted_: whether the index vectors are known to be in order.
       unique: whether the windows are known not to overlap.
     """
@@ -154,10 +154,10 @@ def scatter(
     windows, inserted, indexed, _, _ = numbers
     along, indices_along = _batching(numbers)
     if not indexed and not along and math.prod(updates.shape) == math.prod(x.shape):
-        # The compiler makes a map of it, and ends the process where it turns a map around.
+        # The compiler rewrites such a scatter as an elementwise map, and crashes on a combination in reverse order.
         return combine(x, hlo.reshape(updates, x.shape))
     if clip:
-        indices = _moved_inside(hlo, indices, [x.shape[d] - sizes[d] for d in indexed])
+        indices = _clamped_inside(hlo, indices, [x.shape[d] - sizes[d] for d in indexed])
     attributes = (
         f"scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {list(windows)}, "
         f"inserted_window_dims = {sorted(inserted)}, input_batching_dims = {along}, "
@@ -168,7 +168,7 @@ def scatter(
     element = ((), x.dtype)
     body = hlo.region([element, element], lambda old, new: [combine(old, new)])
     updates = computed_first(hlo, x, updates, [indices])
-    return hlo.many("stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)], attributes, [body])[0]
+    return hlo.multi_result("stablehlo.scatter", [x, indices, updates], [(x.shape, x.dtype)], attributes, [body])[0]
 
 
 def _flag(value: bool) -> str:
@@ -176,39 +176,39 @@ def _flag(value: bool) -> str:
 
 
 def _batching(numbers: Numbers) -> tuple[list[int], list[int]]:
-    """The batching axes of the operand, in order as the compiler wants them, and those of the indices."""
+    """The batching axes of the operand, sorted as the compiler requires, and the matching axes of the indices."""
     pairs = sorted(zip(numbers[3], numbers[4], strict=True))
     return [d for d, _ in pairs], [i for _, i in pairs]
 
 
-# Places that are not inside ----------------------------------------------------------------------------------------
+# Indices out of bounds ---------------------------------------------------------------------------------------------
 
 
 def _limit(hlo: Builder, indices: Value, limits: Sequence[int], dtype: np.dtype[Any]) -> Value:
-    """The largest index of each component, as far as the indices' dtype has it, in their shape and in ``dtype``."""
+    """The largest valid indices, at most the maximum of the indices' dtype, broadcast to their shape, in ``dtype``."""
     most = int(np.iinfo(indices.dtype).max)
     values = np.array([min(n, most) for n in limits], dtype)
-    return hlo.spread(hlo.array(values if len(set(limits)) > 1 else values[0]), indices.shape)
+    return hlo.broadcast(hlo.array(values if len(set(limits)) > 1 else values[0]), indices.shape)
 
 
 def _known_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> bool:
-    """Whether the indices are constants, and those of windows inside the operand."""
+    """Whether the indices are constants, and all their windows are inside the operand."""
     if not limits:
         return True
     known = hlo.known_integers(indices)
     return known is not None and bool(((known >= 0) & (known <= np.array(limits, np.int64))).all())
 
 
-def _moved_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """Index vectors, each component moved to the nearest of a window inside the operand."""
+def _clamped_inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
+    """Clamp index vectors so that their windows are inside the operand."""
     if _known_inside(hlo, indices, limits):
         return indices
     zero = hlo.splat(0, indices.shape, indices.dtype)
-    return hlo.same("stablehlo.clamp", zero, indices, _limit(hlo, indices, limits, indices.dtype))
+    return hlo.elementwise("stablehlo.clamp", zero, indices, _limit(hlo, indices, limits, indices.dtype))
 
 
 def _inside(hlo: Builder, indices: Value, limits: Sequence[int]) -> Value:
-    """Which index vectors are of windows inside the operand: a negative index is a large unsigned one."""
+    """Whether the window of each index vector is inside the operand. A negative index is a large unsigned number."""
     unsigned = np.dtype(f"u{indices.dtype.itemsize}")
     large = hlo.bitcast(indices, indices.shape, unsigned)
     inside = hlo.compare(large, _limit(hlo, indices, limits, unsigned), "LE")

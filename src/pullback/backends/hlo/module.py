@@ -1,10 +1,10 @@
-"""A program as StableHLO text: its functions, the meshes over which it runs, and the Python that it calls."""
+"""StableHLO modules: the functions of a program, its meshes, and the Python functions that it calls."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,8 +14,8 @@ import numpy as np
 from pullback.backends.compiler.equal_parts import Kinds
 from pullback.backends.devices.devices import DeviceAssignment, Devices, joined
 from pullback.backends.devices.meshes import AbstractMesh, Mesh, current_mesh
-from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, names_in
-from pullback.core.array import ArrayImpl
+from pullback.backends.devices.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, names_in
+from pullback.core.array import ArrayImpl, CommittedArray
 from pullback.core.errors import ExportError, IncompatibleDevicesError, ShardingError
 from pullback.core.source import Location, line_number
 from pullback.core.types import Shape
@@ -30,7 +30,7 @@ class Function:
       results: the shape and dtype of each result.
       captured: the arrays that it captured, which are its last arguments.
       packed: whether its arguments are one tuple.
-      attributes: of the calls of it, as text.
+      attributes: the text of the attributes of its calls.
     """
 
     __slots__ = ("attributes", "captured", "lines", "name", "packed", "results")
@@ -48,12 +48,12 @@ class Function:
 
 @dataclass(frozen=True)
 class Divided:
-    """What each device does of an operation, and how its operands and results are spread.
+    """A partitioned operation: the program of each device, and the shardings of operands and results.
 
     Attributes:
-      text: a program on the parts that a device has, whose function is ``main``.
-      operands: for each operand its sharding and its rank.
-      results: the same for each result.
+      text: a module whose function ``main`` works on the shards of a device.
+      operands: the sharding and the rank of each operand.
+      results: the sharding and the rank of each result.
     """
 
     text: str
@@ -62,39 +62,39 @@ class Divided:
 
 
 Partition = Callable[[Mesh, list[NamedSharding], list[NamedSharding]], Divided]
-"""Takes the mesh of a program, and the shardings of operands and results that the compiler would choose."""
+"""A partition function ``(mesh, operand_shardings, result_shardings) -> Divided``, called with proposed shardings."""
 
 
 class Module:
-    """A program: its functions, and the host functions that it calls.
+    """A StableHLO module: the functions of a program, and the host functions that it calls.
 
     Attributes:
-      functions: finished functions; the one that is run is called ``main``.
-      inline: ``inline(builder, function, values)`` writes what a function of primitives does.
-      callbacks: functions of Python that the program calls by their position here.
-      platform: of the devices that it is for.
-      shared: functions that were made from a jaxpr, by the jaxpr, and those of equal parts, by their keys.
-      equal_parts: whether equal parts of programs become functions.
-      kinds: the kinds of equations that were seen, for equal parts.
-      portable: whether it is for other processes: arrays that it captures are written into it, however large.
-      devices: where the program has to run, as far as somebody asked; None if nobody did.
+      functions: the finished functions; the entry is called ``main``.
+      inline: ``inline(builder, function, values)`` lowers a Python function of primitives.
+      callbacks: the Python functions that the program calls, by their index in this list.
+      platform: the platform of its devices.
+      shared: the functions of jaxprs, by the jaxpr, and of outlined regions, by their keys.
+      equal_parts: whether equal regions of programs are outlined.
+      kinds: the table of kinds of equations, for equal regions.
+      portable: whether it is for other processes, so that captured arrays of any size are written into it.
+      devices: the devices on which the program must run; None if none are required.
       meshes: the meshes whose axes it names, with their names in the program.
-      logical_meshes: the same for meshes without devices, whose devices are those of the program: an ``AbstractMesh``;
-        in a portable program all.
-      exported: names of exported functions that it calls, and the number of devices that each needs.
-      manual: the mesh on whose devices the function runs that is being written, each on its part; None elsewhere.
-      manual_axes: the axes of that mesh along which there are parts.
-      channels: numbers for collectives.
-      inspections: for each value whose sharding is asked for its rank, and the function that is to be told.
-      partitions: for each operation that the users' own functions divide what divides it, see :class:`Divided`.
-      whole: whether an operation was written that could have been divided, had it been known that there are several
-        devices.
+      logical_meshes: abstract meshes, which run on the program's devices, with their names; in a portable program, all
+        meshes.
+      exported: the names of exported functions that it calls, and the number of devices that each needs.
+      manual: the mesh of the enclosing ``shard_map``; None outside.
+      manual_axes: the axes of that mesh along which values are shards.
+      channels: a counter for the channels of collectives.
+      inspections: for each inspected value its rank, and the function that receives its sharding.
+      partitions: for each operation with custom partitioning, the function that partitions it, see :class:`Divided`.
+      assumed_one_device: whether an operation was lowered for one device, which is lowered otherwise for several.
+      source_locations: the number and location of each (code, instruction, label) in the text.
     """
 
     __slots__ = (
-        "callbacks", "channels", "devices", "equal_parts", "exported", "functions", "inline", "inspections", "kinds",
-        "logical_meshes", "manual", "manual_axes", "meshes", "name", "names", "partitions", "places", "platform",
-        "portable", "shared", "whole",
+        "assumed_one_device", "callbacks", "channels", "devices", "equal_parts", "exported", "functions", "inline",
+        "inspections", "kinds", "logical_meshes", "manual", "manual_axes", "meshes", "name", "names", "partitions",
+        "platform", "portable", "shared", "source_locations",
     )  # fmt: skip
 
     def __init__(self, name: str, platform: str, inline: Callable[..., Any]) -> None:
@@ -112,23 +112,23 @@ class Module:
         self.channels = itertools.count(1)
         self.inspections: list[tuple[int, Callable[[Any], None]]] = []
         self.partitions: list[Partition] = []
-        self.whole = False
+        self.assumed_one_device = False
         self.shared: dict[Any, Any] = {}
         self.equal_parts = False
         self.kinds = Kinds()
         self.portable = False
         self.names: set[str] = {"main"}
-        self.places: dict[tuple[int, int, str], tuple[int, Location]] = {}
+        self.source_locations: dict[tuple[int, int, str], tuple[int, Location]] = {}
 
     def run_on(self, devices: Devices, who: str) -> None:
-        """Ask for the devices of the program.
+        """Require the program to run on some devices.
 
         Args:
-          devices: a device, or those of a mesh.
-          who: what asks for them, for the error.
+          devices: a device, or the devices of a mesh.
+          who: what requires them, for the error.
 
         Raises:
-          IncompatibleDevicesError: others were asked for (a RuntimeError and ValueError).
+          IncompatibleDevicesError: other devices are required already (a RuntimeError and ValueError).
         """
         if self.devices is None:
             if devices.platform != self.platform and not self.portable:
@@ -141,7 +141,7 @@ class Module:
             self.devices = joined(self.devices, devices, f"{who} and other operands of the program {self.name}")
 
     def mesh(self, mesh: Any) -> str:
-        """The name of a mesh in the program, such as ``@mesh``, which runs on its devices from now on, if it has any.
+        """Add a mesh to the program, which then runs on its devices, if it has any; return its name, such as ``@mesh``.
 
         Raises:
           IncompatibleDevicesError: the program runs on other devices (a RuntimeError and ValueError).
@@ -159,18 +159,18 @@ class Module:
 
     @property
     def size(self) -> int:
-        """The number of devices of the program; of a portable one, for how many it is."""
+        """The number of devices that the program runs on."""
         if self.portable:
             return next((mesh.size for mesh in self.logical_meshes), 1)
         return len(self.devices.devices) if isinstance(self.devices, DeviceAssignment) else 1
 
-    def settle_devices(self) -> None:
-        """Run on the mesh that was set, if exported functions or meshes without devices need one and nobody asked for
-        devices; and refuse a number of devices that these cannot run on.
+    def choose_devices(self) -> None:
+        """Run on the current mesh if exported functions or abstract meshes need devices, unless others are required;
+        check the number of devices.
 
         Raises:
-          ExportError: an exported function is for another number of devices (a ValueError and TypeError).
-          ShardingError: a mesh without devices is of another size (a ValueError and TypeError).
+          ExportError: an exported function needs another number of devices (a ValueError and TypeError).
+          ShardingError: an abstract mesh has another size (a ValueError and TypeError).
         """
         found = current_mesh()
         needed = bool(self.exported or self.logical_meshes) and self.devices is None and not self.portable
@@ -191,7 +191,7 @@ class Module:
                 )
 
     def sharding(self, sharding: NamedSharding, ndim: int) -> str:
-        """A sharding of values of a rank in the program, such as ``<@mesh, [{"x"}, {}]>``."""
+        """The text of a sharding for values of rank ``ndim``, such as ``<@mesh, [{"x"}, {}]>``."""
         mesh = self.mesh(sharding.mesh)
         names = dict(zip(sharding.mesh.axis_names, axis_names(sharding.mesh), strict=True))
         entries = [
@@ -203,19 +203,19 @@ class Module:
 
     @staticmethod
     def on_one_device(count: int) -> str:
-        """An attribute of a call that is made once in a program over several devices, on the first of them.
+        """The attribute of a call that runs only on the first device of a program over several.
 
         Args:
           count: the number of results.
         """
-        return f"{_ALONE}{', '.join(['<@first, []>'] * max(1, count))}]>"
+        return f"{_PER_VALUE}{', '.join(['<@first, []>'] * max(1, count))}]>"
 
     def sharding_attribute(self, sharding: NamedSharding, ndim: int) -> str:
-        """A sharding as an attribute of an argument or a result."""
+        """The text of a sharding as an attribute of an argument or a result."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}"
 
     def _head(self) -> list[str]:
-        """The lines before the functions."""
+        """The lines of the module before its functions."""
         meshes: dict[Any, str] = {**self.meshes, **self.logical_meshes}
         if not meshes:
             return [f"module @{self.name} {{"]
@@ -229,7 +229,7 @@ class Module:
         return lines
 
     def unique(self, name: str) -> str:
-        """A name for a function that no other of the module has."""
+        """Make a new name for a function of the module."""
         base = candidate = _identifier(name)
         count = 0
         while candidate in self.names:
@@ -239,35 +239,35 @@ class Module:
         return candidate
 
     def source_loc(self, location: Location | None, label: str) -> str:
-        """The text that ends the lines of an operation that was written at a location, with its name and scope."""
+        """The end of a line: a reference to the user's location and ``label``, the operation with its scope."""
         if location is None:
             return ""
         code, instruction = location
         key = (id(code), instruction, label)
-        found = self.places.get(key)
+        found = self.source_locations.get(key)
         if found is None:
-            found = self.places[key] = (len(self.places), location)
+            found = self.source_locations[key] = (len(self.source_locations), location)
         return f" loc(#loc{found[0]})"
 
     def text(self, locations: bool = False, scopes: bool = False) -> str:
-        """The program.
+        """The text of the module.
 
         Args:
-          locations: whether to tell the name, scope and line of each operation in the user's program.
-          scopes: whether to tell the named scope of each operation that is in one, and nothing else.
+          locations: whether to add the name, scope and source line of each operation in the user's program.
+          scopes: whether to add only the named scopes of operations.
         """
-        parts = self._head()
+        lines = self._head()
         for f in reversed(self.functions):  # main, which is finished last, comes first
-            parts += f.lines
-        parts.append("}\n")
-        text = "\n".join(parts)
+            lines += f.lines
+        lines.append("}\n")
+        text = "\n".join(lines)
         if self.callbacks and not self.meshes:
-            text = re.sub(_ALONE_ATTRIBUTE, "", text)
+            text = re.sub(_ON_FIRST_DEVICE, "", text)
         if not locations:
-            shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.places]
-            return re.sub(_PLACE, (lambda place: shown[int(place[1])]) if any(shown) else "", text)
+            shown = [f' loc("{_escape(n)}")' if scopes and "/" in n else "" for _, _, n in self.source_locations]
+            return re.sub(_REFERENCE, (lambda reference: shown[int(reference[1])]) if any(shown) else "", text)
         legend = []
-        for (_, _, label), (number, location) in self.places.items():
+        for (_, _, label), (number, location) in self.source_locations.items():
             file, line = _escape(location[0].co_filename), line_number(location)
             legend.append(f'#loc{number} = loc("{_escape(label)}"("{file}":{line}:0))\n')
         return text + "".join(legend)
@@ -275,14 +275,14 @@ class Module:
 
 @lru_cache(maxsize=64)
 def axis_names(mesh: Mesh | AbstractMesh) -> tuple[str, ...]:
-    """The names of the axes of a mesh in programs, in quotes; a name that is no string is numbered."""
+    """The quoted names of a mesh's axes in programs; a name that is no string gets its index appended."""
     return tuple(f'"{_escape(n if isinstance(n, str) else f"{n!r} ({i})")}"' for i, n in enumerate(mesh.axis_names))
 
 
-_ALONE = "sdy.sharding = #sdy.sharding_per_value<["
-_ALONE_ATTRIBUTE = r", sdy\.sharding = #sdy\.sharding_per_value<\[(<@first, \[\]>(, )?)+\]>"
+_PER_VALUE = "sdy.sharding = #sdy.sharding_per_value<["
+_ON_FIRST_DEVICE = r", sdy\.sharding = #sdy\.sharding_per_value<\[(<@first, \[\]>(, )?)+\]>"
 
-_PLACE = r"(?m) loc\(#loc(\d+)\)$"
+_REFERENCE = r"(?m) loc\(#loc(\d+)\)$"
 
 
 def _identifier(name: str) -> str:
@@ -292,6 +292,13 @@ def _identifier(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _escape(text: str) -> str:
-    """A text within a program; what UTF-8 does not have, as in names of files that are not UTF-8, as its number."""
+    """Escape a string for a program; characters that UTF-8 cannot encode, as in some file names, become their codes."""
     text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
+
+
+def captured_shardings(arrays: Sequence[ArrayImpl], mesh: Mesh) -> list[NamedSharding]:
+    """The shardings of captured arrays in a program over several devices: their own, or replicated over ``mesh``."""
+    placements = [x._signature.placement if isinstance(x, CommittedArray) else None for x in arrays]
+    replicated = NamedSharding(mesh, PartitionSpec())
+    return [p if isinstance(p, NamedSharding) else replicated for p in placements]

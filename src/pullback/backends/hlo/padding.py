@@ -1,4 +1,4 @@
-"""Padding in programs, on any number of devices."""
+"""The lowering of ``pad``, on one device or several."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ _NAMES = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
 def pad(hlo: Builder, x: Value, value: Value, config: Sequence[tuple[int, int, int]], shape: Shape) -> Value:
-    """An array with a value around and between its elements.
+    """Pad an array with a value around and between its elements.
 
-    The compiler divides what is padded between elements wrong where devices get different numbers of them, and ends the
-    process where elements are cut off before them. So the axes concerned are whole on each device.
+    The compiler partitions interior padding wrongly where devices get different numbers of elements, and crashes where
+    the padding is negative too. So these axes are not divided among devices.
 
     Args:
-      hlo: the function that is being written.
+      hlo: the builder.
       x: the array.
       value: a scalar.
-      config: for each axis, how many there are before, after and between.
-      shape: of the result.
+      config: for each axis, the padding before, after and between elements.
+      shape: the shape of the result.
     """
-    whole = [
+    undivided = [
         d for d, sizes in enumerate(zip(x.shape, shape, strict=True))
         if config[d][2] and (min(config[d]) < 0 or not _divide_evenly(hlo, sizes))
     ]  # fmt: skip
     attributes = ", ".join(f"{name} = {integers([c[i] for c in config])}" for i, name in enumerate(_NAMES))
-    out = hlo.op("stablehlo.pad", [_undivided(hlo, x, whole), value], shape, x.dtype, attributes)
-    return _undivided(hlo, out, whole)
+    out = hlo.op("stablehlo.pad", [_undivided(hlo, x, undivided), value], shape, x.dtype, attributes)
+    return _undivided(hlo, out, undivided)
 
 
 def _divide_evenly(hlo: Builder, sizes: Sequence[Any]) -> bool:
-    """Whether axes of these sizes have as many elements on each of several devices, however they are divided."""
+    """Whether every division of axes of these sizes among the program's devices is even."""
     several = hlo.module.size
     return several > 1 and not any_symbolic(sizes) and all(n % several == 0 for n in sizes)
 
 
 def _undivided(hlo: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """A value whose axes of these numbers are whole on each device, where the program runs on several."""
+    """Constrain the given axes of a value to be undivided, where the program runs on several devices."""
     module = hlo.module
     if not axes:
         return x
     if module.manual is not None:
-        if module.manual_axes.issuperset(module.manual.axis_names):  # each device has a part of its own
+        if module.manual_axes.issuperset(module.manual.axis_names):  # each device has its own shard
             return x
         mesh: Any = module.manual
     elif module.size == 1:
-        module.whole |= not module.portable
+        module.assumed_one_device |= not module.portable
         return x
     else:
         known: list[Any] = [*module.meshes, *module.logical_meshes]

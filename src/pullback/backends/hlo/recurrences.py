@@ -1,9 +1,9 @@
 """Recurrences along an axis in StableHLO: cumulative operations, and linear recurrences.
 
-For processors all but the shortest are written as loops over the elements. The compiler makes one piece of machine code
-of a loop whose body touches few bytes, so that a step costs a nanosecond or two; the usual alternatives, windows and
-trees, take two to eight times as long from 100 elements on, longer to compile, and round in another order than the
-host. For other devices, on which each step would be a launch, they are windows and trees.
+On CPUs all except the shortest are loops over the elements. The compiler makes one function of a loop whose body
+touches few bytes, so that a step costs a nanosecond or two; the usual alternatives, windows and trees, take two to
+eight times as long from 100 elements on, longer to compile, and round in another order than the host. On other devices,
+where each step would launch kernels, they are windows and trees.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ DType = np.dtype[Any]
 Operation = Callable[[Builder, Value, Value], Value]
 
 LONG = 256
-"""Sums of more elements than this are carried with twice the precision: the host's bound."""
+"""Sums of more elements than this are accumulated with twice the precision, as on the host."""
 _DOUBLED = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
 _SHORT, _SMALL = 16, 4096
-"""Along an axis of up to so many elements, in an array of up to so many, windows take as long, and compile sooner.
+"""The most elements along the axis, and in the array, for windows, which are as fast as loops and compile faster.
 
-Not those of complex numbers, of which 1 + 0i does not leave infinite ones as they are.
+Complex arrays use loops: windows multiply by the identity 1 + 0i, which makes NaN of infinite numbers.
 """
 
 
 def carried_dtype(dtype: DType) -> DType:
-    """The dtype in which partial results are carried: float32 for narrower floats, else their own."""
+    """The dtype of the accumulator: float32 for narrower floats, else the same dtype."""
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
@@ -44,16 +44,16 @@ def carried_dtype(dtype: DType) -> DType:
 def cumulate(
     hlo: Builder, x: Value, operation: Operation, start: Any, *, axis: int, reverse: bool, sums: bool
 ) -> Value:
-    """All partial results of an operation along an axis.
+    """Accumulate an operation along an axis.
 
     Args:
-      hlo: the function that is being written.
+      hlo: the builder.
       x: the operand.
-      operation: writes the operation on two values.
-      start: a number that it leaves as it is, in ``x``'s dtype.
-      axis: along which axis.
-      reverse: whether it goes from the last element to the first.
-      sums: whether long chains lose digits, so that they are carried with twice the precision.
+      operation: writes the binary operation on two values.
+      start: the identity of the operation, in ``x``'s dtype.
+      axis: the axis.
+      reverse: whether to go from the last element to the first.
+      sums: whether the operation loses digits in long chains, which are then accumulated with twice the precision.
     """
     if 0 in x.shape or x.shape[axis] == 1:
         return x
@@ -72,7 +72,7 @@ def cumulate(
 
 
 def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int, reverse: bool) -> Value:
-    """For each element the reduction of a window that ends at it."""
+    """Accumulate by reducing, for each element, the window that ends at it."""
     ones, size = [1] * x.ndim, [1] * x.ndim
     padding = [[0, 0] for _ in x.shape]
     size[axis] = x.shape[axis]
@@ -84,14 +84,14 @@ def _windows(hlo: Builder, x: Value, operation: Operation, start: Any, axis: int
     scalar = ((), x.dtype)
     body = hlo.region([scalar, scalar], lambda a, b: [operation(hlo, a, b)])
     operands = [x, hlo.number(x.dtype.type(start), x.dtype)]
-    return hlo.many("stablehlo.reduce_window", operands, [(x.shape, x.dtype)], attributes, [body])[0]
+    return hlo.multi_result("stablehlo.reduce_window", operands, [(x.shape, x.dtype)], attributes, [body])[0]
 
 
 # Linear recurrences --------------------------------------------------------------------------------------------------
 
 
 def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: bool) -> Value:
-    """``y[k] = a[k] y[k-1] + b[k]`` along an axis, from ``y[0] = b[0]``, of operands of one shape."""
+    """Solve ``y[k] = a[k] y[k-1] + b[k]``, ``y[0] = b[0]`` along an axis, for operands of one shape."""
     if 0 in b.shape or b.shape[axis] == 1:
         return b
     carried = carried_dtype(b.dtype)
@@ -99,31 +99,31 @@ def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: b
         return hlo.convert(_ladder(hlo, hlo.convert(a, carried), hlo.convert(b, carried), axis, reverse), b.dtype)
 
     def step(y: Value, a: Value, b: Value) -> Value:
-        return hlo.same("stablehlo.add", hlo.same("stablehlo.multiply", a, y), b)
+        return hlo.elementwise("stablehlo.add", hlo.elementwise("stablehlo.multiply", a, y), b)
 
     return _loop(hlo, [a, b], axis, reverse, carried, lambda a, b: b, step)
 
 
 def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value:
-    """Each rung composes every map ``y -> a y + b`` with the one that is twice as far away as before.
+    """Solve the recurrence by doubling: step i composes each map ``y -> a y + b`` with the map 2**i elements before it.
 
     Hillis and Steele, *Data parallel algorithms*, Communications of the ACM 29 (1986).
     """
     zero = hlo.splat(0, b.shape, b.dtype)
     distance = 1
     while distance < b.shape[axis]:
-        earlier = _moved(hlo, b, axis, -distance if reverse else distance)
-        # A product of many factors may overflow where what it multiplies has been zero all along.
-        carried = hlo.select(hlo.compare(earlier, zero, "EQ"), zero, hlo.same("stablehlo.multiply", a, earlier))
-        b = hlo.same("stablehlo.add", carried, b)
-        a = hlo.same("stablehlo.multiply", a, _moved(hlo, a, axis, -distance if reverse else distance))
+        earlier = _shifted(hlo, b, axis, -distance if reverse else distance)
+        # The product of many factors may overflow while the value that it multiplies is zero: 0 * inf must be 0 here.
+        carried = hlo.select(hlo.compare(earlier, zero, "EQ"), zero, hlo.elementwise("stablehlo.multiply", a, earlier))
+        b = hlo.elementwise("stablehlo.add", carried, b)
+        a = hlo.elementwise("stablehlo.multiply", a, _shifted(hlo, a, axis, -distance if reverse else distance))
         distance *= 2
     return b
 
 
-def _moved(hlo: Builder, x: Value, axis: int, places: int) -> Value:
-    """``x`` moved along an axis, with zeros behind it."""
-    low = [places if i == axis else 0 for i in range(x.ndim)]
+def _shifted(hlo: Builder, x: Value, axis: int, shift: int) -> Value:
+    """Shift ``x`` along an axis by ``shift`` elements, and fill with zeros."""
+    low = [shift if i == axis else 0 for i in range(x.ndim)]
     attributes = (
         f"edge_padding_low = {integers(low)}, edge_padding_high = {integers([-n for n in low])}, "
         f"interior_padding = {integers([0] * x.ndim)}"
@@ -134,21 +134,21 @@ def _moved(hlo: Builder, x: Value, axis: int, places: int) -> Value:
 # Loops ---------------------------------------------------------------------------------------------------------------
 
 _ROW = 128
-"""Up to so many bytes beside each other, a step goes over them alone; else over all that is not along the axis."""
+"""The most bytes of a contiguous row that a step handles on its own; longer rows are handled with all axes before."""
 _STEP, _UNROLLED = 64, 8
-"""Rows are taken several at a time, up to so many bytes of all operands, and up to so many rows."""
+"""The most bytes of all operands, and the most rows, that one step of the loop handles."""
 
 
 class _Recurrence(NamedTuple):
-    """How a loop goes over an array, seen in another shape.
+    """The plan of a loop over a reshaped array.
 
     Attributes:
-      shape: the array's.
-      axis: of that shape, along which the loop goes.
-      row: the shape of what one step of the recurrence takes, which is what is carried.
+      shape: the shape that the array is reshaped to.
+      axis: the axis of that shape along which the loop goes.
+      row: the shape of the elements of one recurrence step, and of the carry.
       length: the size of a row along the axis.
-      rows: how many rows the body takes.
-      period: after which length along the axis the recurrence begins anew.
+      rows: how many rows the body of the loop handles.
+      period: the length along the axis after which the recurrence restarts.
     """
 
     shape: tuple[int, ...]
@@ -177,40 +177,40 @@ def _loop(
     first: Callable[..., Value],
     step: Callable[..., Value],
 ) -> Value:
-    """``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis."""
+    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis."""
     shape, dtype = operands[0].shape, operands[0].dtype
     walk = _walk(shape, axis, dtype.itemsize, carried.itemsize, len(operands))
     total, block = walk.shape[walk.axis], walk.length * walk.rows
     index = np.dtype(np.int32 if total < 2**31 - block else np.int64)
     sizes = [block if i == walk.axis else n for i, n in enumerate(walk.shape)]
 
-    def part(x: Value, k: int) -> Value:
+    def row(x: Value, k: int) -> Value:
         if walk.rows == 1:
             return x
         return hlo.slice(x, [k * walk.length], [(k + 1) * walk.length])
 
     def body(i: Value, y: Value, *arrays: Value) -> list[Value]:
         *inputs, out = arrays
-        place = hlo.same("stablehlo.subtract", hlo.number(total - block, index), i) if reverse else i
-        starts = [place if k == walk.axis else hlo.number(0, index) for k in range(len(sizes))]
+        position = hlo.elementwise("stablehlo.subtract", hlo.number(total - block, index), i) if reverse else i
+        starts = [position if k == walk.axis else hlo.number(0, index) for k in range(len(sizes))]
         attributes = f"slice_sizes = {integers(sizes)}"
         blocks = [hlo.op("stablehlo.dynamic_slice", [x, *starts], tuple(sizes), dtype, attributes) for x in inputs]
-        passed = hlo.same("stablehlo.remainder", i, hlo.number(walk.period, index)) if total > walk.period else i
+        passed = hlo.elementwise("stablehlo.remainder", i, hlo.number(walk.period, index)) if total > walk.period else i
         begins = hlo.compare(passed, hlo.number(0, index), "EQ")
         results: list[Value] = []
         for k in reversed(range(walk.rows)) if reverse else range(walk.rows):
-            elements = [hlo.convert(part(x, k), carried) for x in blocks]
+            elements = [hlo.convert(row(x, k), carried) for x in blocks]
             following = step(y, *elements)
             y = following if results else hlo.select(begins, first(*elements), following)
             results.append(hlo.convert(y, dtype))
         update = hlo.concatenate(results[::-1] if reverse else results, walk.axis) if walk.rows > 1 else results[0]
         out = hlo.op("stablehlo.dynamic_update_slice", [out, update, *starts], walk.shape, dtype)
-        return [hlo.same("stablehlo.add", i, hlo.number(block, index)), y, *inputs, out]
+        return [hlo.elementwise("stablehlo.add", i, hlo.number(block, index)), y, *inputs, out]
 
     array = (walk.shape, dtype)
     types = [((), index), (walk.row, carried), *[array] * len(operands), array]
     begin = [hlo.number(0, index), hlo.splat(0, walk.row, carried), *(hlo.reshape(x, walk.shape) for x in operands)]
     condition = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(total, index), "LT")])
     regions = [condition, hlo.region(types, body)]
-    out = hlo.many("stablehlo.while", [*begin, hlo.splat(0, *array)], types, "", regions)[-1]
+    out = hlo.multi_result("stablehlo.while", [*begin, hlo.splat(0, *array)], types, "", regions)[-1]
     return hlo.reshape(out, shape)

@@ -1,10 +1,10 @@
 """Sorting and searching along an axis in StableHLO.
 
-The compiler sorts integers in their own order several times as fast as anything in the order of a comparison that it is
-given, and one operand faster than two. So a key of up to 32 bits, as an integer in the order of its elements, becomes
-the upper half of a word that has the element's position in its lower half: words are never equal, all operands are then
-taken by the positions, and the whole is stable. Longer keys, and several, are sorted by their least significant 32 bits
-first, or are compared where elements are few.
+The compiler sorts integers in their natural order several times as fast as by any other comparison, and one operand
+faster than two. So a key of up to 32 bits, as an integer that orders the elements, becomes the upper half of a word,
+and the element's position the lower half. Words are never equal, so the sort is stable; all operands are then gathered
+by the positions. Longer keys, and several keys, are sorted by their least significant 32 bits first (a radix sort), or
+by comparison where elements are few.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _INT8, _INT32, _INT64 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.int64
 _FLOAT32 = np.dtype(np.float32)
 
 _MANY = {1: 1 << 9, 2: 1 << 16}
-"""From how many elements on keys of one or two digits of 32 bits are sorted by digits; comparing compiles sooner."""
+"""The least elements for a radix sort, by the number of 32-bit digits in a key; comparison compiles faster."""
 
 
 def sort(hlo: Builder, operands: Sequence[Value], *, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
-    """All operands in the order of the first ``num_keys`` of them along an axis; NaN is the largest number.
+    """Sort all operands along an axis, by the first ``num_keys`` of them; NaN is the largest number.
 
     Args:
-      hlo: the function that is being written; its results have the shape of the operands.
-      operands: of one shape.
+      hlo: the builder, whose current equation has results of the operands' shape.
+      operands: the operands, of one shape.
       dimension: the axis.
       is_stable: whether equal elements stay in order.
-      num_keys: how many operands are compared, the first most significant.
+      num_keys: how many operands are keys, the first the most significant.
     """
     key = operands[0]
     count = key.shape[dimension]
@@ -57,30 +57,30 @@ def _digit_count(dtype: np.dtype[Any]) -> int:
 
 
 def _digits(hlo: Builder, x: Value) -> list[Value]:
-    """Signed numbers of 32 bits, in int64, that order the elements, the least significant first."""
+    """The 32-bit signed digits, in int64, that order the elements, the least significant first."""
     if dtypes.is_complex(x.dtype):
-        return [digit for part in reversed(_parts(hlo, x)) for digit in _digits(hlo, part)]
+        return [digit for component in reversed(_components(hlo, x)) for digit in _digits(hlo, component)]
     key = ordered(hlo, x)
     middle = hlo.splat(2**31, x.shape, _INT64)
     if key.dtype.itemsize < 8:
         wide = hlo.convert(key, _INT64)
-        return [hlo.same("stablehlo.subtract", wide, middle) if key.dtype == np.uint32 else wide]
-    if key.dtype.kind == "u":  # with the highest bit inverted, it is in the order of signed numbers
-        key = hlo.same("stablehlo.xor", hlo.bitcast(key, x.shape, _INT64), hlo.splat(-(2**63), x.shape, _INT64))
-    low = hlo.same("stablehlo.and", key, hlo.splat(2**32 - 1, x.shape, _INT64))
-    high = hlo.same("stablehlo.shift_right_arithmetic", key, hlo.splat(32, x.shape, _INT64))
-    return [hlo.same("stablehlo.subtract", low, middle), high]
+        return [hlo.elementwise("stablehlo.subtract", wide, middle) if key.dtype == np.uint32 else wide]
+    if key.dtype.kind == "u":  # inverting the highest bit makes unsigned order signed
+        key = hlo.elementwise("stablehlo.xor", hlo.bitcast(key, x.shape, _INT64), hlo.splat(-(2**63), x.shape, _INT64))
+    low = hlo.elementwise("stablehlo.and", key, hlo.splat(2**32 - 1, x.shape, _INT64))
+    high = hlo.elementwise("stablehlo.shift_right_arithmetic", key, hlo.splat(32, x.shape, _INT64))
+    return [hlo.elementwise("stablehlo.subtract", low, middle), high]
 
 
 def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
-    """Where the elements are that come first, second, ... along an axis: digit by digit, as they were on cards."""
+    """The positions that sort the elements along an axis (argsort), by radix sort over ``digits``."""
     shape = digits[0].shape
     positions = hlo.iota(shape, dimension, _INT64)
     order: Value | None = None
     for digit in digits:
         upper = digit if order is None else take_along_axis(hlo, digit, order, dimension)
-        upper = hlo.same("stablehlo.shift_left", upper, hlo.splat(32, shape, _INT64))
-        (words,) = _sorted(hlo, [hlo.same("stablehlo.or", upper, positions)], dimension, False, 1)
+        upper = hlo.elementwise("stablehlo.shift_left", upper, hlo.splat(32, shape, _INT64))
+        (words,) = _sorted(hlo, [hlo.elementwise("stablehlo.or", upper, positions)], dimension, False, 1)
         local = hlo.convert(words, _INT32)
         order = local if order is None else take_along_axis(hlo, order, local, dimension)
     assert order is not None
@@ -88,98 +88,98 @@ def _order(hlo: Builder, digits: Sequence[Value], dimension: int) -> Value:
 
 
 def ordered(hlo: Builder, x: Value, nan_last: bool = True) -> Value:
-    """Integers in the order of the elements, which are not complex; NaN is above all numbers, or below them.
+    """Map real numbers or booleans to integers of the same order.
 
     Args:
-      hlo: the function that is being written.
-      x: any real numbers or booleans; minus zero is zero.
-      nan_last: whether NaN is above all numbers.
+      hlo: the builder.
+      x: the elements; -0 and 0 become the same integer.
+      nan_last: whether NaN is above all numbers, or below them.
     """
     if dtypes.is_bool(x.dtype):
         return hlo.convert(x, _INT8)
     if not dtypes.is_float(x.dtype):
-        return hlo.whole_bytes(x)
+        return hlo.at_least_one_byte(x)
     x = x if x.dtype.itemsize == 8 else hlo.convert(x, _FLOAT32)
     integer = _INT64 if x.dtype.itemsize == 8 else _INT32
     info = np.iinfo(integer)
     bits = hlo.bitcast(x, x.shape, integer)
     zero, least, most = (hlo.splat(n, x.shape, integer) for n in (0, info.min, info.max))
-    # Negative numbers grow as their bits decrease; those of minus zero are the least integer.
-    mirrored = hlo.select(hlo.compare(bits, zero, "LT"), hlo.same("stablehlo.subtract", least, bits), bits)
+    # Negative numbers increase as their bits decrease; the bits of -0 are the least integer.
+    mirrored = hlo.select(hlo.compare(bits, zero, "LT"), hlo.elementwise("stablehlo.subtract", least, bits), bits)
     return hlo.select(hlo.compare(x, x, "NE"), most if nan_last else least, mirrored)
 
 
 def _sorted(hlo: Builder, operands: Sequence[Value], dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
-    """All operands in the order of comparisons."""
+    """Sort all operands by comparing the first ``num_keys`` of them."""
     results = [(x.shape, x.dtype) for x in operands]
 
     def body(*pairs: Value) -> list[Value]:
         keys = [pair for i in range(num_keys) for pair in _comparable(hlo, pairs[2 * i], pairs[2 * i + 1])]
         below = less(hlo, *keys[-1])
         for a, b in reversed(keys[:-1]):
-            tied = hlo.same("stablehlo.and", _equal(hlo, a, b), below)
-            below = hlo.same("stablehlo.or", less(hlo, a, b), tied)
+            tied = hlo.elementwise("stablehlo.and", _equal(hlo, a, b), below)
+            below = hlo.elementwise("stablehlo.or", less(hlo, a, b), tied)
         return [below]
 
     region = hlo.region([((), x.dtype) for x in operands for _ in range(2)], body)
     attributes = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
-    return hlo.many("stablehlo.sort", operands, results, attributes, [region])
+    return hlo.multi_result("stablehlo.sort", operands, results, attributes, [region])
 
 
 def _comparable(hlo: Builder, a: Value, b: Value) -> list[tuple[Value, Value]]:
-    """The pairs that are compared one after another."""
-    return list(zip(_parts(hlo, a), _parts(hlo, b), strict=True))
+    """The pairs to compare lexicographically: real and imaginary parts of complex numbers, else the numbers."""
+    return list(zip(_components(hlo, a), _components(hlo, b), strict=True))
 
 
-def _parts(hlo: Builder, x: Value) -> list[Value]:
-    """The real and the imaginary part of a complex number."""
+def _components(hlo: Builder, x: Value) -> list[Value]:
+    """The real and the imaginary part of a complex value; a real value itself."""
     if not dtypes.is_complex(x.dtype):
         return [x]
-    part = np.dtype(f"f{x.dtype.itemsize // 2}")
-    return [hlo.op(f"stablehlo.{name}", [x], x.shape, part) for name in ("real", "imag")]
+    component = np.dtype(f"f{x.dtype.itemsize // 2}")
+    return [hlo.op(f"stablehlo.{name}", [x], x.shape, component) for name in ("real", "imag")]
 
 
 def less(hlo: Builder, a: Value, b: Value) -> Value:
-    """Whether ``a < b``; all numbers are below NaN."""
+    """Whether ``a < b``, where NaN is above all numbers."""
     below = hlo.compare(a, b, "LT")
     if not dtypes.is_float(a.dtype):
         return below
-    into_nan = hlo.same("stablehlo.and", hlo.compare(a, a, "EQ"), hlo.compare(b, b, "NE"))
-    return hlo.same("stablehlo.or", below, into_nan)
+    into_nan = hlo.elementwise("stablehlo.and", hlo.compare(a, a, "EQ"), hlo.compare(b, b, "NE"))
+    return hlo.elementwise("stablehlo.or", below, into_nan)
 
 
 def _equal(hlo: Builder, a: Value, b: Value) -> Value:
-    """Whether ``a == b``, as NaN and NaN are."""
+    """Whether ``a == b``, where NaN equals NaN."""
     same = hlo.compare(a, b, "EQ")
     if not dtypes.is_float(a.dtype):
         return same
-    both_nan = hlo.same("stablehlo.and", hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE"))
-    return hlo.same("stablehlo.or", same, both_nan)
+    both_nan = hlo.elementwise("stablehlo.and", hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE"))
+    return hlo.elementwise("stablehlo.or", same, both_nan)
 
 
 # Positions along an axis ---------------------------------------------------------------------------------------------
 
 
 def take_along_axis(hlo: Builder, x: Value, indices: Value, axis: int) -> Value:
-    """The elements of ``x`` at ``indices`` along an axis, in the shape of the result that is being written."""
-    numbers, sizes, kept = _along_axis(x.shape, indices.shape, axis)
+    """Gather the elements of ``x`` at ``indices`` along an axis, in the shape of the current equation's result."""
+    numbers, sizes, used = _along_axis(x.shape, indices.shape, axis)
     if 0 in hlo.result.shape:
         return hlo.splat(np.zeros((), x.dtype)[()], hlo.result.shape, x.dtype)
-    indices = hlo.reshape(indices, (*(indices.shape[i] for i in kept), 1))
+    indices = hlo.reshape(indices, (*(indices.shape[i] for i in used), 1))
     return hlo_indexing.gather(hlo, x, indices, numbers, sizes, None, False)
 
 
 def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bool) -> Value:
-    """Zeros, in the shape of the result, to which the elements of ``x`` are added at ``indices`` along an axis."""
+    """Add the elements of ``x`` at ``indices`` along an axis to zeros of the shape of the current equation's result."""
     shape, dtype = hlo.result.shape, x.dtype
     carried = dtype if unique or not dtypes.is_float(dtype) or dtype.itemsize >= 4 else _FLOAT32
     zeros = hlo.splat(0, shape, carried)
-    numbers, sizes, kept = _along_axis(shape, indices.shape, axis)
-    updates = hlo.spread(hlo.convert(x, carried), (*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
-    indices = hlo.reshape(indices, (*(indices.shape[i] for i in kept), 1))
+    numbers, sizes, used = _along_axis(shape, indices.shape, axis)
+    updates = hlo.broadcast(hlo.convert(x, carried), (*shape[:axis], indices.shape[axis], *shape[axis + 1 :]))
+    indices = hlo.reshape(indices, (*(indices.shape[i] for i in used), 1))
 
     def add(a: Value, b: Value) -> Value:
-        return hlo.same("stablehlo.add", a, b)
+        return hlo.elementwise("stablehlo.add", a, b)
 
     out = hlo_indexing.scatter(
         hlo, zeros, indices, updates, numbers, sizes, add, clip=False, sorted_=False, unique=unique
@@ -190,27 +190,27 @@ def add_along_axis(hlo: Builder, x: Value, indices: Value, axis: int, unique: bo
 def _along_axis(
     x: tuple[int, ...], indices: tuple[int, ...], axis: int
 ) -> tuple[hlo_indexing.Numbers, tuple[int, ...], list[int]]:
-    """Dimension numbers of a gather, the sizes of its windows, and those axes of the indices that it looks at.
+    """The dimension numbers of a gather along an axis, its window sizes, and the axes of the indices that it uses.
 
-    Along an axis in which the indices have size one, windows are as wide as the operand; an axis in which the operand
-    has size one is collapsed.
+    Along an axis in which the indices have size 1, windows are as wide as the operand; an axis in which the operand has
+    size 1 is collapsed.
     """
     others = [i for i in range(len(x)) if i != axis]
-    whole = [i for i in others if indices[i] == 1]
-    kept = [i for i in range(len(x)) if i not in whole]
-    shared = [i for i in others if i not in whole and x[i] != 1]
-    collapsed = [i for i in range(len(x)) if i not in whole and i not in shared]
-    numbers = (tuple(whole), tuple(collapsed), (axis,), tuple(shared), tuple(kept.index(i) for i in shared))
-    return numbers, tuple(n if i in whole else 1 for i, n in enumerate(x)), kept
+    full = [i for i in others if indices[i] == 1]
+    used = [i for i in range(len(x)) if i not in full]
+    shared = [i for i in others if i not in full and x[i] != 1]
+    collapsed = [i for i in range(len(x)) if i not in full and i not in shared]
+    numbers = (tuple(full), tuple(collapsed), (axis,), tuple(shared), tuple(used.index(i) for i in shared))
+    return numbers, tuple(n if i in full else 1 for i, n in enumerate(x)), used
 
 
 # Searching -----------------------------------------------------------------------------------------------------------
 
 
 def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
-    """How many elements of each row of ``x`` are below (``left``) or not above (``right``) the values of the same row.
+    """Count the elements of each row of ``x`` below (``left``) or not above (``right``) each value of the same row.
 
-    Halving: of 2**k elements that are next, all are counted if the last of them is.
+    A binary search: of the next 2**k elements, all are counted if the last of them is.
     """
     shape, count = values.shape, x.shape[-1]
     zero = hlo.splat(0, shape, _INT32)
@@ -220,27 +220,29 @@ def searchsorted(hlo: Builder, x: Value, values: Value, side: str) -> Value:
     types = [((), _INT32), (shape, _INT32), (x.shape, x.dtype), (shape, values.dtype)]
 
     def body(step: Value, found: Value, x: Value, values: Value) -> list[Value]:
-        candidate = hlo.same("stablehlo.add", found, hlo.spread(step, shape))
-        last = hlo.same("stablehlo.subtract", candidate, hlo.splat(1, shape, _INT32))
+        candidate = hlo.elementwise("stablehlo.add", found, hlo.broadcast(step, shape))
+        last = hlo.elementwise("stablehlo.subtract", candidate, hlo.splat(1, shape, _INT32))
         probe = take_along_axis(hlo, x, last, x.ndim - 1)
         counted = _precedes(hlo, probe, values, side)
-        counted = hlo.same("stablehlo.and", counted, hlo.compare(candidate, size, "LE"))
-        half = hlo.same("stablehlo.shift_right_logical", step, hlo.number(1, _INT32))
+        counted = hlo.elementwise("stablehlo.and", counted, hlo.compare(candidate, size, "LE"))
+        half = hlo.elementwise("stablehlo.shift_right_logical", step, hlo.number(1, _INT32))
         return [half, hlo.select(counted, candidate, found), x, values]
 
     first = hlo.number(1 << (count.bit_length() - 1), _INT32)
     going = hlo.region(types, lambda step, *_: [hlo.compare(step, hlo.number(0, _INT32), "GT")])
-    return hlo.many("stablehlo.while", [first, zero, x, values], types, "", [going, hlo.region(types, body)])[1]
+    return hlo.multi_result("stablehlo.while", [first, zero, x, values], types, "", [going, hlo.region(types, body)])[1]
 
 
 def _precedes(hlo: Builder, probe: Value, values: Value, side: str) -> Value:
-    """Whether an element is counted for a value."""
+    """Whether the element ``probe`` of a row is counted for a value."""
     pairs = _comparable(hlo, probe, values)
     below = less(hlo, *pairs[-1]) if side == "left" else _not_above(hlo, *pairs[-1])
     for a, b in reversed(pairs[:-1]):
-        below = hlo.same("stablehlo.or", less(hlo, a, b), hlo.same("stablehlo.and", _equal(hlo, a, b), below))
+        below = hlo.elementwise(
+            "stablehlo.or", less(hlo, a, b), hlo.elementwise("stablehlo.and", _equal(hlo, a, b), below)
+        )
     return below
 
 
 def _not_above(hlo: Builder, a: Value, b: Value) -> Value:
-    return hlo.same("stablehlo.not", less(hlo, b, a))
+    return hlo.elementwise("stablehlo.not", less(hlo, b, a))

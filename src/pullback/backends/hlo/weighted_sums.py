@@ -1,10 +1,10 @@
-"""Sums of products that the compiler's library gets wrong, found in the text of a program.
+"""Detection of sums of products that the compiler's library computes wrongly, in the text of a program.
 
-Where reductions are left to the library (``xla_cpu_experimental_ynn_fusion_type`` REDUCE, which is the compiler's
-default), jaxlib 0.10.2 gets a kernel wrong that sums products whose one factor is repeated along the rows, and repeats
-the sums along these rows again: ``jit(lambda v, x: x - (v * x).sum(1, keepdims=True))`` of 300 rows has the sums of
-other rows in two thirds of them, in JAX too. Which order of factors is wrong depends on how the compiler has rewritten
-them. Where the sums are not repeated, they are right.
+Where the library computes reductions (``xla_cpu_experimental_ynn_fusion_type`` REDUCE, the compiler's default), jaxlib
+0.10.2 computes wrongly a kernel that sums products with a factor that is repeated along the rows, and repeats the sums
+along these rows: ``jit(lambda v, x: x - (v * x).sum(1, keepdims=True))`` of 300 rows has the sums of other rows in two
+thirds of them, in JAX too. The order of factors that fails depends on how the compiler has rewritten them. Sums that
+are not repeated are right.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _OWN_LOOPS = frozenset(
 """Operations that are not fused with those that compute their operands."""
 
 _CONSTANT, _REPEATED, _PRODUCT, _SUM = 1, 2, 4, 8
-"""What a value may be: constant; the same along an axis; made of a product with such a value; of a sum of these."""
+"""Flags of a value: constant; repeated along an axis; computed from a product with a repeated factor; from a sum of
+these products."""
 
 
 class _Operation(NamedTuple):
@@ -31,23 +32,23 @@ class _Operation(NamedTuple):
     kind: str
     operands: list[str]
     callee: str
-    makes: int  # what the result is by this operation alone
+    makes: int  # the flags of the result by the kind of the operation
 
 
 class _Function:
-    """A function of a program: its operations, what it is given and what it returns."""
+    """A function of a program: its operations, and the flags of its parameters and results."""
 
     def __init__(self, name: str, parameters: list[str]) -> None:
         self.name = name
         self.parameters = parameters
-        self.given = [0] * len(parameters)
+        self.parameter_flags = [0] * len(parameters)
         self.operations: list[_Operation] = []
         self.returned: list[str] = []
         self.returns = 0
 
 
 def are_in(text: str) -> bool:
-    """Whether a program may repeat sums of products of which a factor is what was broadcast, or a function of that.
+    """Whether a program may repeat sums of products with a factor computed from a broadcast value.
 
     >>> product = "%2 = stablehlo.multiply %1, %arg1 : tensor<3x2xf32>"
     >>> line = '%1 = "stablehlo.broadcast_in_dim"(%arg0) {} : (tensor<2xf32>) -> tensor<3x2xf32>'
@@ -60,23 +61,23 @@ def are_in(text: str) -> bool:
         return False
     functions = _functions(text)
     changed = True
-    while changed:  # what functions are given and return depends on each other
+    while changed:  # a fixed point: the flags of parameters and results of functions depend on each other
         changed = False
         for function in functions.values():
             before = function.returns
-            found, given_more = _look(function, functions)
+            found, extended = _analyse(function, functions)
             if found:
                 return True
-            changed = changed or given_more or function.returns != before
+            changed = changed or extended or function.returns != before
     return False
 
 
 def _functions(text: str) -> dict[str, _Function]:
-    """The functions of a program."""
+    """Parse the functions of a program, by name; operations outside of functions belong to the function ''."""
     current = _Function("", [])
     functions = {"": current}
     for line in text.splitlines():
-        if "func.func" in line:  # whose names are its own
+        if "func.func" in line:  # its value names are local to it
             name = _FUNCTION.search(line)
             current = _Function(name[1] if name else "", _NAME.findall(line))
             functions[current.name] = current
@@ -87,13 +88,13 @@ def _functions(text: str) -> dict[str, _Function]:
             if found is not None:
                 result, kind, rest = found.groups()
                 callee = _FUNCTION.search(rest) if kind == "call" else None
-                makes, names = _made(kind, rest), _NAME.findall(rest)
+                makes, names = _flags_by_kind(kind, rest), _NAME.findall(rest)
                 current.operations.append(_Operation(result, kind or "", names, callee[1] if callee else "", makes))
     return functions
 
 
-def _made(kind: str, rest: str) -> int:
-    """Whether an operation makes a constant, or repeats something, by the types of its operand and its result."""
+def _flags_by_kind(kind: str, rest: str) -> int:
+    """The flags of an operation's result by its kind: constant, or repeated along an axis."""
     if kind == "constant":
         return _CONSTANT
     if kind == "iota":
@@ -106,24 +107,25 @@ def _made(kind: str, rest: str) -> int:
     return _REPEATED if operand else _CONSTANT
 
 
-def _look(function: _Function, functions: dict[str, _Function]) -> tuple[bool, bool]:
-    """Whether sums of weighted rows are repeated in a function, and whether it gives others more than they knew."""
-    given_more = False
-    known = dict(zip(function.parameters, function.given, strict=True))
+def _analyse(function: _Function, functions: dict[str, _Function]) -> tuple[bool, bool]:
+    """Propagate flags through a function: whether it repeats sums of weighted rows, and whether it set new flags of the
+    parameters of functions that it calls."""
+    extended = False
+    known = dict(zip(function.parameters, function.parameter_flags, strict=True))
     for result, kind, operands, callee, makes in function.operations:
         flags = [known.get(x, 0) for x in operands]
         either = 0
         for flag in flags:
             either |= flag
         if kind == "broadcast_in_dim" and makes and either & _SUM:
-            return True, given_more
+            return True, extended
         if makes:
             known[result] = either & (_PRODUCT | _SUM) | makes
         elif kind == "call" and callee in functions:
             called = functions[callee]
-            for i, flag in enumerate(flags[: len(called.given)]):
-                given_more = given_more or bool(flag & ~called.given[i])
-                called.given[i] |= flag
+            for i, flag in enumerate(flags[: len(called.parameter_flags)]):
+                extended = extended or bool(flag & ~called.parameter_flags[i])
+                called.parameter_flags[i] |= flag
             known[result] = called.returns
         elif kind in _OWN_LOOPS:
             known[result] = 0
@@ -132,11 +134,11 @@ def _look(function: _Function, functions: dict[str, _Function]) -> tuple[bool, b
         else:
             constant = bool(flags) and all(flag & _CONSTANT for flag in flags)
             repeated = either & _REPEATED and all(flag & (_CONSTANT | _REPEATED) for flag in flags)
-            made = either & (_PRODUCT | _SUM)
+            derived = either & (_PRODUCT | _SUM)
             if kind in ("multiply", "divide") and either & _REPEATED:
-                made |= _PRODUCT
-            known[result] = made | (_REPEATED if repeated else 0) | (_CONSTANT if constant else 0)
+                derived |= _PRODUCT
+            known[result] = derived | (_REPEATED if repeated else 0) | (_CONSTANT if constant else 0)
     function.returns = 0
     for name in function.returned:
         function.returns |= known.get(name, 0)
-    return False, given_more
+    return False, extended

@@ -1,4 +1,4 @@
-"""How many threads NumPy's products of matrices take, while the processors have other work."""
+"""Restriction of NumPy's matrix products to one thread, while the compiler uses the other CPU cores."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pullback.core.locks import lock
 
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "")
-_lock = lock(globals(), "_lock", reentrant=True)  # a signal handler of the user's may run while it is held
+_lock = lock(globals(), "_lock", reentrant=True)  # reentrant: a user's signal handler may run while it is held
 _found: list[int] = []
-"""How many threads each block has found: what the first one has found is set again by the last one that ends."""
+"""The number of threads at the entry of each active block; the last block to end restores the first number."""
 
 
 @functools.cache
 def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """What asks for and sets the number of threads of NumPy's library; None if that is not OpenBLAS."""
+    """The functions of OpenBLAS that get and set its number of threads; None if NumPy uses another library."""
     try:
         library = ctypes.CDLL(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
     except (AttributeError, OSError):
@@ -39,10 +39,10 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A block in which products of matrices take one thread each, in the whole process.
+    """A context manager that restricts matrix products of the process to one thread each.
 
-    The threads of a product wait for each other, and each takes its turn where the compiler has the processors: a step
-    of a transformer of 24 small layers takes 0.8 s with two threads beside the compiler, and 0.1 s with one.
+    The threads of a product wait for each other, and compete with the compiler for the cores: a training step of a
+    transformer of 24 small layers takes 0.8 s with two threads while the compiler runs, and 0.1 s with one.
     """
     functions = _functions()
     if functions is None:

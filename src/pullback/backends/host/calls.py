@@ -1,8 +1,8 @@
 """Calls of Python functions by compiled programs.
 
-The runtime calls a function on a thread of its own or on the one that started the program, with NumPy arrays that look
-into its memory and are gone afterwards. A program that calls Python is waited for where it is started: so an exception
-of a function is raised there, with its own traceback, instead of as an error of the runtime somewhere later.
+The runtime calls a function on a thread of its own, or on the thread that started the program, with NumPy arrays that
+are views of its memory, valid only during the call. The caller of such a program waits for its end: so an exception of
+the function is raised there, with its own traceback, instead of later as an error of the runtime.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pullback.core.errors import BackendError
 
 TARGET = "xla_ffi_python_cpu_callback"
 """The name by which programs call Python, with the number of the function as the attribute ``index``."""
-KEPT = 64
-"""How many exceptions are kept, of programs that failed for another reason before anybody asked for them."""
+MOST_STORED = 64
+"""The most exceptions that are stored; a program that fails for another reason leaves one behind."""
 
 _numbers = itertools.count()
 _raised: dict[int, BaseException] = {}
@@ -26,11 +26,11 @@ _MARK = "raised by a host function, number "
 
 
 class HostCall:
-    """A function as the runtime calls it: what it raises is kept, and the runtime is told where.
+    """The wrapper of a host function that the runtime calls: it stores an exception, and raises one with its number.
 
-    It refers to the function weakly. The module that the program came from has it, and lives as long as the program is
-    run; the runtime's own references are none that the collector sees, so that a function which refers to the compiled
-    one, as methods of an object do, would never go.
+    It refers to the function weakly: the garbage collector does not see the runtime's references, so that a function
+    that refers to the compiled function, as a method may do, would never be freed. The program's module, which lives as
+    long as the program runs, has a strong reference.
     """
 
     __slots__ = ("function",)
@@ -41,27 +41,23 @@ class HostCall:
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         try:
             function = self.function()
-            assert function is not None, "the program is run by somebody who has let go of it"
+            assert function is not None, "the program runs, and its module was freed"
             return function(*operands)
         except BaseException as error:
             number = next(_numbers)
             _raised[number] = error
-            _raised.pop(number - KEPT, None)
+            _raised.pop(number - MOST_STORED, None)
             raise RuntimeError(f"{_MARK}{number}") from None
 
 
 def original(error: BaseException) -> BaseException | None:
-    """The exception of a host function that is behind an error of the runtime, if there is one."""
+    """The host function's exception that caused an error of the runtime; None if there is none."""
     found = re.search(_MARK + r"(\d+)", str(error))
     return None if found is None else _raised.pop(int(found[1]), None)
 
 
 def check_platform(platform: str) -> None:
-    """Refuse programs that call Python on platforms where they cannot.
-
-    Raises:
-      BackendError: they cannot (a RuntimeError).
-    """
+    """Raise BackendError (a RuntimeError) unless programs for a platform can call Python functions."""
     if platform != "cpu":
         raise BackendError(
             f"compiled programs for {platform!r} cannot call Python functions (debug.print, debug.callback, "

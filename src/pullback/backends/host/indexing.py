@@ -1,9 +1,9 @@
-"""Gather and scatter on NumPy: how XLA's dimension numbers become NumPy's index expressions.
+"""Gather and scatter on the host: translation of XLA's dimension numbers to NumPy's index expressions.
 
-A gather takes one window of the operand for each index vector. Its result has *batch* axes, one for each axis of the
-indices but the last, and *window* axes. With NumPy it is ``operand.transpose(...)[advanced indices, slices]``, whose
-axes are the batch axes, the windows of the axes that are indexed, and those of the others: *rows* below. A scatter is
-the same expression on the left of an assignment.
+A gather selects one window of the operand for each index vector. Its result has *batch* axes, one for each axis of the
+indices except the last, and *window* axes. With NumPy it is ``operand.transpose(...)[advanced indices, slices]``, which
+is called *rows* below: its axes are the batch axes, the window axes of indexed operand axes, and the window axes of the
+others. A scatter is the same expression on the left of an assignment.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ Axes = tuple[int, ...]
 
 
 class IndexLayout(NamedTuple):
-    """What a gather or scatter does with axes, worked out from shapes alone.
+    """The plan of a gather or scatter, which depends on shapes alone.
 
     Attributes:
       batch: the sizes of the batch axes.
-      limits: for each component of an index vector its largest value, as an array of ``intp``.
+      limits: for each component of an index vector its largest valid value, as an array of ``intp``.
       indexed: the operand's axis for each component of an index vector.
       sizes: the size of the window along each axis of the operand.
-      advanced: for each axis of the operand that takes an advanced index, in the order of rows: the axis, which
-        component it takes (-1 for none), and what to add to it (None for nothing).
-      order: the permutation of the operand's axes that puts the advanced ones first; None if they are first.
+      advanced: for each operand axis with an advanced index, in the order of rows: the axis, the component of the index
+        vector (-1 for none), and the offsets to add to it (None for none).
+      order: the permutation of the operand's axes that puts the advanced axes first; None if they are first.
       slices: the slices of the other axes of the operand.
-      to_result: the permutation from rows to the result (without axes of size 1 that rows lack).
+      to_result: the permutation from rows to the result, without the result's axes of size 1 that rows lack.
       from_result: its inverse.
       packed: the shape of the result without the axes that rows lack.
       shape: the shape of the result.
-      mask_shape: the same with 1 for the windows' axes.
-      take_axis: the one axis that is indexed if ``np.take`` can do it; None otherwise.
-      take_order: the permutation from what ``np.take`` returns to the result.
+      mask_shape: the shape of the result with size 1 for window axes.
+      take_axis: the one indexed axis if ``np.take`` can do the gather; None otherwise.
+      take_order: the permutation from the result of ``np.take`` to the result.
     """
 
     batch: Axes
@@ -60,22 +60,22 @@ def layout(
     sizes: Axes,
     numbers: tuple[Axes, Axes, Axes, Axes, Axes],
 ) -> IndexLayout:
-    """The layout of a gather or scatter whose shapes and dimension numbers fit together.
+    """Plan a gather or scatter, whose shapes and dimension numbers must be consistent.
 
     Args:
-      shape: that of the operand.
-      indices_shape: that of the indices, whose last axis is the index vector.
-      sizes: of the window along each axis of the operand.
-      numbers: the positions of the windows' axes in the result; the axes of the operand that the windows lack; the
-        operand's axis for each component of an index vector; axes of the operand that go along with axes of the
-        indices; these axes of the indices.
+      shape: the shape of the operand.
+      indices_shape: the shape of the indices, with index vectors along the last axis.
+      sizes: the size of the window along each axis of the operand.
+      numbers: the dimension numbers: the positions of the window axes in the result; the operand axes that windows
+        lack; the operand axis of each component of an index vector; the batching axes of the operand; the matching
+        batching axes of the indices.
     """
     window_axes, dropped, indexed, operand_batching, indices_batching = numbers
     batch = indices_shape[:-1]
     rank = len(batch)
     windows = [d for d in range(len(shape)) if d not in dropped and d not in operand_batching]
-    whole = [d for d in windows if d not in indexed or sizes[d] == shape[d]]
-    advanced_dims = [d for d in range(len(shape)) if d not in whole]
+    full_dims = [d for d in windows if d not in indexed or sizes[d] == shape[d]]
+    advanced_dims = [d for d in range(len(shape)) if d not in full_dims]
     ranged = [d for d in advanced_dims if d in windows and sizes[d] != 1]
 
     def advanced(d: int) -> tuple[int, int, Any]:
@@ -89,47 +89,53 @@ def layout(
         return d, indexed.index(d), step
 
     batch_axes = [i for i in range(rank + len(windows)) if i not in window_axes]
-    place = dict(zip(windows, window_axes, strict=True))
+    result_axis = dict(zip(windows, window_axes, strict=True))
     # The axes of rows, as positions in the result:
-    rows = [*batch_axes, *(place[d] for d in ranged), *(place[d] for d in whole)]
-    extent = {**dict(zip(batch_axes, batch, strict=True)), **{place[d]: sizes[d] for d in windows}}
-    kept = sorted(rows)
-    to_result = tuple(rows.index(i) for i in kept)
-    full = not ranged and all(sizes[d] == shape[d] for d in whole)
-    taken = advanced_dims[0] if full and len(advanced_dims) == 1 and advanced_dims[0] in indexed else None
-    take_rows = _take_rows(taken, whole, place, batch_axes)
+    rows = [*batch_axes, *(result_axis[d] for d in ranged), *(result_axis[d] for d in full_dims)]
+    extent = {**dict(zip(batch_axes, batch, strict=True)), **{result_axis[d]: sizes[d] for d in windows}}
+    present = sorted(rows)
+    to_result = tuple(rows.index(i) for i in present)
+    full = not ranged and all(sizes[d] == shape[d] for d in full_dims)
+    take_axis = advanced_dims[0] if full and len(advanced_dims) == 1 and advanced_dims[0] in indexed else None
+    take_rows = _take_rows(take_axis, full_dims, result_axis, batch_axes)
     return IndexLayout(
         batch=batch,
         limits=np.array([shape[d] - sizes[d] for d in indexed], np.intp),
         indexed=indexed,
         sizes=sizes,
         advanced=tuple(map(advanced, advanced_dims)),
-        order=None if advanced_dims + whole == sorted(advanced_dims + whole) else (*advanced_dims, *whole),
-        slices=tuple(slice(0, sizes[d]) for d in whole),
+        order=None if advanced_dims + full_dims == sorted(advanced_dims + full_dims) else (*advanced_dims, *full_dims),
+        slices=tuple(slice(0, sizes[d]) for d in full_dims),
         to_result=to_result,
-        from_result=tuple(kept.index(i) for i in rows),
-        packed=tuple(extent[i] for i in kept),
+        from_result=tuple(present.index(i) for i in rows),
+        packed=tuple(extent[i] for i in present),
         shape=tuple(extent[i] for i in range(rank + len(windows))),
         mask_shape=tuple(extent[i] if i in batch_axes else 1 for i in range(rank + len(windows))),
-        take_axis=taken,
-        take_order=tuple(take_rows.index(i) for i in kept if taken is not None),
+        take_axis=take_axis,
+        take_order=tuple(take_rows.index(i) for i in present if take_axis is not None),
     )
 
 
-def _take_rows(taken: int | None, whole: list[int], place: dict[int, int], batch_axes: list[int]) -> list[int]:
-    """The axes of what ``np.take`` returns, as positions in the result."""
-    if taken is None:
+def _take_rows(
+    take_axis: int | None, full_dims: list[int], result_axis: dict[int, int], batch_axes: list[int]
+) -> list[int]:
+    """The axes of the result of ``np.take``, as positions in the result of the gather."""
+    if take_axis is None:
         return []
-    return [*(place[d] for d in whole if d < taken), *batch_axes, *(place[d] for d in whole if d > taken)]
+    return [
+        *(result_axis[d] for d in full_dims if d < take_axis),
+        *batch_axes,
+        *(result_axis[d] for d in full_dims if d > take_axis),
+    ]
 
 
 def _along(size: int, axis: int, rank: int) -> Any:
-    """0, 1, 2, ... along one axis of ``rank``."""
+    """The integers 0 to ``size`` - 1 along one axis of an array of rank ``rank``."""
     return np.arange(size, dtype=np.intp).reshape([size if i == axis else 1 for i in range(rank)])
 
 
 def _valid(indices: Any, limits: Any) -> Any:
-    """Which index vectors are in range; None if all are. (A negative index is a large unsigned one.)"""
+    """Whether each index vector is in range; None if all are. A negative index is a large unsigned number."""
     outside = indices.view(np.uintp) > limits.view(np.uintp)
     return ~outside.any(-1) if outside.any() else None
 
@@ -139,7 +145,7 @@ def _clip(indices: Any, limits: Any) -> Any:
 
 
 def _block(starts: Sequence[int], plan: IndexLayout) -> tuple[Any, ...]:
-    """The one window that an index vector without batch axes means, as slices."""
+    """The slices of the window at one index vector."""
     block = [slice(0, n) for n in plan.sizes]
     for d, start in zip(plan.indexed, starts, strict=True):
         block[d] = slice(start, start + plan.sizes[d])
@@ -147,7 +153,7 @@ def _block(starts: Sequence[int], plan: IndexLayout) -> tuple[Any, ...]:
 
 
 def _advanced(indices: Any, plan: IndexLayout, keep: Any) -> list[Any]:
-    """The advanced index of each axis that has one; only of the valid index vectors if ``keep`` says which."""
+    """The advanced indices of a plan's axes; with the mask ``keep`` only for the index vectors that it selects."""
     extra = (1,) * max((s.ndim - len(plan.batch) for _, _, s in plan.advanced if s is not None), default=0)
     out = []
     for _, component, step in plan.advanced:
@@ -164,13 +170,13 @@ def _advanced(indices: Any, plan: IndexLayout, keep: Any) -> list[Any]:
 
 
 def gather(x: Any, indices: Any, plan: IndexLayout, fill_value: Any) -> Any:
-    """The windows of ``x`` at ``indices``.
+    """Gather the windows of ``x`` at ``indices``.
 
     Args:
       x: the operand.
-      indices: integers, the index vector last.
+      indices: integers, with index vectors along the last axis.
       plan: the layout.
-      fill_value: what windows hold that are not inside the operand; None to move them inside.
+      fill_value: the elements of windows that are not inside the operand; None to clamp indices instead.
     """
     x = np.asarray(x)
     indices = np.asarray(indices).astype(np.intp, copy=False)
@@ -199,16 +205,15 @@ def gather(x: Any, indices: Any, plan: IndexLayout, fill_value: Any) -> Any:
 
 
 def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip: bool, unique: bool) -> Any:
-    """``x`` with its windows at ``indices`` replaced by ``updates``, or combined with them.
+    """Replace the windows of ``x`` at ``indices`` by ``updates``, or combine them.
 
     Args:
       x: the operand.
-      indices: integers, the index vector last.
-      updates: in the shape of the result of a gather.
+      indices: integers, with index vectors along the last axis.
+      updates: the updates, in the shape of the result of a gather.
       plan: the layout.
-      op: a ufunc of two arguments that combines old and new; None to replace: of several updates of one element the
-        last one stays.
-      clip: whether windows that are not inside the operand are moved inside; they are left out otherwise.
+      op: a binary ufunc that combines old and new elements; None to replace them, where the last update wins.
+      clip: whether to clamp the indices of windows that are not inside the operand; otherwise these are dropped.
       unique: whether the windows are known not to overlap.
     """
     out = np.array(x, order="C")
@@ -239,7 +244,7 @@ def scatter(x: Any, indices: Any, updates: Any, plan: IndexLayout, op: Any, clip
 
 
 def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: IndexLayout) -> Any:
-    """The position of each element of rows in the flattened operand."""
+    """The index in the flattened operand of each element of *rows*, the updates."""
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     trailing = (1,) * len(plan.slices)
     total: Any = np.zeros((), np.intp)
@@ -252,7 +257,7 @@ def _positions(advanced: Sequence[Any], rows_shape: Axes, shape: Axes, plan: Ind
 
 
 def _update_flat(out: Any, positions: Any, rows: Any, op: Any) -> None:
-    """Update elements one by one, in order. (NumPy does this fast for one flat index, and slowly for several.)"""
+    """Update elements one by one, in order, by one flat index, which is fast in NumPy."""
     flat = out.reshape(-1)
     if op is None:
         flat[positions.ravel()] = rows.ravel()

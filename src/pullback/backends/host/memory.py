@@ -1,9 +1,9 @@
-"""How the C library hands freed memory back to the system.
+"""Settings of the C library for the reuse of freed memory.
 
-By default glibc returns freed memory to the system early, so that a step that makes the same arrays again and again
-gets new pages each time, which the system fills with zeros first. Here up to 1 GiB is kept at hand, and blocks of up to
-32 MiB (the most that glibc allows) come from the heap. Larger blocks go back to the system as soon as they are freed,
-but for those that fit into the heap of a thread of the compiler's runtime, which is made as large as it may be.
+By default glibc returns freed memory to the system early, so that a step that makes the same arrays repeatedly gets new
+pages each time, which the system fills with zeros first. With these settings glibc retains up to 1 GiB, and allocates
+blocks of up to 32 MiB (its maximum) from the heap. Larger blocks return to the system as soon as they are freed, except
+those that fit into the heap of a thread of the compiler's runtime, which is made as large as glibc allows.
 
 On an AMD EPYC (family 26, 2 cores), medians of eight runs in four processes; faults are new pages in one step:
 
@@ -15,10 +15,10 @@ On an AMD EPYC (family 26, 2 cores), medians of eight runs in four processes; fa
 | gradient of ten layers of 512, eager | 17.6 ms, 1,568 faults | 14.1 ms, no faults |
 | the same, compiled | 12.0 ms, 1,447 faults | 7.8 ms, 8 faults |
 
-Other ways were tried. Room in advance for every heap (``M_TOP_PAD``) makes small programs cycle through all of it:
-50 MB more, and 6 % more time for a call that adds two vectors. A heap of 256 MiB or 1 GiB asked for at the start and
-given huge pages (``madvise``) differs from this by less than its runs do. No block from ``mmap`` at all saves the last
-faults, but then the largest arrays of a program stay in memory after they are freed.
+Alternatives were tried. Padding every heap in advance (``M_TOP_PAD``) makes small programs cycle through all of it:
+50 MB more, and 6 % more time for a call that adds two vectors. Allocating a heap of 256 MiB or 1 GiB at the start, with
+huge pages (``madvise``), makes a difference below the noise. Without ``mmap`` for large blocks the last faults vanish,
+but then the largest arrays of a program stay in memory after they are freed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _LARGEST_HEAP, _DEFAULT_TOP_PAD = 64 << 20, 128 << 10
 
 
 def _c_library() -> Any:
-    """The C library if it is glibc and its settings are left to us, else None.
+    """The C library if it is glibc, and the user has not set these settings; else None.
 
-    The user's own settings come first: ``PULLBACK_MALLOC=system``, or any of glibc's environment variables for this.
+    The user's settings are ``PULLBACK_MALLOC=system``, and glibc's environment variables of ``_SETTINGS``.
     """
     if not sys.platform.startswith("linux") or os.environ.get("PULLBACK_MALLOC") == "system":
         return None
@@ -58,10 +58,10 @@ def _c_library() -> Any:
 
 
 def keep_freed_pages() -> bool:
-    """Tell glibc to keep some freed memory for the next arrays.
+    """Let glibc retain freed memory for later arrays.
 
     Returns:
-      Whether this was done; not if the user has settings of their own, nor with another C library.
+      Whether this was done: False if the user has other settings, or for another C library.
     """
     library = _c_library()
     return library is not None and bool(
@@ -71,9 +71,9 @@ def keep_freed_pages() -> bool:
 
 @contextmanager
 def large_heaps_for_new_threads() -> Iterator[None]:
-    """A block in which threads are started whose heaps are to be as large as glibc makes them, 64 MiB.
+    """A context manager in which new threads get heaps of the largest size of glibc, 64 MiB.
 
-    Their memory is used only as it is needed. The heap of the main thread is left as small as it was.
+    Their pages are used only when needed. The heap of the main thread stays as small as it was.
     """
     library = _c_library()
     if library is None:

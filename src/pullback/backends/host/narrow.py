@@ -1,4 +1,4 @@
-"""Integers of 2 and 4 bits on the host. NumPy has few operations on them: these are done in 8 bits, and cut."""
+"""Integers of 2 and 4 bits on the host: NumPy has few operations on them, so rules compute in 8 bits and truncate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rule = Callable[..., Any]
 
 
 def in_eight_bits(rule: Rule) -> Rule:
-    """A host rule that takes these integers too, and returns them."""
+    """Extend a host rule to integers of 2 and 4 bits."""
 
     def widened(*values: Any, **params: Any) -> Any:
         narrow = _narrow(values)
@@ -25,7 +25,7 @@ def in_eight_bits(rule: Rule) -> Rule:
 
 
 def on_bits(rule: Rule) -> Rule:
-    """The same for a rule that looks at the bits of its first operand: those that the dtype lacks are 0."""
+    """Extend a rule that reads the bits of its first operand: the bits that the narrow dtype lacks become 0."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))
@@ -37,7 +37,7 @@ def on_bits(rule: Rule) -> Rule:
 
 
 def with_sign(rule: Rule) -> Rule:
-    """The same for a rule that takes the highest bit of its first operand for a sign."""
+    """Extend a rule that treats the highest bit of its first operand as a sign, by sign extension."""
 
     def widened(x: Any, *others: Any) -> Any:
         narrow = _narrow((x, *others))
@@ -51,7 +51,7 @@ def with_sign(rule: Rule) -> Rule:
 
 
 def leading_zeros(rule: Rule) -> Rule:
-    """The same for the number of leading zeros, of which 8 bits have more."""
+    """Extend the rule of the number of leading zeros, by subtracting the additional zeros of 8 bits."""
 
     def widened(x: Any) -> Any:
         narrow = _narrow((x,))
@@ -67,7 +67,7 @@ def _bits(x: Any, narrow: np.dtype[Any]) -> Any:
 
 
 def _narrow(values: tuple[Any, ...]) -> np.dtype[Any] | None:
-    """The dtype of 2 or 4 bits among some operands."""
+    """The dtype of 2 or 4 bits among the dtypes of operands; None if there is none."""
     for v in values:
         dtype = getattr(v, "dtype", None)
         if dtype is not None and dtype.kind == "V" and dtypes.is_integer(dtype):
@@ -76,7 +76,7 @@ def _narrow(values: tuple[Any, ...]) -> np.dtype[Any] | None:
 
 
 def _wide(value: Any, narrow: np.dtype[Any]) -> Any:
-    """An operand in 8 bits; a Python number takes the dtype of the others."""
+    """Widen an operand to 8 bits; a Python number is converted to ``narrow`` first."""
     if getattr(value, "dtype", None) == np.bool_:
         return value
     wide = np.uint8 if dtypes.iinfo(narrow).min == 0 else np.int8

@@ -1,4 +1,4 @@
-"""Reductions, cumulative operations and linear recurrences on the host, with care for rounding.
+"""Reductions, cumulative operations and linear recurrences on the host, with bounded rounding errors.
 
 Floats of fewer than 32 bits are accumulated in float32, as the compiled backend does.
 """
@@ -12,8 +12,8 @@ import numpy as np
 
 from pullback.core.dtypes import is_float
 
-_LARGE = 8192  # The number of elements from which the order of summation is worth a look.
-_BLOCK = 128  # The number of elements that are summed one by one, as in NumPy's pairwise summation.
+_LARGE = 8192  # The least elements for which the order of summation matters.
+_BLOCK = 128  # The number of elements that are summed sequentially, as in NumPy's pairwise summation.
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -31,7 +31,7 @@ def reduce_sum(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
-    """The root of the sum of squares; of parts of the largest element, where squares overflow, or underflow to zero."""
+    """The root of the sum of squares, scaled by the largest element where the squares overflow or underflow."""
     if is_narrow(x.dtype):
         return norm(x.astype(np.float32), axes=axes).astype(x.dtype)
     size = np.abs(x) if x.dtype.kind == "c" else x
@@ -42,15 +42,15 @@ def norm(x: Any, *, axes: tuple[int, ...]) -> Any:
         return out
     largest = np.max(np.abs(size), axes, keepdims=True, initial=0)
     scale = np.where((largest > 0) & (largest < np.inf), largest, size.dtype.type(1))
-    parts = size / scale
-    again = np.sqrt(reduce_sum(parts * parts, axes=axes)) * np.squeeze(scale, axes)
+    scaled = size / scale
+    again = np.sqrt(reduce_sum(scaled * scaled, axes=axes)) * np.squeeze(scale, axes)
     return np.where(trusted, out, again).astype(size.dtype, copy=False)
 
 
 def _sum_of_many(x: Any, axes: tuple[int, ...]) -> Any:
-    """A sum whose error does not grow with the number of terms.
+    """Sum with an error that hardly grows with the number of terms.
 
-    NumPy sums pairwise along the axis that is contiguous, and one by one along all others; these are done in blocks.
+    NumPy sums pairwise along the contiguous axis, and sequentially along others; these are summed in blocks here.
     """
     if len(axes) < x.ndim or not (x.flags.c_contiguous or x.flags.f_contiguous):
         innermost = min((abs(s) for s, n in zip(x.strides, x.shape, strict=True) if n > 1), default=0)
@@ -64,8 +64,8 @@ def _sum_blocks(x: Any, axis: int) -> Any:
     """The sums of blocks of consecutive elements along an axis."""
     count, rest = divmod(x.shape[axis], _BLOCK)
     before = (slice(None),) * axis
-    whole = x[(*before, slice(count * _BLOCK))] if rest else x
-    out = np.add.reduce(whole.reshape(*x.shape[:axis], count, _BLOCK, *x.shape[axis + 1 :]), axis + 1, x.dtype)
+    blocks = x[(*before, slice(count * _BLOCK))] if rest else x
+    out = np.add.reduce(blocks.reshape(*x.shape[:axis], count, _BLOCK, *x.shape[axis + 1 :]), axis + 1, x.dtype)
     if rest:
         last = np.add.reduce(x[(*before, slice(count * _BLOCK, None))], axis, x.dtype, keepdims=True)
         out = np.concatenate([out, last], axis)
@@ -83,7 +83,7 @@ _WIDER = {"f": np.float64, "F": np.complex128}
 
 
 def accumulate(ufunc: np.ufunc, x: Any, *, axis: int, reverse: bool) -> Any:
-    """All partial results; those of long sums, and of logarithms of them, with twice the precision."""
+    """Accumulate a ufunc along an axis; long sums use twice the precision."""
     dtype = wide = x.dtype
     if is_narrow(dtype):
         wide = np.dtype(np.float32)
@@ -96,7 +96,7 @@ def accumulate(ufunc: np.ufunc, x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
-    """``y[k] = a[k] y[k-1] + b[k]`` along an axis."""
+    """Solve ``y[k] = a[k] y[k-1] + b[k]``, ``y[0] = b[0]`` along an axis."""
     dtype = b.dtype
     wide = np.float32 if is_narrow(dtype) else dtype
     a, b = (np.moveaxis(v, axis, 0).astype(wide, copy=False) for v in np.broadcast_arrays(a, b))
@@ -104,7 +104,7 @@ def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
         a, b = a[::-1], b[::-1]
     out = np.empty(b.shape, wide)
     n = len(b)
-    # Python's loop is over elements, or over blocks side by side if there are many elements and little else.
+    # Python's loop goes over elements, or over the positions in blocks if the axis is long and the others are small.
     count = math.isqrt(n) if n > 4 * _BLOCK and out.size < n * n else 0
     length = n // count if count else 0
     start = count * length
@@ -119,7 +119,7 @@ def linear_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def _in_blocks(a: Any, b: Any) -> Any:
-    """The recurrence along the first two axes of ``a`` and ``b``, taken as one, all blocks at once."""
+    """Solve the recurrence along the first two axes, (block, position), for all blocks in parallel."""
     out, product = np.empty_like(b), np.empty_like(a)
     out[:, 0], product[:, 0] = b[:, 0], a[:, 0]
     for k in range(1, b.shape[1]):
@@ -127,6 +127,6 @@ def _in_blocks(a: Any, b: Any) -> Any:
         product[:, k] = a[:, k] * product[:, k - 1]
     for i in range(1, len(b)):
         carried = out[i - 1, -1:]
-        # A product over a block may overflow where what it multiplies has been zero all along.
+        # The product over a block may overflow while the value that it multiplies is zero: 0 * inf must be 0 here.
         out[i] += np.where(carried == 0, 0, product[i] * carried)
     return out

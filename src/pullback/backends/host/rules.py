@@ -1,6 +1,6 @@
-"""What NumPy lacks, or does otherwise than the compiled backend: the host's side of the primitives.
+"""Host rules of primitives that NumPy lacks, or computes otherwise than compiled programs.
 
-Functions take and return NumPy arrays and scalars; a Python number may stand for an operand beside an array.
+Functions take and return NumPy arrays and scalars; an operand may be a Python number if another is an array.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.host.parts import MANY, in_parts
+from pullback.backends.host.parallel import MANY, in_parallel
 from pullback.core import dtypes
 from pullback.core.errors import DtypeError
 from pullback.core.interrupts import imported
 
 
 def div(x: Any, y: Any) -> Any:
-    """Division; of integers towards zero, with -1 for a quotient by zero and wrapping on overflow."""
+    """Divide; integers towards zero, where division by zero returns -1 (all bits set), and overflow wraps."""
     kind = x.dtype.kind if hasattr(x, "dtype") else y.dtype.kind
     if kind in "iu":
         return _divide_integers(x, y)
@@ -27,7 +27,7 @@ def div(x: Any, y: Any) -> Any:
 
 
 def _divide_complex(x: Any, y: Any) -> Any:
-    """The quotient; where NumPy's is not finite, that of operands whose larger parts are near 1."""
+    """Divide complex numbers; where NumPy's quotient is not finite, scale the operands by powers of two first."""
     out = x / y
     if np.isfinite(out).all():
         return out
@@ -38,7 +38,7 @@ def _divide_complex(x: Any, y: Any) -> Any:
 
 
 def _near_one(z: Any) -> tuple[Any, Any]:
-    """A complex number, divided by the power of two next to its larger part, and the exponent of that."""
+    """Scale a complex number by a power of two so that its larger component is near 1; return it and the exponent."""
     exponent = np.frexp(np.maximum(np.abs(z.real), np.abs(z.imag)))[1]
     return _scaled(z, -exponent), exponent
 
@@ -60,7 +60,7 @@ def _divide_integers(x: Any, y: Any) -> Any:
 
 
 def rem(x: Any, y: Any) -> Any:
-    """The remainder of division towards zero, with the sign of ``x``; of an integer by zero, ``x``."""
+    """The remainder of division towards zero, with the sign of ``x``; an integer modulo zero is ``x``."""
     x, y = _pair(x, y)
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
@@ -69,14 +69,14 @@ def rem(x: Any, y: Any) -> Any:
 
 
 def floor_div(x: Any, y: Any) -> Any:
-    """Of floats, the quotient rounded down, as NumPy and Python have it; a zero has the sign of the quotient."""
+    """The floor of a quotient of floats, as in NumPy; a zero has the sign of the quotient."""
     x, y = _pair(x, y)
-    whole = np.floor_divide(x, y)
-    return np.where(whole == 0, np.copysign(whole, x / y), whole).astype(x.dtype, copy=False)
+    floor = np.floor_divide(x, y)
+    return np.where(floor == 0, np.copysign(floor, x / y), floor).astype(x.dtype, copy=False)
 
 
 def floor_rem(x: Any, y: Any) -> Any:
-    """Of floats, the remainder of ``floor_div``, with the sign of ``y``."""
+    """The remainder of :func:`floor_div` for floats, with the sign of ``y``."""
     x, y = _pair(x, y)
     rest = np.remainder(x, y)
     return np.where(rest == 0, np.copysign(rest, y), rest).astype(x.dtype, copy=False)
@@ -88,7 +88,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def integer_pow(x: Any, *, y: int) -> Any:
-    """A fixed integer power: by squaring for the common ones, for NumPy's own is slow."""
+    """Raise to a fixed integer power, by squaring, for NumPy's power is slow."""
     if y == 2:
         return x * x
     if y == 3:
@@ -108,7 +108,7 @@ def integer_pow(x: Any, *, y: int) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """A power; of integers by squaring, wrapping; a negative exponent of an integer means 1 over it, truncated."""
+    """Raise to a power; integers wrap, and a negative exponent of an integer is the truncated reciprocal."""
     dtype = x.dtype if hasattr(x, "dtype") else y.dtype
     if dtype.kind not in "iu":
         root = dtype.kind == "f" and np.ndim(y) == 0 and y == 0.5
@@ -123,7 +123,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _square_root(x: Any) -> Any:
-    """x**0.5, for which NumPy takes the square root: of minus zero the power is 0, and of minus infinity infinite."""
+    """x**0.5 by the square root, with the results of the power at the ends: 0 for -0, inf for -inf."""
     out = np.sqrt(x) + x.dtype.type(0)
     return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isnan(out).any() else out
 
@@ -137,7 +137,7 @@ def rsqrt(x: Any) -> Any:
 
 
 def logistic(x: Any) -> Any:
-    """1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) is needed only for complex numbers: at overflow it is 0."""
+    """1 / (1 + exp(-x)); complex numbers with a negative real part use exp(x) / (1 + exp(x)) against overflow."""
     if not _is_complex(x):
         return np.reciprocal(np.exp(-x) + x.dtype.type(1))
     small = x.real < 0
@@ -146,7 +146,7 @@ def logistic(x: Any) -> Any:
 
 
 def _is_complex(x: Any) -> bool:
-    """Whether a NumPy array or scalar is complex; the dtype of a scalar takes as long as the operation on it."""
+    """Whether a NumPy array or scalar is complex; reading a scalar's dtype takes as long as an operation on it."""
     kind = type(x)
     return x.dtype.kind == "c" if kind is np.ndarray else kind in _COMPLEX_SCALARS  # type: ignore[no-any-return]
 
@@ -155,7 +155,7 @@ _COMPLEX_SCALARS = frozenset((np.complex64, np.complex128))
 
 
 def expm1(x: Any) -> Any:
-    """Of complex numbers as the array API standard has it, without NaN on the real axis and at infinities."""
+    """expm1; for complex numbers as the array API standard defines it, where NumPy returns NaN."""
     out = np.expm1(x)
     if not _is_complex(x):
         return out
@@ -167,7 +167,7 @@ def expm1(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """At the infinities of the real axis a zero imaginary part has the sign of that of ``x``."""
+    """tanh; for complex numbers with infinite real part, the zero imaginary part keeps the sign of ``x.imag``."""
     out = np.tanh(x)
     if not _is_complex(x):
         return out
@@ -176,7 +176,7 @@ def tanh(x: Any) -> Any:
 
 
 def logit(x: Any) -> Any:
-    """SciPy's; of complex numbers, which that has not, as it is compiled."""
+    """logit by SciPy; for complex numbers, which SciPy lacks, by the formula of compiled programs."""
     if not _is_complex(x):
         return _logit(x)
     near = np.abs(x - 0.5) < 0.2
@@ -189,14 +189,14 @@ def _real_on_axis(out: Any, z: Any) -> Any:
 
 
 def exp2(x: Any) -> Any:
-    """Of complex numbers too to the last places, where NumPy rounds the multiple of log 2."""
+    """exp2; for complex numbers accurate to the last digits, where NumPy rounds the product with log 2."""
     if not _is_complex(x):
         return np.exp2(x)
     root, y = np.exp2(x.real / 2), np.asarray(x.imag, np.float64)
-    high = _high_part(y)
-    angle, rest = high * _HIGH_LOG_2, high * _LOW_LOG_2 + (y - high) * np.log(2)  # of which the first is exact
+    high = _high_half(y)
+    angle, rest = high * _HIGH_LOG_2, high * _LOW_LOG_2 + (y - high) * np.log(2)  # the first product is exact
     turn = (np.cos(angle) + 1j * np.sin(angle)) * (np.cos(rest) + 1j * np.sin(rest))
-    real, imaginary = (part.astype(root.dtype) * root * root for part in (turn.real, turn.imag))
+    real, imaginary = (component.astype(root.dtype) * root * root for component in (turn.real, turn.imag))
     return _real_on_axis(complex_(real, imaginary), x)
 
 
@@ -204,7 +204,7 @@ _HIGH_LOG_2, _LOW_LOG_2 = float.fromhex("0x1.62e42fp-1"), float.fromhex("0x1.df4
 
 
 def log1p(x: Any) -> Any:
-    """Of complex numbers too to the last places, where NumPy adds 1 and takes the logarithm."""
+    """log1p; for complex numbers accurate to the last digits, where NumPy rounds the sum with 1."""
     if not _is_complex(x):
         return np.log1p(x)
     a, b = x.real, x.imag
@@ -223,7 +223,7 @@ def sign(x: Any) -> Any:
 
 
 def round_(x: Any) -> Any:
-    """To the nearest integer; of complex numbers, which NumPy rounds by parts, an error."""
+    """Round to the nearest integer; raise an error for complex numbers, which NumPy would round by component."""
     if _is_complex(x):
         raise TypeError("round takes floats")
     return np.rint(x)
@@ -238,7 +238,7 @@ def complex_(x: Any, y: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    """The larger; 0.0 of zeros of both signs, of which NumPy returns the second by x86's instructions."""
+    """The larger of two numbers; 0.0 of zeros with different signs, where NumPy returns the second on x86."""
     if type(x) is float or type(x) is int:
         x, y = y, x
     out = np.maximum(x, y)
@@ -251,7 +251,7 @@ def maximum(x: Any, y: Any) -> Any:
 
 
 def minimum(x: Any, y: Any) -> Any:
-    """The smaller; -0.0 of zeros of both signs."""
+    """The smaller of two numbers; -0.0 of zeros with different signs."""
     out = np.minimum(x, y)
     if ((type(y) is float or type(y) is int) and y) or _without_zeros(out):
         return out
@@ -259,10 +259,10 @@ def minimum(x: Any, y: Any) -> Any:
 
 
 def _without_zeros(out: Any) -> bool:
-    """Whether an extreme has no zeros, whose sign depends on those of two zeros.
+    """Whether the result of ``maximum`` or ``minimum`` has no zeros, whose signs would need a correction.
 
-    That is asked of each extreme, so that it has to be quick: of few elements ``count_nonzero`` takes a quarter of the
-    time of ``all``, of many a comparison half of it.
+    Each call runs this, so it must be fast: for few elements ``count_nonzero`` takes a quarter of the time of ``all``,
+    for many a comparison half of it.
     """
     if out.dtype.kind in "iubc":
         return True
@@ -272,6 +272,7 @@ def _without_zeros(out: Any) -> bool:
 
 
 def _with_sign_of_zeros(out: Any, x: Any, y: Any, both: np.ufunc) -> Any:
+    """Correct zeros where both operands are zero: -0.0 if ``both`` combines their sign bits to True."""
     if np.ndim(y) == 0 and y:
         return out
     zero = out.dtype.type(0)
@@ -284,25 +285,25 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def max_share(x: Any, y: Any) -> Any:
-    """1 where ``x`` is the larger, or NaN, and ``y`` is not; 0 where ``y`` is; 1/2 where neither wins."""
+    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or alone NaN, 0 where ``y`` is, else 1/2."""
     x, y = _pair(x, y)
     return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
 
 
 def min_share(x: Any, y: Any) -> Any:
-    """:func:`max_share` with the smaller in the place of the larger."""
+    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or alone NaN, 0 where ``y`` is, else 1/2."""
     x, y = _pair(x, y)
     return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
 
 
 def _share(first: Any, second: Any, dtype: np.dtype[Any]) -> Any:
-    """(1 + first - second) / 2, of booleans."""
+    """(1 + first - second) / 2 for booleans, in ``dtype``."""
     twice = np.subtract(first, second, dtype=np.int8) + np.int8(1)
     return twice.astype(dtype) * dtype.type(0.5)
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    for c in cases:  # a generator would take a fifth of the time of a choice between small arrays
+    for c in cases:  # a generator would take a fifth of the time of a selection from small arrays
         if hasattr(c, "dtype"):
             if c.dtype.kind == "V":
                 cases = tuple(np.asarray(x, c.dtype) for x in cases)
@@ -323,17 +324,17 @@ def shift_right_logical(x: Any, y: Any) -> Any:
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """A shift that repeats the highest bit, of unsigned integers too; one too far leaves nothing else."""
+    """Shift right, repeating the highest bit, also of unsigned integers; beyond the width only that bit remains."""
     x, y = _pair(x, y)
     width = x.dtype.itemsize * 8
     too_far = (y < 0) | (y >= width)
     signed = np.dtype(f"i{x.dtype.itemsize}")
-    places = np.where(too_far, y.dtype.type(width - 1), y).astype(signed)
-    return np.right_shift(x.view(signed), places).view(x.dtype)
+    distance = np.where(too_far, y.dtype.type(width - 1), y).astype(signed)
+    return np.right_shift(x.view(signed), distance).view(x.dtype)
 
 
 def _shift(operation: Any, x: Any, y: Any) -> Any:
-    """A shift that returns zero when it is too far."""
+    """Shift by ``operation``; a shift beyond the width returns zero."""
     x, y = _pair(x, y)
     too_far = (y < 0) | (y >= x.dtype.itemsize * 8)
     return np.where(too_far, x.dtype.type(0), operation(x, np.where(too_far, y.dtype.type(0), y)))
@@ -354,14 +355,14 @@ def count_leading_zeros(x: Any) -> Any:
 
 
 def convert(x: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
-    """A cast as XLA does it: floats to integers saturate, NaN becomes 0; complex numbers lose their imaginary part."""
+    """Cast as XLA does: floats saturate to integers, NaN becomes 0, complex numbers lose their imaginary part."""
     cast = _unlike_numpy(x.dtype, new_dtype)
     return x.astype(new_dtype) if cast is None else cast(x)
 
 
 @lru_cache(maxsize=1024)
 def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any] | None:
-    """The cast between two dtypes where NumPy has none, or does otherwise."""
+    """The cast between two dtypes where NumPy's is missing or differs; None where NumPy's is right."""
     if old == new or dtypes.is_bool(new):
         return None
     check_cast(old, new)
@@ -369,14 +370,14 @@ def _unlike_numpy(old: np.dtype[Any], new: np.dtype[Any]) -> Callable[[Any], Any
         return lambda x: convert(x.real, new_dtype=new)
     if dtypes.is_float(old) and dtypes.is_integer(new):
         return partial(_saturate, new_dtype=new, info=dtypes.iinfo(new))
-    if old.itemsize == 1 and old.kind == "V":  # of the casts that start from these some are missing, and some wrong
+    if old.itemsize == 1 and old.kind == "V":  # some casts from these dtypes are missing, and some wrong
         wide = np.float32 if dtypes.is_float(old) else np.int32
         return lambda x: x.astype(wide).astype(new)
     return None
 
 
 def check_cast(old: np.dtype[Any], new: np.dtype[Any]) -> None:
-    """Refuse a cast between numbers and random keys, or between keys of two generators."""
+    """Raise DtypeError for a cast between numbers and random keys, or between keys of two generators."""
     if old != new and (dtypes.is_key(old) or dtypes.is_key(new)):
         shown = f"from {dtypes.short_name(old)} to {dtypes.short_name(new)}"
         raise DtypeError(f"random keys cannot be converted, {shown}; random.key_data returns the words of a key")
@@ -391,16 +392,16 @@ def _saturate(x: Any, new_dtype: np.dtype[Any], info: Any) -> Any:
 
 
 def erf_inv(x: Any) -> Any:
-    """The inverse of erf, of which SciPy's loses the sign of zero."""
+    """The inverse of erf, with the sign of zero, which SciPy's loses."""
     return np.copysign(_erfinv(x), x)
 
 
 def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
-    """A function of ``scipy.special``, imported when it is first called, in the dtype of its last array.
+    """Make a host rule of a function of ``scipy.special``, which its first call imports.
 
     Args:
-      name: its name.
-      many: from so many elements on all cores compute it.
+      name: the name of the function.
+      many: the least elements of the last operand for parallel evaluation. Its dtype is the dtype of the result.
     """
     found: list[Any] = []
 
@@ -412,7 +413,7 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
         if dtype.kind == "V" or dtype.itemsize < 4:
             return call(*(np.asarray(a, np.float32) for a in args)).astype(dtype)
         if isinstance(last, np.ndarray) and last.size >= many:
-            outs = in_parts(found[0], args, [dtype])
+            outs = in_parallel(found[0], args, [dtype])
             if outs is not None:
                 return outs[0]
         out = found[0](*args)
@@ -422,21 +423,21 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
 
 
 def special_pair(name: str) -> Callable[..., Any]:
-    """A function of ``scipy.special`` with two results, imported when it is first called; it computes in doubles."""
+    """Make a host rule of a function of ``scipy.special`` with two results, computed in float64."""
 
     def call(x: Any) -> list[Any]:
         function, wide = getattr(imported("scipy.special"), name), np.asarray(x, np.float64)
-        both = in_parts(function, [wide], [wide.dtype] * 2) if wide.size >= MANY else None
-        return [part.astype(x.dtype) for part in both or function(wide)]
+        both = in_parallel(function, [wide], [wide.dtype] * 2) if wide.size >= MANY else None
+        return [result.astype(x.dtype) for result in both or function(wide)]
 
     return call
 
 
 def lgamma(x: Any) -> Any:
-    """The logarithm of the size of the gamma function, infinite at minus infinity, as C has it; SciPy's is not.
+    """The logarithm of the absolute value of the gamma function, by SciPy except in three ranges.
 
-    At subnormal numbers, too, of which SciPy divides by the negative ones; and next to its zeros at 1 and 2, where
-    SciPy subtracts logarithms, by Taylor's series (Abramowitz and Stegun, formula 6.1.33).
+    At -inf it is inf, as in C. Next to its zeros at 1 and 2, where SciPy subtracts logarithms, it is a Taylor series
+    (Abramowitz and Stegun, formula 6.1.33). At tiny numbers, where SciPy divides by negative ones, it is -log |x|.
     """
     out = _gammaln(x)
     if np.any(least := x == -np.inf):
@@ -455,13 +456,13 @@ def lgamma(x: Any) -> Any:
 
 @cache
 def _lgamma_at_2() -> list[float]:
-    """The coefficients of log Γ(2 + w) / w, of falling powers."""
+    """The coefficients of log Γ(2 + w) / w as a polynomial in w, the highest power first."""
     zetac = imported("scipy.special").zetac
     return [*((-1) ** k * float(zetac(k)) / k for k in range(27, 1, -1)), 1 - np.euler_gamma]
 
 
 def digamma(x: Any) -> Any:
-    """SciPy's, but left of zero by reflection at the distance from the next pole, which SciPy rounds."""
+    """digamma by SciPy; for negative numbers by reflection with the exact distance to a pole, which SciPy rounds."""
     out = _digamma(x)
     negative = x < 0
     if not np.any(negative):
@@ -473,7 +474,7 @@ def digamma(x: Any) -> Any:
 
 
 def gaussian(x: Any, *, factor: float) -> Any:
-    """exp(-factor x**2) without the rounding of the square, which is made good by that of half of the digits."""
+    """exp(-factor x**2), corrected to first order for the rounding error of the square."""
     if x.dtype != np.float64:
         return np.exp(-factor * np.square(np.asarray(x, np.float64))).astype(x.dtype)[()]
     size = np.minimum(np.abs(x), 60.0)
@@ -481,40 +482,40 @@ def gaussian(x: Any, *, factor: float) -> Any:
 
 
 def _square_error(x: Any) -> Any:
-    """What rounding left of the square of doubles of moderate size: x**2 - fl(x**2) (Dekker, 1971)."""
-    high = _high_part(x)
+    """The rounding error of the square of float64 numbers of moderate size: x**2 - fl(x**2) (Dekker, 1971)."""
+    high = _high_half(x)
     low = x - high
     return (high * high - x * x) + low * (x + high)
 
 
-def _high_part(x: Any) -> Any:
+def _high_half(x: Any) -> Any:
     return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)).view(np.float64)
 
 
 def erfc(x: Any) -> Any:
-    """SciPy's, whose exp(-x**2) rounds the square of a double: that is made good to first order."""
+    """erfc by SciPy, corrected to first order for the rounding error of the square in exp(-x**2)."""
     out = _erfc(x)
-    return out if x.dtype != np.float64 else _less(out, np.clip(x, 0, 40), _square_error)
+    return out if x.dtype != np.float64 else _corrected(out, np.clip(x, 0, 40), _square_error)
 
 
-def _less(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
-    """Values where exp(-x**2) is a factor, without the error of its exponent."""
+def _corrected(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
+    """Correct values with the factor exp(-x**2), at x > 1, for the rounding error of the exponent."""
     return np.where(x > 1, out - out * error(x), out)
 
 
 def ndtr(x: Any) -> Any:
-    """SciPy's, whose exp(-x**2 / 2) of doubles rounds -x / sqrt(2) and its square."""
+    """ndtr by SciPy, corrected to first order for the rounding error of the exponent in exp(-x**2 / 2)."""
     if x.dtype != np.float64:
         return _ndtr(x)
-    return _less(_ndtr(x), np.clip(-x, 0, 40), _half_square_error)
+    return _corrected(_ndtr(x), np.clip(-x, 0, 40), _half_square_error)
 
 
 def _half_square_error(x: Any) -> Any:
-    """x**2 / 2 less the rounded square of the rounded x / sqrt(2)."""
+    """The rounding error of x**2 / 2 when it is computed as the square of x / sqrt(2)."""
     y = x * np.sqrt(0.5)
-    high, part = _high_part(x), _high_part(y)
-    rest = 0.5 * (x - high) * (x + high) - (y - part) * (y + part)
-    return (0.5 * (high * high) - part * part) + rest + _square_error(y)
+    high, high_y = _high_half(x), _high_half(y)
+    rest = 0.5 * (x - high) * (x + high) - (y - high_y) * (y + high_y)
+    return (0.5 * (high * high) - high_y * high_y) + rest + _square_error(y)
 
 
 _erfinv = special("erfinv")

@@ -1,7 +1,7 @@
 """Sorting, searching and moving elements along an axis on the host.
 
-NaN comes after all other numbers, zeros of either sign are equal, and complex numbers are ordered by their real parts,
-then by their imaginary parts, as NumPy has it too.
+As in NumPy, NaN comes after all other numbers, zeros of either sign are equal, and complex numbers are ordered by their
+real parts, then by their imaginary parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pullback.backends.host.reductions import is_narrow
 def sort(*operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     if len(operands) == 1 and not _is_complex_with_nan(operands[0]):
         return [_sort_one(operands[0], dimension, is_stable)]
-    keys = [part for x in operands[:num_keys] for part in _comparable_parts(x)]
+    keys = [key for x in operands[:num_keys] for key in _sort_keys(x)]
     if len(keys) == 1:
         order = np.argsort(keys[0], dimension, kind="stable" if is_stable else None)
     else:
@@ -28,48 +28,89 @@ def _is_complex_with_nan(x: Any) -> bool:
     return x.dtype.kind == "c" and bool(np.isnan(x).any())
 
 
-def _comparable_parts(x: Any) -> tuple[Any, ...]:
-    """Keys in the order of their significance; NumPy has an order of its own for complex numbers that hold NaN."""
+def _sort_keys(x: Any) -> tuple[Any, ...]:
+    """The sort keys of an operand, the most significant first: two for complex numbers with NaN, else one."""
     return (x.real, x.imag) if _is_complex_with_nan(x) else (_comparable(x),)
 
 
 def _sort_one(x: Any, axis: int, is_stable: bool) -> Any:
-    """One operand: equal elements can be told apart only if they are zeros, so that others take the fastest sort."""
+    """Sort one operand; only zeros of different signs are equal but distinct, so that others use the fastest sort."""
     key = _comparable(x)
     signed_zeros = is_stable and key.dtype.kind in "fc" and bool(np.any(key == 0)) and _has_negative_zero(key)
     return np.sort(key, axis, kind="stable" if signed_zeros else None).astype(x.dtype, copy=False)
 
 
 def _has_negative_zero(x: Any) -> bool:
-    parts = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
-    return any(bool(np.any(np.signbit(p) & (p == 0))) for p in parts)
+    components = (x.real, x.imag) if x.dtype.kind == "c" else (x,)
+    return any(bool(np.any(np.signbit(c) & (c == 0))) for c in components)
 
 
 def _comparable(x: Any) -> Any:
-    """The elements in a dtype that NumPy sorts well."""
+    """Convert narrow floats to float32, which NumPy sorts fast."""
     return x.astype(np.float32) if is_narrow(x.dtype) and x.dtype != np.float16 else x
 
 
 def top_k(x: Any, *, k: int, axis: int) -> list[Any]:
-    """The largest elements and their positions; of equal ones the first; NaN above all numbers, 0 above -0."""
+    """The k largest elements along an axis and their indices; NaN is the largest, 0 > -0, and equal elements keep their
+    order."""
     if axis != x.ndim - 1:
         values, indices = top_k(np.moveaxis(x, axis, -1), k=k, axis=x.ndim - 1)
         return [np.moveaxis(values, -1, axis), np.moveaxis(indices, -1, axis)]
-    n = x.shape[-1]
-    keys = _descending_keys(x)
-    if keys.dtype.itemsize <= 4 and n < 2**31:
-        # With its position in the low half, each key is unique: there is nothing left for stability to do.
-        wide = (keys.astype(np.int64) << 32) | np.arange(n)
-        if k < n:
-            wide = np.partition(wide, k, axis=-1)[..., :k]
-        indices = np.sort(wide, axis=-1) & (2**32 - 1)
-    else:
-        indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    indices = _top_k_of_few(x, k)
+    if indices is None:
+        indices = _smallest(_descending_keys(x), np.arange(x.shape[-1]), k)
     return [np.take_along_axis(x, indices, -1), indices.astype(np.int32)]
 
 
+def _top_k_of_few(x: Any, k: int) -> Any:
+    """The positions of the k largest elements of each row, by a bound that few elements reach; None if many reach it.
+
+    The maxima of ``c`` disjoint sets of elements are ``c`` elements of the row, so the k-th largest of them is a lower
+    bound of its k-th largest element. One pass finds the maxima, and another one the few elements that reach the bound.
+    """
+    n = x.shape[-1]
+    c = max(64, 8 * k)
+    s = n // c
+    if k == 0 or s < 4 or x.dtype.kind not in "fiu" or x.size < _FEW:
+        return None
+    rows = x.reshape(-1, n)
+    maxima = rows[:, : s * c].reshape(-1, s, c).max(1)
+    if x.dtype.kind == "f" and (np.isnan(maxima).any() or np.isnan(rows[:, s * c :]).any()):
+        return None  # NaN is above all numbers, and not >= any
+    at = np.flatnonzero(rows >= np.partition(maxima, c - k, -1)[:, c - k, None])
+    row = at // n
+    counts = np.bincount(row, minlength=len(rows))
+    width = int(counts.max())
+    if width > c:  # many equal elements
+        return None
+    column = np.arange(at.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = _descending_keys(rows[row, at - row * n])
+    keys, positions = (
+        np.full((len(rows), width), np.iinfo(found.dtype).max, found.dtype),
+        np.full((len(rows), width), n),
+    )
+    keys[row, column], positions[row, column] = found, at - row * n
+    return _smallest(keys, positions, k).reshape(*x.shape[:-1], k)
+
+
+_FEW = 2048
+"""The least elements for :func:`_top_k_of_few`; in smaller arrays its fixed time exceeds what it saves."""
+
+
+def _smallest(keys: Any, positions: Any, k: int) -> Any:
+    """The positions of the ``k`` smallest keys of each row, sorted by key and then by position."""
+    if keys.dtype.itemsize <= 4 and keys.shape[-1] < 2**31:
+        # With its position in the low half, each key is unique, so that any sort is stable.
+        wide = (keys.astype(np.int64) << 32) | positions
+        if k < keys.shape[-1]:
+            wide = np.partition(wide, k, axis=-1)[..., :k]
+        return np.sort(wide, axis=-1) & (2**32 - 1)
+    order = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+    return order if positions.ndim == 1 else np.take_along_axis(positions, order, -1)
+
+
 def _descending_keys(x: Any) -> Any:
-    """Integers in the opposite order of the elements."""
+    """Map elements to integers of the reverse order."""
     x = _comparable(x)
     kind = x.dtype.kind
     if kind == "b":
@@ -83,7 +124,7 @@ def _descending_keys(x: Any) -> Any:
 
 
 def searchsorted(sorted_: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
-    """For each value of a row where it belongs in the same row of ``sorted_``."""
+    """The index at which each value belongs in the row of ``sorted_`` with the same leading indices."""
     sorted_, values = _comparable(sorted_), _comparable(values)
     if sorted_.ndim == 1:
         return np.searchsorted(sorted_, values, side).astype(index_dtype)  # type: ignore[call-overload]
@@ -94,30 +135,32 @@ def searchsorted(sorted_: Any, values: Any, *, side: str, index_dtype: np.dtype[
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
-    """Elements along an axis; in all other axes ``x`` and ``indices`` broadcast."""
+    """Gather elements at ``indices`` along an axis; along all other axes ``x`` and ``indices`` broadcast."""
     return x[_grid(x.shape, indices, axis)]
 
 
 def add_along_axis(x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
-    """Zeros, of ``size`` along an axis, to which the elements of ``x`` are added at ``indices``."""
+    """Add the elements of ``x`` at ``indices`` along an axis to zeros, which have ``size`` elements along it."""
     shape = np.broadcast_shapes(x.shape, indices.shape)
     x = np.broadcast_to(x, shape)
-    whole = (*shape[:axis], size, *shape[axis + 1 :])
+    out_shape = (*shape[:axis], size, *shape[axis + 1 :])
     dtype = np.dtype(np.float32) if is_narrow(x.dtype) else x.dtype
-    out = np.zeros(whole, dtype)
+    out = np.zeros(out_shape, dtype)
     if unique:
-        out[_grid(whole, indices, axis)] = x
+        out[_grid(out_shape, indices, axis)] = x
     elif len(shape) == 1:
         np.add.at(out, indices, x.astype(dtype, copy=False))
     else:
-        # One index into all elements: NumPy is many times faster with it than with one for each axis.
-        places = np.ravel_multi_index(np.broadcast_arrays(*_grid(whole, np.broadcast_to(indices, shape), axis)), whole)
-        np.add.at(out.reshape(-1), places.reshape(-1), x.astype(dtype, copy=False).reshape(-1))
+        # One flat index: NumPy is many times faster with it than with an index for each axis.
+        positions = np.ravel_multi_index(
+            np.broadcast_arrays(*_grid(out_shape, np.broadcast_to(indices, shape), axis)), out_shape
+        )
+        np.add.at(out.reshape(-1), positions.reshape(-1), x.astype(dtype, copy=False).reshape(-1))
     return out.astype(x.dtype, copy=False)
 
 
 def _grid(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
-    """An index for each axis: ``indices`` along ``axis``, each position along the others."""
+    """An index expression with ``indices`` along ``axis``, and all positions along the other axes."""
     rank = len(shape)
     index: list[Any] = [np.arange(n).reshape(n, *(1,) * (rank - 1 - i)) for i, n in enumerate(shape)]
     index[axis] = indices

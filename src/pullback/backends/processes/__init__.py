@@ -1,1 +1,1 @@
-"""Processes that compute together, that are forked, and that end."""
+"""Several processes that compute together, forked processes, and the end of a process."""

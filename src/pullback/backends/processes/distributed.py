@@ -1,4 +1,4 @@
-"""Several processes that compute together: how they find each other, and what they say to each other."""
+"""Groups of processes that compute together: initialization, small messages between them, and shutdown."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from pullback.core.errors import (
     ProcessMismatchError,
     UnsupportedArgumentError,
 )
+from pullback.core.runtime import runtime
 
 
 class Membership:
-    """This process's part among several.
+    """The membership of this process in a group of processes.
 
     Attributes:
       link: the connection to process 0.
-      store: the values that the processes have in common.
-      coordinator, service: what process 0 has for the others; None in others.
+      store: the key-value store that the processes share.
+      coordinator, service: the coordinator and the coordination service, in process 0; None in other processes.
     """
 
     def __init__(
@@ -45,8 +46,8 @@ class Membership:
         self.agreed: set[bytes] = set()
         self.lock = threading.Lock()
 
-    def exchange(self, what: str, mine: bytes, of: Sequence[int] | None = None) -> list[bytes]:
-        """What each process has to say; see the function :func:`exchange`."""
+    def exchange(self, what: str, message: bytes, of: Sequence[int] | None = None) -> list[bytes]:
+        """Gather the messages of all processes, or of the processes ``of``; see the function :func:`exchange`."""
         me = self.link.process
         numbers = range(self.link.processes) if of is None else of
         which = "all" if of is None else "-".join(map(str, of))
@@ -54,9 +55,9 @@ class Membership:
             step = self.steps[which] = self.steps.get(which, 0) + 1
             key = f"pullback/{which}/{step}"
             try:
-                self._say(f"{key}/{me}", what.encode(), mine)
-                heard = [(what.encode(), mine) if i == me else self._hear(f"{key}/{i}", i) for i in numbers]
-                if step > 1:  # all have read what was said in the step before: they said something after it
+                self._say(f"{key}/{me}", what.encode(), message)
+                heard = [(what.encode(), message) if i == me else self._hear(f"{key}/{i}", i) for i in numbers]
+                if step > 1:  # all processes have read the message of the step before, since they sent a later one
                     self.store.delete(f"pullback/{which}/{step - 1}/{me}")
             except ProcessLostError:
                 raise self.link.lost(what) from None
@@ -80,58 +81,58 @@ class Membership:
 
 
 _PIECE = 1 << 20
-"""How many bytes a message to the coordination service has: it takes four times as many."""
+"""The bytes of a message to the coordination service, whose limit is four times as large."""
 
 
-def exchange(what: str, mine: bytes) -> list[bytes]:
-    """What each process has to say, in the order of their numbers. It goes by process 0: for small things.
+def exchange(what: str, message: bytes) -> list[bytes]:
+    """Gather a small message from each process, in the order of their numbers, through process 0.
 
-    All processes call it, in the same order.
+    All processes must call this in the same order.
 
     Args:
-      what: names what they do; the same in all.
-      mine: what this process says.
+      what: the name of the operation, equal in all processes.
+      message: the message of this process.
 
     Raises:
-      ProcessMismatchError: other processes do something else (a RuntimeError and AssertionError).
+      ProcessMismatchError: other processes call it for another operation (a RuntimeError and AssertionError).
       ProcessLostError: a process is gone (a RuntimeError).
     """
-    return [mine] if here.member is None else here.member.exchange(what, mine)
+    return [message] if here.member is None else here.member.exchange(what, message)
 
 
 @dataclass
-class Standing:
-    """Where this process stands.
+class State:
+    """The membership of this process in a group of processes, now and in the past.
 
     Attributes:
-      member: what it is a part of, from :func:`initialize` to :func:`shutdown`.
-      was_member: whether it ever was a part of something.
+      member: its membership in a group, from :func:`initialize` to :func:`shutdown`; else None.
+      was_member: whether it ever belonged to a group.
     """
 
     member: Membership | None = None
     was_member: bool = False
 
     def left(self) -> Membership | None:
-        """What the process was a part of, and is no more."""
+        """End the membership of the process, and return it."""
         member, self.member = self.member, None
         return member
 
 
-here = Standing()
+here = State()
 
 
 def agree(name: str, digest: bytes, of: Sequence[int]) -> None:
-    """Check that processes are about to compile the same program: collectives of different ones end the process.
+    """Check that processes are about to compile the same program; collectives of different programs crash a process.
 
-    It is asked once for each program.
+    Each program is checked once.
 
     Args:
-      name: of the program.
-      digest: stands for its text.
+      name: the name of the program.
+      digest: a digest of its text.
       of: the processes that run it.
 
     Raises:
-      ProcessMismatchError: they are not (a RuntimeError and AssertionError).
+      ProcessMismatchError: the programs differ (a RuntimeError and AssertionError).
     """
     member = here.member
     if member is None:
@@ -154,31 +155,32 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Make this process one of several that compute together.
+    """Join this process to a group that computes together.
 
-    All of them call it, with the same address and number of processes, before the first program is compiled. Process 0
-    listens at the address. From then on :func:`pullback.devices` are those of all. A process that ends, crashes or is
-    cut off is, in the others, a ``ProcessLostError`` that names it, in whatever they do together.
+    All processes call this, with the same address and number of processes, before they compile the first program.
+    Process 0 listens at the address. Afterwards :func:`pullback.devices` lists the devices of all processes. If a
+    process ends, crashes or is cut off, the others raise a ``ProcessLostError`` that names it when they compute
+    together.
 
     Args:
       coordinator_address: host and port of process 0, such as ``"10.0.0.1:1234"``. By default the environment variable
         ``PULLBACK_COORDINATOR_ADDRESS`` or ``JAX_COORDINATOR_ADDRESS``.
       num_processes: how many processes there are. By default ``PULLBACK_NUM_PROCESSES`` or ``JAX_NUM_PROCESSES``.
-      process_id: the number of this one, from 0. By default ``PULLBACK_PROCESS_ID`` or ``JAX_PROCESS_ID``.
-      local_device_ids: the graphics processors of this machine that this process uses; all, by default. Processors'
-        devices are as many as the switch ``num_cpu_devices`` says, whatever is given here.
+      process_id: the number of this process, from 0. By default ``PULLBACK_PROCESS_ID`` or ``JAX_PROCESS_ID``.
+      local_device_ids: the GPUs of this machine that this process uses; all by default. The number of CPU devices is
+        the switch ``num_cpu_devices`` in any case.
       cluster_detection_method: None or ``"deactivate"``.
-      initialization_timeout: for how many seconds to wait for the others.
-      heartbeat_timeout_seconds: after how many of silence a process is taken to be gone; one that crashes is at once.
-      shutdown_timeout_seconds: for how many seconds process 0 waits for the others when it ends.
-      coordinator_bind_address: where process 0 listens, if elsewhere.
+      initialization_timeout: seconds to wait for the other processes.
+      heartbeat_timeout_seconds: seconds of silence after which a process counts as lost; a crash is noticed directly.
+      shutdown_timeout_seconds: seconds that process 0 waits for the others when it ends.
+      coordinator_bind_address: the address at which process 0 listens, if it is another one.
       slice_index, partition_index: must be None.
 
     Raises:
-      ArgumentError: an argument is missing, or makes no sense (a ValueError).
-      DistributedError: this process is one of several already, it has compiled a program already, or process 0 refuses
-        it, since its number is taken for example (a RuntimeError).
-      DistributedTimeoutError: process 0, or another process, was not there in time (a TimeoutError).
+      ArgumentError: an argument is missing or invalid (a ValueError).
+      DistributedError: this process has joined a group or compiled a program already, or process 0 refuses it, for
+        example because another process has its number (a RuntimeError).
+      DistributedTimeoutError: process 0, or another process, did not appear in time (a TimeoutError).
 
     >>> initialize("localhost:0", 2, 2)
     Traceback (most recent call last):
@@ -186,7 +188,7 @@ def initialize(
     pullback.core.errors.ArgumentError: coordinator_address must be a host and a port, ...
     """
     _check_first()
-    where = address(_given(coordinator_address, "coordinator_address", "ADDRESS"), "coordinator_address")
+    where = address(_argument(coordinator_address, "coordinator_address", "ADDRESS"), "coordinator_address")
     process, count = _position(process_id, num_processes)
     _check_unsupported(cluster_detection_method, slice_index=slice_index, partition_index=partition_index)
     timeout = _seconds(initialization_timeout, "initialization_timeout")
@@ -195,9 +197,9 @@ def initialize(
     bind = where if coordinator_bind_address is None else address(coordinator_bind_address, "coordinator_bind_address")
     visible = _visible(local_device_ids)
     _check_unused()
-    made = _join(where, bind, process, count, timeout, heartbeat, visible)
+    joined = _join(where, bind, process, count, timeout, heartbeat, visible)
     devices.join(process, count)
-    here.member, here.was_member = Membership(*made, patience), True
+    here.member, here.was_member = Membership(*joined, patience), True
 
 
 def _join(
@@ -209,9 +211,9 @@ def _join(
     heartbeat: float,
     visible: tuple[int, ...] | None,
 ) -> tuple[Link, Store, Coordinator | None, Service | None]:
-    """Meet the other processes."""
+    """Connect to the other processes."""
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
-        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # no warning that the service tolerates processes that are lost
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silences a warning that the service tolerates lost processes
     coordinator = service = link = None
     try:
         if process == 0:
@@ -263,8 +265,8 @@ def _check_unsupported(method: str | None, **indices: Any) -> None:
         )
 
 
-def _given(value: Any, argument: str, short: str) -> Any:
-    """An argument, or what the environment says of it."""
+def _argument(value: Any, argument: str, short: str) -> Any:
+    """The value of an argument; if it is None, the environment variable for it."""
     if value is not None:
         return value
     names = {
@@ -282,9 +284,9 @@ def _given(value: Any, argument: str, short: str) -> Any:
 
 
 def _position(process_id: Any, num_processes: Any) -> tuple[int, int]:
-    """The number of this process, and how many there are."""
-    count = _number(_given(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
-    process = _number(_given(process_id, "process_id", "ID"), "process_id", 0)
+    """Validate the number of this process and the number of processes."""
+    count = _number(_argument(num_processes, "num_processes", "PROCESSES"), "num_processes", 1)
+    process = _number(_argument(process_id, "process_id", "ID"), "process_id", 0)
     if process >= count:
         raise ArgumentError(f"process_id must be below num_processes={count}, since they count from 0, got {process}")
     return process, count
@@ -313,7 +315,7 @@ def _visible(ids: Any) -> tuple[int, ...] | None:
 
 
 def is_initialized() -> bool:
-    """Whether this process is one of several that compute together.
+    """Whether this process belongs to a group that computes together.
 
     >>> is_initialized()
     False
@@ -322,13 +324,14 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Take no further part. It happens by itself when the process ends, and does nothing where nothing was initialized.
+    """Leave the group of processes. The end of the process does it too; without a group there is no effect.
 
-    The others are told. Process 0 waits for them, up to ``shutdown_timeout_seconds`` of :func:`initialize`, since they
-    find each other through it. Arrays stay readable, and programs of this process's devices can run.
+    The other processes receive a message. Process 0 waits for them, up to ``shutdown_timeout_seconds`` of
+    :func:`initialize`, since they communicate through it. Arrays stay readable, and programs on this process's devices
+    still run.
 
     Raises:
-      DistributedError: in process 0, others are still there after this time (a RuntimeError).
+      DistributedError: in process 0, other processes have not left after this time (a RuntimeError).
 
     >>> shutdown()
     """
@@ -341,30 +344,30 @@ def shutdown() -> None:
 
 
 def _forget() -> None:
-    """In a forked child: it takes no part, and must not keep the parent's connections when the parent ends."""
-    left = here.left()
-    if left is not None:
-        left.link.forget()
-        if left.coordinator is not None:
-            left.coordinator.forget()
+    """Leave the group in a forked child, so that the parent's connections close when the parent ends."""
+    member = here.left()
+    if member is not None:
+        member.link.forget()
+        if member.coordinator is not None:
+            member.coordinator.forget()
 
 
-forks.when_forked.append(_forget)
+runtime.forked.append(_forget)
 
 
 def _leave(why: str) -> list[int]:
-    left = here.left()
-    if left is None:
+    member = here.left()
+    if member is None:
         return []
-    left.link.leave(why)
+    member.link.leave(why)
     stragglers: list[int] = []
-    if left.coordinator is not None:
-        stragglers = left.coordinator.wait_for_the_others(left.patience)
-    left.link.stop(client_ended=left.store.close(left.coordinator is not None or left.link.connected))
-    if left.coordinator is not None:
-        left.coordinator.stop()
-    if left.service is not None:
-        left.service.stop()
+    if member.coordinator is not None:
+        stragglers = member.coordinator.wait_for_the_others(member.patience)
+    member.link.stop(client_ended=member.store.close(member.coordinator is not None or member.link.connected))
+    if member.coordinator is not None:
+        member.coordinator.stop()
+    if member.service is not None:
+        member.service.stop()
     return stragglers
 
 

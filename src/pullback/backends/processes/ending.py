@@ -1,12 +1,12 @@
 """The end of a process while other threads are within the compiler or the runtime.
 
-Daemon threads of the user's may be there, and those of ``backends/compiler/background.py``. While Python is torn down,
-up to 3.13, it ends a thread that comes back from C++ by unwinding its stack, which C++ takes for a fatal error. So
-:func:`leave` first asks the threads that are within calls of ours to end, by an exception, and waits for them a bounded
-time. A thread elsewhere is ended by Python before it gets into C++: ``import pullback`` registers this with ``atexit``
-as early as it can, so that it runs late.
+These are the user's daemon threads, and those of ``backends/compiler/background.py``. During its shutdown, Python up to
+3.13 ends a thread that returns from C++ by unwinding its stack, which C++ treats as a fatal error. So :func:`leave`
+first raises an exception in the threads that are within Pullback's calls, and waits for their end for a bounded time.
+Python ends all other threads before they enter C++. ``import pullback`` registers :func:`leave` with ``atexit`` as
+early as it can, so that it runs late.
 
-Nothing is counted when a thread enters the runtime: calls cost what they did.
+No bookkeeping is needed when a thread enters the runtime, so calls cost no more.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any
 from pullback.core.errors import PullbackError
 
 SECONDS = 1.0
-"""How long threads that are asked to end are waited for."""
+"""How long :func:`leave` waits for threads in which it raised an exception."""
 _closers: list[Callable[[], list[threading.Thread]]] = []
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @functools.cache
 def prepare() -> None:
-    """Have nobody hear of what daemon threads raise in calls of ours while the process ends, and libraries with it."""
+    """Silence exceptions that daemon threads raise in Pullback's calls while the process ends."""
     atexit.register(_be_quiet)
 
 
@@ -50,25 +50,25 @@ def _be_quiet() -> None:
 
 
 def before_leaving(close: Callable[[], list[threading.Thread]]) -> None:
-    """Have a function take no more work at the end, and return the threads that are at work and cannot be asked."""
+    """Register a function for the end of the process: it refuses further work, and returns the threads at work."""
     _closers.append(close)
 
 
 def leave() -> None:
     """Let the process end although threads are within the compiler or the runtime.
 
-    A thread that runs Python, or comes back to it, ends by a ``SystemExit``, of which nobody hears. What is left after
-    ``SECONDS`` waits for C++. Waiting for it would take its time. Not waiting has three dangers. Python would end it,
-    as above: it is put to sleep instead, as later releases of Python do. When Python is gone, a thread that comes back
-    is a crash: see :class:`_Asleep`. And the C library runs the destructors of what C++ still uses: so the process ends
-    before them, with the status that it has. What ends it has to be registered last, as the last runs first, and the
-    compiler at work registers destructors of what it uses for the first time. So it is registered when the exit has
-    begun, by a destructor of this thread's variables: the C library runs these before all others.
+    A thread that runs Python, or returns to it, ends by a silent ``SystemExit``. Threads that remain after ``SECONDS``
+    are in C++, which may take long. Not waiting for them has three dangers. Python would end such a thread, as above:
+    it is put to sleep instead, as in later releases of Python. A thread that returns after Python is gone would crash:
+    see :class:`_Asleep`. And the C library runs destructors of objects that C++ still uses: so the process exits before
+    them, with its exit status. The handler that exits must be registered last, since the last one runs first, and a
+    running compiler registers destructors of objects at their first use. So it is registered when the exit has begun,
+    by a thread-local destructor of this thread: the C library runs these before all others.
     """
     working = [thread for close in _closers for thread in close()]
     if len(sys._current_frames()) == 1:
         return
-    threads = [*working, *_asked_to_end({thread.ident for thread in working})]
+    threads = [*working, *_interrupted({thread.ident for thread in working})]
     if not threads:
         return
     try:
@@ -77,62 +77,63 @@ def leave() -> None:
         asleep = _Asleep(threads)
         if sys.version_info < (3, 14):
             ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(libc.pause)
-    except (AttributeError, KeyError, OSError, TypeError):  # another system: there is no other way
+    except (AttributeError, KeyError, OSError, TypeError):  # on other systems, there is no alternative to waiting
         sys.setswitchinterval(0.005)
         for thread in working:
             thread.join()
         return
     vars(sys)["_pullback_threads"] = asleep
-    # The function, its first argument, and something of the library that it belongs to. The second one is ignored.
+    # The destructor, its argument, and an address in its library; on_exit's second argument is ignored.
     register(at_exit, libc._exit, libc._exit)
     libc.fflush(None)
 
 
-def _asked_to_end(others: set[int | None]) -> list[threading.Thread]:
-    """Ask the threads that are within calls of ours to end; those that have not after a while, or may get there yet.
+def _interrupted(others: set[int | None]) -> list[threading.Thread]:
+    """Raise ``SystemExit`` in the threads that are within Pullback's calls; return those that are, or may be, left.
 
-    Afterwards nobody else gets the interpreter's lock for a second, and with it into C++, unless this thread waits for
-    something. A thread that waits for the lock asks for it once more, after the interval that held when it began to
-    wait: it is given that time before the last look.
+    Afterwards no other thread gets the GIL for a second, and with it into C++, unless this thread waits. A thread that
+    waits for the GIL requests it again after the switch interval that held when it began to wait: it gets that time
+    before the last check.
     """
     end = time.monotonic() + SECONDS
-    ask = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
     known = others | {threading.get_ident()}
-    asked: set[int] = set()
+    interrupted: set[int] = set()
     interval = min(sys.getswitchinterval(), 0.05)
-    looks = 0
+    checks = 0
     while True:
         sys.setswitchinterval(interval)
         time.sleep(0.001)
         sys.setswitchinterval(1)
-        once_more = time.monotonic() + interval + 0.001
-        while time.monotonic() < once_more:
+        requested_again = time.monotonic() + interval + 0.001
+        while time.monotonic() < requested_again:
             pass
-        looks += 1
+        checks += 1
         frames = {i: frame for i, frame in sys._current_frames().items() if i not in known}
-        within = {i for i, frame in frames.items() if i in asked or _is_ours(frame)}  # results are freed in C++ too
-        at_work = {t.ident for t in threading.enumerate() if t.ident in frames and not _rests(t)}
-        if time.monotonic() > end or (not within and looks >= (_LOOKS_AT_WORK if at_work else _LOOKS)):
-            left = within | at_work
-            return [thread for thread in threading.enumerate() if thread.ident in left]
-        for i in within - asked:
-            ask(ctypes.c_ulong(i), ctypes.py_object(SystemExit))
-        asked |= within
+        # An interrupted thread counts until it has ended: freeing its results runs C++ too.
+        within = {i for i, frame in frames.items() if i in interrupted or _is_ours(frame)}
+        busy = {t.ident for t in threading.enumerate() if t.ident in frames and not _rests(t)}
+        if time.monotonic() > end or (not within and checks >= (_CHECKS_IF_BUSY if busy else _CHECKS)):
+            remaining = within | busy
+            return [thread for thread in threading.enumerate() if thread.ident in remaining]
+        for i in within - interrupted:
+            raise_in(ctypes.c_ulong(i), ctypes.py_object(SystemExit))
+        interrupted |= within
 
 
-_LOOKS = 3
-"""How often threads are looked for if there are any: one may be between two calls, and free the result of the first."""
-_LOOKS_AT_WORK = 10
-"""How often, if some are at work: each look may find a thread between two calls. On a busy machine all of them may."""
+_CHECKS = 3
+"""How often to check for threads within calls: a thread may be between two calls, and free the result of the first."""
+_CHECKS_IF_BUSY = 10
+"""How often to check if some threads are busy: a check may find each of them between two calls."""
 _FUTEX = {"x86_64": b"202", "aarch64": b"98"}
-"""The number of the system call by which threads wait for locks."""
+"""The number of the system call by which threads wait for locks, by architecture."""
 
 
 def _rests(thread: threading.Thread) -> bool:
-    """Whether a thread waits for something else than the interpreter's lock, for which threads wait a bounded time.
+    """Whether a thread waits for anything other than the GIL, for which threads wait with a timeout.
 
-    Where the system does not say, it counts as resting. It is asked by functions that keep that lock: what Python does
-    with files gives it away, and the thread would be elsewhere by then.
+    It counts as resting where the system does not tell. The C functions called here keep the GIL; Python's own file
+    functions would release it, and the thread would go on.
     """
     libc, text = ctypes.PyDLL(None), ctypes.create_string_buffer(200)
     file = libc.open(f"/proc/self/task/{thread.native_id}/syscall".encode(), os.O_RDONLY | os.O_CLOEXEC)
@@ -147,7 +148,7 @@ def _rests(thread: threading.Thread) -> bool:
 
 
 def _is_ours(frame: FrameType | None) -> bool:
-    """Whether a stack has a call of ours, which may be within the compiler or the runtime."""
+    """Whether a stack has a call of Pullback's, which may be within the compiler or the runtime."""
     while frame is not None:
         if frame.f_code.co_filename.startswith(_HERE):
             return True
@@ -155,23 +156,26 @@ def _is_ours(frame: FrameType | None) -> bool:
     return False
 
 
-_PAUSE = {"x86_64": b"34 ", "aarch64": b"73 "}  # the number of the system call by which a thread sleeps for good
+_PAUSE = {
+    "x86_64": b"34 ",
+    "aarch64": b"73 ",
+}  # the number of the system call by which a thread sleeps for ever, by architecture
 
 
 class _Asleep:
-    """Threads of which none is awake when this object is deleted, which Python does when it clears ``sys``.
+    """An object whose deletion, when Python clears ``sys``, waits until all threads of a list are asleep.
 
-    jaxlib waits for its compiler in steps of 0.2 s. After each it takes the lock of the interpreter, to see whether the
-    user interrupts it. While Python is torn down, that puts the thread to sleep; a moment later, when Python has
-    forgotten its threads, it would read from address 0.
+    jaxlib waits for its compiler in steps of 0.2 s. After each it takes the GIL, to see whether the user interrupts it.
+    During Python's shutdown, that puts the thread to sleep; a moment later, when Python has freed its thread states,
+    the thread would crash.
 
     Raises:
-      OSError: the system does not say what threads do.
-      KeyError: nor does the table, for this processor.
+      OSError: the system does not show the system calls of threads.
+      KeyError: the number of the system call is not known for this CPU.
     """
 
     def __init__(self, threads: list[threading.Thread]) -> None:
-        self._awake: list[int] = []  # descriptors: Python would warn of files that are never closed
+        self._awake: list[int] = []  # descriptors, for Python would warn of files that are never closed
         self._pause = _PAUSE[os.uname().machine]
         for thread in threads:
             self._awake.append(os.open(f"/proc/self/task/{thread.native_id}/syscall", os.O_RDONLY | os.O_CLOEXEC))

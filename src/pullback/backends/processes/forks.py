@@ -1,50 +1,44 @@
 """Processes that are forked after programs were compiled.
 
-The threads of the compiler's runtime are not in the child, which has only the one that forked: a program would wait for
-them for ever, as would the compiler, whose locks are as they were in the parent. So in such a child functions are
-evaluated eagerly, as within ``disable_jit``, with a warning; what needs the runtime all the same is refused. Arrays
-that the parent had computed can be read. A child whose parent had not used the runtime yet uses it as any process does.
+A forked child has only the thread that forked, without the threads of the compiler's runtime: a program would wait for
+them for ever, and so would the compiler, whose locks have the state that they had in the parent. So in this child
+functions are evaluated eagerly, as within ``disable_jit``, with a warning; other uses of the runtime raise an error.
+Arrays that the parent had computed can be read. If the parent had not used the runtime, the child can use it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from pullback.core import source
 from pullback.core.config import config
 from pullback.core.errors import BackendError, ForkWarning
+from pullback.core.runtime import runtime
 
 used: list[Any] = []
-"""The clients of the runtime that this process made or, while one is being made, what stands for it."""
-when_forked: list[Callable[[], None]] = []
-"""Functions that are called in such a child."""
+"""Names of the uses of the runtime by this process: platforms, background threads, process groups."""
 
 _ADVICE = (
     "Start processes by 'spawn' or 'forkserver' (multiprocessing.get_context('spawn')), or fork before the first "
     "program is compiled."
 )
 _children: list[int] = []
-"""Has this process, if it was forked from one that had used the compiler's runtime."""
+"""The number of this process, if it was forked after the runtime was used; else empty."""
 _warnings = [
     "this process was forked from one that had compiled programs, whose threads are not in it: functions under jit are "
     f"evaluated eagerly here, which is slower. {_ADVICE}"
 ]
-"""What such a child has not been told yet."""
+"""The warning for a child that was forked after the runtime was used, until it is issued."""
 
 
 def in_child() -> bool:
-    """Whether this process was forked from one that had used the compiler's runtime."""
+    """Whether this process was forked from a process that had used the compiler's runtime."""
     return bool(_children)
 
 
 def check(what: str) -> None:
-    """Refuse what needs the runtime.
-
-    Raises:
-      BackendError: it is not in this process (a RuntimeError).
-    """
+    """Raise BackendError (a RuntimeError) in a forked child without the runtime; ``what`` names the use of it."""
     if in_child():
         raise refusal(what)
 
@@ -57,7 +51,7 @@ def refusal(what: str) -> BackendError:
 
 
 def warn_eager() -> None:
-    """In such a child, warn once that functions under ``jit`` run eagerly."""
+    """Warn once, in a forked child without the runtime, that functions under ``jit`` run eagerly."""
     if in_child() and _warnings:
         source.warn(_warnings.pop(), ForkWarning)
 
@@ -67,8 +61,7 @@ def _after_fork() -> None:
         return
     _children.append(os.getpid())
     config.update("disable_jit", True)
-    for function in when_forked:
-        function()
+    runtime.forked()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,14 +1,14 @@
-"""Links between processes that compute together: who is there, and who is gone.
+"""Links between processes that compute together, which detect processes that are gone.
 
-Process 0 listens at the coordinator's address. Every process, process 0 too, has a connection to it, over which it says
-who it is, and from then on that it is alive. A connection that ends, or that is silent for too long, is a process that
-is gone; process 0 tells the others. All this is done by one thread in each process.
+Process 0 listens at the coordinator's address. Every process, including process 0, connects to it, identifies itself,
+and then sends heartbeats. If a connection ends, or is silent for too long, its process is gone, and process 0 informs
+the others. One thread in each process does this.
 
-The runtime has a coordination service, by which its clients find each other, and heartbeats of its own. Its client ends
-the process, by an abort, as soon as the service is out of reach, and does not let Python say otherwise. So the service
-listens on the loopback of process 0 alone, and the others reach it through a relay: each client is connected to a
-socket of its own process, whose bytes go to process 0 and from there to the service. If process 0 is gone, the relay
-keeps the client's connection open, and the client waits instead of ending the process.
+The runtime has a coordination service, by which its clients find each other, with heartbeats of its own. Its client
+aborts the process as soon as it cannot reach the service, and Python cannot prevent that. So the service listens only
+on the loopback interface of process 0, and the others reach it through a relay: each client connects to a socket of its
+own process, which forwards the bytes to process 0, and from there to the service. If process 0 is gone, the relay keeps
+the client's connection open, and the client waits instead of aborting the process.
 
 Messages are lines of JSON.
 """
@@ -34,11 +34,11 @@ _HELLO = "pullback"
 _LIMIT = 1 << 16
 _ENDED = "its connection ended: it crashed, or was killed"
 SHORT_GRACE = 0.5
-"""As ``GRACE``, for a call of the coordination service."""
+"""The ``GRACE`` of a call of the coordination service, in seconds."""
 
 
 class _Loop:
-    """A thread that runs coroutines."""
+    """A thread that runs an event loop."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -55,7 +55,7 @@ class _Loop:
         self.loop.close()
 
     def do(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """The result of a coroutine, from another thread."""
+        """Run a coroutine in the loop's thread, and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout)
 
     def stop(self) -> None:
@@ -67,18 +67,18 @@ async def _send(writer: asyncio.StreamWriter, **message: Any) -> None:
     try:
         writer.write(json.dumps(message).encode() + b"\n")
         await writer.drain()
-    except (OSError, RuntimeError):  # the other end is gone, which whoever reads from it finds out
+    except (OSError, RuntimeError):  # the other end is gone; the reader of the connection notices
         pass
 
 
 async def _received(reader: asyncio.StreamReader, seconds: float) -> dict[str, Any] | None:
-    """The next message; None at the end of the connection.
+    """Read the next message; None at the end of the connection.
 
     Raises:
-      TimeoutError: none came in time.
-      ValueError: what came is no message.
+      TimeoutError: no message came in time.
+      ValueError: the bytes are no message.
     """
-    for tries_left in range(4, -1, -1):  # five times: one may pass at once, if this process was suspended meanwhile
+    for tries_left in range(4, -1, -1):  # five short waits: one may time out early if this process was suspended
         try:
             line = await asyncio.wait_for(reader.readline(), seconds / 5)
             break
@@ -96,7 +96,7 @@ async def _received(reader: asyncio.StreamReader, seconds: float) -> dict[str, A
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass on what comes until one of the connections ends."""
+    """Forward bytes until one of the connections ends."""
     try:
         while data := await reader.read(_LIMIT):
             writer.write(data)
@@ -106,7 +106,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:
-    """Read until the connection ends."""
+    """Read and drop bytes until the connection ends."""
     try:
         while await reader.read(_LIMIT):
             pass
@@ -115,28 +115,28 @@ async def _discard(reader: asyncio.StreamReader) -> None:
 
 
 class _End:
-    """What has connections, and a thread for them."""
+    """The base class of the two ends of links: an object with connections and a thread for them."""
 
     sockets: set[asyncio.StreamWriter]
 
     def forget(self) -> None:
-        """In a forked child: close the connections here, which does not end them."""
+        """Close the connections in a forked child, where they stay open for the parent."""
         for writer in self.sockets:
             with contextlib.suppress(OSError):
                 os.close(writer.get_extra_info("socket").fileno())
 
 
 class Coordinator(_End):
-    """Process 0's end of all links: it waits until all processes are there, and tells each which ones are gone.
+    """Process 0's end of all links: it waits for all processes, and then informs them of each that is gone.
 
     Args:
-      host, port: where to listen.
-      processes: how many there are.
-      timeout: for how many seconds to wait for all of them.
-      heartbeat: after how many seconds of silence a process is taken to be gone.
+      host, port: the address to listen at.
+      processes: how many processes there are.
+      timeout: seconds to wait for all of them.
+      heartbeat: seconds of silence after which a process counts as gone.
 
     Raises:
-      DistributedError: the address cannot be listened at.
+      DistributedError: the process cannot listen at the address.
     """
 
     def __init__(self, host: str, port: int, processes: int, timeout: float, heartbeat: float) -> None:
@@ -199,7 +199,7 @@ class Coordinator(_End):
         await answers
 
     def _objection(self, hello: dict[str, Any]) -> str | None:
-        """What is wrong with a process that wants to take part."""
+        """The reason to refuse a process that wants to join; None to accept it."""
         number, count = hello.get("process"), hello.get("processes")
         if hello.get(_HELLO) != 1:
             return "it speaks another version of Pullback's protocol: the processes must run the same release"
@@ -231,13 +231,13 @@ class Coordinator(_End):
                 if other != number:
                     await _send(member, gone=number, why=why)
         if said_bye:
-            await _received(reader, self.timeout)  # it ends the connection when it needs this one no more
+            await _received(reader, self.timeout)  # it ends the connection when it no longer needs process 0
         del self.members[number]
         with self._changed:
             self._changed.notify_all()
 
     async def _until_gone(self, number: int, reader: asyncio.StreamReader) -> tuple[bool, str]:
-        """Whether a process said that it takes no further part, and why it does not, once it does not."""
+        """Wait until a process is gone; return whether it said goodbye, and the reason."""
         pings = asyncio.ensure_future(self._ping(self.members[number][0]))
         try:
             while True:
@@ -259,13 +259,13 @@ class Coordinator(_End):
             await _send(writer, ping=1)
 
     def wait_for_the_others(self, seconds: float) -> list[int]:
-        """Wait until the other processes are gone; those that are not, after so many seconds."""
+        """Wait until the other processes have left, up to ``seconds``; return those that have not."""
         with self._changed:
             self._changed.wait_for(lambda: not set(self.members) - {0}, seconds)
             return sorted(set(self.members) - {0})
 
     def stop(self) -> None:
-        """End all links."""
+        """Close all links."""
 
         async def close() -> None:
             self.server.close()
@@ -283,18 +283,18 @@ class Link(_End):
     Args:
       host, port: the coordinator's address.
       process: the number of this process.
-      processes: how many there are.
-      timeout: for how many seconds to try to reach process 0, and to wait for the others.
-      heartbeat: after how many seconds of silence process 0 is taken to be gone.
+      processes: how many processes there are.
+      timeout: seconds to try to reach process 0, and to wait for the others.
+      heartbeat: seconds of silence after which process 0 counts as gone.
 
     Attributes:
-      gone: the processes that are gone, and why.
-      connected: whether process 0 answers; it does for a while after it said that it takes no further part.
-      relay_port: where, on the loopback, the runtime's coordination service can be reached.
-      address: this machine's address, by which it reaches process 0.
+      gone: the processes that are gone, with the reasons.
+      connected: whether process 0 answers, as it does for a while after it said goodbye.
+      relay_port: the port of the loopback interface that leads to the runtime's coordination service.
+      address: this machine's address in the connection to process 0.
 
     Raises:
-      DistributedTimeoutError: process 0 cannot be reached, or others did not come (a RuntimeError and TimeoutError).
+      DistributedTimeoutError: process 0 is out of reach, or others did not appear (a RuntimeError and TimeoutError).
       DistributedError: process 0 refuses this process (a RuntimeError).
     """
 
@@ -310,7 +310,7 @@ class Link(_End):
         self._leaving = False
         self._clients: set[Any] = set()
         self._tasks: list[Any] = []
-        self._relays: set[Any] = set()  # the loop itself refers to its tasks weakly
+        self._relays: set[Any] = set()  # the event loop has only weak references to its tasks
         self.loop = _Loop("pullback-link")
         try:
             self.loop.do(self._connect(time.monotonic() + timeout, timeout))
@@ -357,10 +357,10 @@ class Link(_End):
         self._tasks.append(asyncio.ensure_future(self._listen(reader)))
 
     async def _complete(self, reader: asyncio.StreamReader, where: str, deadline: float, timeout: float) -> None:
-        """Wait until all processes are there."""
+        """Wait until all processes have joined."""
         while True:
             try:
-                left = deadline + 5 - time.monotonic()  # process 0 says who is missing, if it waits as long
+                left = deadline + 5 - time.monotonic()  # process 0 names the missing processes if it waits as long
                 message = await _received(reader, left) if left > 0 else {"missing": []}
             except TimeoutError:
                 message = {"missing": []}
@@ -416,7 +416,7 @@ class Link(_End):
         return int(self.relay.sockets[0].getsockname()[1])
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on what the runtime's client says; its connection is kept open whatever becomes of process 0."""
+        """Forward the bytes of the runtime's client; its connection stays open even if process 0 is gone."""
         self.sockets.add(writer)
         self._clients.add(writer)
         self._relays.add(asyncio.current_task())
@@ -435,16 +435,17 @@ class Link(_End):
         writer.close()
 
     def leave(self, why: str) -> None:
-        """Tell process 0 that this process takes no further part."""
+        """Inform process 0 that this process leaves."""
         self._leaving = True
-        with contextlib.suppress(TimeoutError):  # it does not read what it is sent
+        with contextlib.suppress(TimeoutError):  # process 0 does not read
             self.loop.do(_send(self.writer, bye=why), 5)
 
     def stop(self, client_ended: bool) -> None:
-        """End the connections.
+        """Close the connections.
 
         Args:
-          client_ended: whether the runtime's client has ended its own; if not, they stay open as long as the process.
+          client_ended: whether the runtime's client has closed its connections; if not, they stay open until the
+            process ends.
         """
 
         async def close() -> None:
@@ -453,13 +454,13 @@ class Link(_End):
             self.relay.close()
             for writer in self.sockets:
                 if not client_ended and writer in self._clients:
-                    os.dup(writer.get_extra_info("socket").fileno())  # so that closing it does not end the connection
+                    os.dup(writer.get_extra_info("socket").fileno())  # a duplicate keeps the connection open
                 writer.close()
             await asyncio.sleep(0)
 
         self._leaving = True
         end = time.monotonic() + 2 * SLICE
-        for thread in self.left_behind:  # one that comes out of C++ while the interpreter ends would end it by an abort
+        for thread in self.left_behind:  # if it returned from C++ while the interpreter ends, it would abort
             thread.join(max(0.0, end - time.monotonic()))
         self.loop.do(close(), 5)
         self.loop.stop()
@@ -467,21 +468,21 @@ class Link(_End):
     # Waiting ---------------------------------------------------------------------------------------------------------
 
     def lost(self, what: str) -> ProcessLostError:
-        """The error that says which processes are gone."""
+        """The error for an operation ``what`` that fails because processes are gone."""
         return ProcessLostError(what, self.gone)
 
     def result(
         self, work: Callable[[], T], what: str, of: Collection[int] | None = None, grace: float = SHORT_GRACE
     ) -> T:
-        """The result of a call that waits for other processes, in C++, where nothing can interrupt it.
+        """Run a call that waits for other processes in C++, without interruption, and return its result.
 
-        It is made on another thread, which is left behind if a process is gone.
+        It runs on another thread, which is abandoned if a process is gone.
 
         Args:
           work: makes the call.
-          what: names it in an error.
-          of: the processes that take part; None for all.
-          grace: for how many seconds to wait when one of them is gone: it may have done its part before.
+          what: the name of the operation, for errors.
+          of: the processes involved; None for all.
+          grace: seconds to wait when one of them is gone, for it may have done its work before.
 
         Raises:
           ProcessLostError: a process is gone (a RuntimeError).
@@ -509,11 +510,11 @@ class Link(_End):
     def wait(
         self, ready: Callable[[float], Any], what: str, of: Collection[int] | None = None, grace: float = GRACE
     ) -> None:
-        """Wait for what processes do together; as :meth:`result`.
+        """Wait for an operation of several processes.
 
         Args:
-          ready: ``ready(seconds)`` waits up to so many seconds, and says whether it is done.
-          what, of, grace: as there.
+          ready: ``ready(seconds)`` waits up to so many seconds, and returns whether the operation is done.
+          what, of, grace: as of :meth:`result`, with the same error.
         """
         begin = time.monotonic()
         while not ready(0.05):
@@ -522,7 +523,7 @@ class Link(_End):
                 raise self.lost(what)
 
     def explained(self, error: Exception, what: str, of: Collection[int] | None = None) -> Exception:
-        """What is to be raised for an error of what processes do together: that one is gone, if one is found to be."""
+        """The exception for an error in an operation of several processes: ProcessLostError if one of them is gone."""
         end = time.monotonic() + GRACE  # the message may still be on its way
         while not any(of is None or i in of for i in self.gone):
             if time.monotonic() > end:
@@ -532,7 +533,7 @@ class Link(_End):
 
 
 def name_processes(numbers: Any) -> str:
-    """``process 2``, or ``processes 2 and 3``."""
+    """Name processes in a message: ``process 2``, or ``processes 2 and 3``."""
     names = [str(i) for i in sorted(numbers)]
     if len(names) == 1:
         return f"process {names[0]}"
@@ -540,10 +541,10 @@ def name_processes(numbers: Any) -> str:
 
 
 def address(text: Any, argument: str) -> tuple[str, int]:
-    """The host and the port of an address such as ``localhost:1234`` or ``[::1]:1234``.
+    """Parse an address such as ``localhost:1234`` or ``[::1]:1234`` to a host and a port.
 
     Raises:
-      ArgumentError: it is none (a ValueError).
+      ArgumentError: the text is no address (a ValueError).
     """
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if (

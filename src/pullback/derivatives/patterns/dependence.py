@@ -1,10 +1,6 @@
-"""The interpreter of patterns: which elements of a tangent depend on which inputs.
+"""What is known of a value: which inputs a tangent depends on, element by element, or what the value is.
 
-It goes through the program of the *derivative*, from the tangents of the inputs to those of the results, which is
-linear in them. So only linear operations need a rule of the kind ``sparsity``, a few dozen, and the pattern belongs to
-the derivative that is computed, with custom rules and all. What the program computes of constants alone is computed:
-indices, masks and matrices are known, and their zeros are taken out (index sets of Hill and Dalle 2025, *Sparser,
-better, faster, stronger*; bit vectors of Walther 2008, *Computing sparse Hessians with automatic differentiation*).
+Rules of the kind ``sparsity`` say what an operation makes of it. What holds for operations without such a rule is here.
 """
 
 from __future__ import annotations
@@ -16,18 +12,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pullback.core import dtypes, source, traits
+from pullback.core import dtypes, traits
 from pullback.core.array import Array, ArrayImpl, host_value
-from pullback.core.errors import PatternError, PullbackError
-from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal, subjaxprs
+from pullback.core.errors import PullbackError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn
 from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import state
 from pullback.derivatives.patterns import boolean
 from pullback.primitives.rules import axis_kept
+from pullback.transforms.traces.interpretation import Interpretation
 from pullback.transforms.traces.stage import stage_flat
 
 sparsity = RuleKind(
-    "sparsity", "by the traits and the kept axes, or every element of the results depends on every one of the operands"
+    "sparsity",
+    "by the programs that it holds, the traits and the kept axes, or every element of the results depends on every one "
+    "of the operands",
 )
 """``rule(walk, eqn, operands) -> results``: what is known of the results of an operation, from what is known of its
 operands, of which at least one is a tangent. Each is one of three things: the dependence of a tangent (a ``csr_array``
@@ -64,52 +63,6 @@ def join(a: Any, b: Any) -> Any:
     return a if same else UNKNOWN
 
 
-class PatternRun:
-    """What is the same for all of a program.
-
-    Attributes:
-      width: the number of inputs.
-      steps: how many operations of loops may still be gone through one step after the other.
-      varies: whether a tangent met a value that is another one in each step of a loop.
-    """
-
-    def __init__(self, width: int, steps: int = 100_000) -> None:
-        self.width = width
-        self.steps = steps
-        self.varies = False
-
-    def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """What is known of the results of a program."""
-        jaxpr = closed.jaxpr
-        known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(value_of, closed.consts), strict=True))
-        known.update(zip(jaxpr.invars, operands, strict=True))
-
-        def read(atom: Any) -> Any:
-            return np.asarray(host_value(atom.val), atom.aval.dtype) if isinstance(atom, Literal) else known[atom]
-
-        for eqn in jaxpr.eqns:
-            known.update(zip(eqn.outvars, self.step(eqn, list(map(read, eqn.invars))), strict=True))
-        return list(map(read, jaxpr.outvars))
-
-    def step(self, eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
-        """What is known of the results of an operation."""
-        rule = sparsity.of(eqn.primitive)
-        if not any(map(is_tangent, operands)) and (rule is None or not any(True for _ in subjaxprs(eqn))):
-            return evaluated(eqn, operands)
-        self.varies |= any(x is VARIES for x in operands)
-        try:
-            if rule is not None:
-                return rule(self, eqn, operands)  # type: ignore[no-any-return]
-            return otherwise(self, eqn, operands)
-        except PatternError as error:
-            if error.located:
-                raise
-            where = source.describe(eqn.made_at)
-            located = PatternError(f"the operation {eqn.primitive.name!r} at {where}: {error}")
-            located.located = True
-            raise located from None
-
-
 def value_of(x: Any) -> Any:
     """What is known of an array: its elements, if it is concrete."""
     if isinstance(x, ArrayImpl):
@@ -133,7 +86,7 @@ def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [value_of(x) for x in (outs if primitive.multiple_results else [outs])]
 
 
-def otherwise(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+def otherwise(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
     """What holds of any operation: each element of a result may depend on all that any operand depends on.
 
     An operation that says itself what it consists of is looked into.
@@ -163,7 +116,7 @@ def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
     return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
 
 
-def union(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def union(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """Each element depends on what the same element of any operand depends on."""
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
@@ -193,7 +146,7 @@ def _all_move(eqn: Eqn) -> bool:
     return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
 
 
-def moved(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """An operation all of whose operands are moved."""
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None
@@ -208,7 +161,7 @@ def program_of(eqn: Eqn) -> ClosedJaxpr | None:
     """The program that an operation runs once on its operands; None if it runs none, or otherwise."""
     avals = [v.aval for v in eqn.invars]
     for value in eqn.params.values():
-        if isinstance(value, ClosedJaxpr) and _fits(value, eqn):
+        if isinstance(value, ClosedJaxpr) and fits(value, eqn):
             return value
     linear_map = eqn.params.get("linear_map")
     if linear_map is not None:
@@ -225,7 +178,8 @@ def program_of(eqn: Eqn) -> ClosedJaxpr | None:
         return None
 
 
-def _fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
+def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
+    """Whether a program takes the operands of an equation, and returns its results."""
     inputs, results = closed.in_avals, closed.out_avals
     return [a.shape for a in inputs] == [v.aval.shape for v in eqn.invars] and [a.shape for a in results] == [
         v.aval.shape for v in eqn.outvars
@@ -257,19 +211,3 @@ def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
             at = numbers(once).reshape([shape[a] for a in axes]).transpose([axes.index(a) for a in order])
             found.append(boolean.select(merged, np.broadcast_to(at.reshape(aligned), v.aval.shape)))
     return [boolean.union(found) for found in parts]
-
-
-def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list[Any]:
-    """The dependence of the results of a program, each as a matrix with a row for each element.
-
-    Args:
-      closed: a program that is linear in some of its inputs.
-      operands: what is known of each input.
-      width: the number of inputs that tangents may depend on.
-    """
-    with np.errstate(all="ignore"):
-        outs = PatternRun(width).run(closed, operands)
-    return [
-        x if is_tangent(x) else boolean.empty(math.prod(a.shape), width)
-        for x, a in zip(outs, closed.out_avals, strict=True)
-    ]

@@ -16,12 +16,13 @@ from pullback.core.errors import ArgumentError, ConcretizationTypeError, NotDiff
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.derivatives.patterns import boolean, indexed, programs, rules
+from pullback.derivatives.patterns import boolean, indexed, rules
 from pullback.derivatives.patterns.colouring import Colouring
-from pullback.derivatives.patterns.dependence import UNKNOWN, dependence, value_of
+from pullback.derivatives.patterns.dependence import UNKNOWN, value_of
 from pullback.derivatives.patterns.greedy import ORDERS
 from pullback.derivatives.patterns.pattern import Pattern, pattern_of
 from pullback.derivatives.patterns.products import elements
+from pullback.derivatives.patterns.programs import dependence
 from pullback.derivatives.patterns.results import FORMATS, Block, blocks_of
 from pullback.transforms.functions.api_boundary import Transformed, watching
 from pullback.transforms.functions.arguments import (
@@ -40,7 +41,7 @@ from pullback.transforms.jit.jit import jit
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.jaxprs import jvp_jaxpr
 
-RULES = indexed, programs, rules  # imported for the rules that they register
+RULES = indexed, rules  # imported for the rules that they register
 
 
 class Choices(TypedDict, total=False):

@@ -36,8 +36,8 @@ class SparseHessian(SparseDerivative):
         return colour_hessian(pattern, self.options.mode, self.options.orders, [a.shape for a in arguments])
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        chosen = ("", self.options.argnums, False, False, False)
-        return unflatten_arguments(chosen, at.tree, [unflatten_arguments(chosen, at.tree, line) for line in table])
+        argnums = self.options.argnums
+        return unflatten_arguments(argnums, at.tree, [unflatten_arguments(argnums, at.tree, line) for line in table])
 
 
 def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:

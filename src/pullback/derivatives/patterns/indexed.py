@@ -12,17 +12,11 @@ from pullback.core.array import ArrayImpl, host_value
 from pullback.core.jaxpr import Eqn
 from pullback.core.trace import state
 from pullback.derivatives.patterns import boolean
-from pullback.derivatives.patterns.dependence import (
-    PatternRun,
-    conservative,
-    is_tangent,
-    number_operands,
-    numbers,
-    sparsity,
-)
+from pullback.derivatives.patterns.dependence import conservative, is_tangent, number_operands, numbers, sparsity
 from pullback.derivatives.patterns.rules import blend
 from pullback.primitives.arrays import gather, indexing, scatter, sorting
 from pullback.primitives.linalg import sparse_products as sparse
+from pullback.transforms.traces.interpretation import Interpretation
 
 
 def _known(indices: Sequence[Any]) -> bool:
@@ -37,7 +31,7 @@ def _zeros(eqn: Eqn, first: int) -> list[Any]:
 def _unless_indices_move(rule: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """A rule for indices that are no tangents; any element may depend on those that are, as in a loop that they end."""
 
-    def guarded(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+    def guarded(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
         values = eqn.primitive.linear_in
         assert isinstance(values, tuple)
         if any(is_tangent(x) for i, x in enumerate(operands) if i not in values):
@@ -49,7 +43,7 @@ def _unless_indices_move(rule: Callable[..., list[Any]]) -> Callable[..., list[A
 
 @sparsity(gather.gather_p)
 @_unless_indices_move
-def _gather(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _gather(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, indices = operands
     shape = eqn.invars[0].aval.shape
     params = eqn.params
@@ -67,7 +61,7 @@ def _gathered(numbered: Any, indices: Any, params: dict[str, Any]) -> Any:
 
 @sparsity(scatter.scatter_p)
 @_unless_indices_move
-def _scatter(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _scatter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
     if not isinstance(operands[1], np.ndarray):
         return _scatter_add(walk, eqn, operands)
@@ -81,7 +75,7 @@ def _scatter(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 @sparsity(scatter.scatter_add_p)
 @_unless_indices_move
-def _scatter_add(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _scatter_add(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     x, indices, updates = operands
     shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
     parts = [x] if is_tangent(x) else []
@@ -107,14 +101,14 @@ def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, A
 
 
 @sparsity(scatter.scatter_mul_p)
-def _scatter_mul(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _scatter_mul(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """Each element times factors, which are no tangents."""
     return [operands[0]] if is_tangent(operands[0]) and not is_tangent(operands[2]) else conservative(eqn, operands)
 
 
 @sparsity(indexing.dynamic_slice_p)
 @_unless_indices_move
-def _dynamic_slice(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _dynamic_slice(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, *starts = operands
     shape, sizes = eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
     if not _known(starts):
@@ -127,7 +121,7 @@ def _dynamic_slice(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[
 
 @sparsity(indexing.dynamic_update_slice_p)
 @_unless_indices_move
-def _dynamic_update_slice(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _dynamic_update_slice(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     x, update, *starts = operands
     shape, sizes = eqn.invars[0].aval.shape, eqn.invars[1].aval.shape
     (numbered, updates, *_), rows = number_operands(eqn, operands)
@@ -146,7 +140,7 @@ def _dynamic_update_slice(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -
 
 @sparsity(sorting.take_along_axis_p)
 @_unless_indices_move
-def _take_along_axis(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _take_along_axis(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, indices = operands
     shape, axis = eqn.invars[0].aval.shape, eqn.params["axis"]
     if not isinstance(indices, np.ndarray):
@@ -158,7 +152,7 @@ def _take_along_axis(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 @sparsity(sorting.add_along_axis_p)
 @_unless_indices_move
-def _add_along_axis(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _add_along_axis(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     rows, indices = operands
     shape, out = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     axis = eqn.params["axis"]
@@ -187,7 +181,7 @@ def _places_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, Any, 
 
 
 @sparsity(sparse.blocks_times_dense_p)
-def _blocks_times_dense(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """``out[i] += data[e] @ dense[j]``, or ``out[j] += data[e].T @ dense[i]``, for the blocks e at (i, j)."""
     data, indices, dense = operands
     (count, p, k), (others, _, q) = (eqn.invars[n].aval.shape for n in (0, 2))
@@ -211,7 +205,7 @@ def _blocks_times_dense(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> 
 
 
 @sparsity(sparse.blocks_of_product_p)
-def _blocks_of_product(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """``out[e] = x[i] @ y[j].T`` for the blocks e at (i, j)."""
     indices = operands[2]
     (r, p, q), (c, k, _) = (eqn.invars[n].aval.shape for n in (0, 1))

@@ -37,7 +37,7 @@ class SparseJacobian(SparseDerivative):
         return colour_jacobian(pattern, self.options.mode, self.options.orders, shapes)
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        lines = [unflatten_arguments(("", self.options.argnums, False, False, False), at.tree, line) for line in table]
+        lines = [unflatten_arguments(self.options.argnums, at.tree, line) for line in table]
         return lines[0] if out_tree is None else tree.unflatten(out_tree, lines)
 
 

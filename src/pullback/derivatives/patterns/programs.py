@@ -1,4 +1,15 @@
-"""Patterns of operations that hold programs: what runs once, branches, and loops."""
+"""The interpreter of patterns: which elements of a tangent depend on which inputs.
+
+It goes through the program of the *derivative*, from the tangents of the inputs to those of the results, which is
+linear in them. So only linear operations need a rule of the kind ``sparsity``, a few dozen, and the pattern belongs to
+the derivative that is computed, with custom rules and all. What the program computes of constants alone is computed:
+indices, masks and matrices are known, and their zeros are taken out (index sets of Hill and Dalle 2025, *Sparser,
+better, faster, stronger*; bit vectors of Walther 2008, *Computing sparse Hessians with automatic differentiation*).
+
+The programs that an operation holds are entered as its :class:`Feed` says. The steps of a loop are taken all at once,
+where each does the same to tangents; or one by one, where there are few; or else the carry has the fixed point of what
+is known of it.
+"""
 
 from __future__ import annotations
 
@@ -10,43 +21,175 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.control.conditional import cond_p
-from pullback.control.guard import guard_p
-from pullback.control.scan_primitive import scan_p
-from pullback.control.while_primitive import while_p
-from pullback.core.jaxpr import ClosedJaxpr, Eqn
-from pullback.core.lists import split_list
+from pullback.core import source
+from pullback.core.array import host_value
+from pullback.core.errors import PatternError
+from pullback.core.jaxpr import ClosedJaxpr, Eqn, Literal
 from pullback.derivatives.patterns import boolean
 from pullback.derivatives.patterns.dependence import (
     UNKNOWN,
     VARIES,
-    PatternRun,
+    evaluated,
+    fits,
     is_tangent,
     join,
     numbers,
+    otherwise,
     sparsity,
+    value_of,
 )
+from pullback.transforms.traces.inlining import programs_in_step
+from pullback.transforms.traces.interpretation import Interpretation, Loop
+from pullback.transforms.traces.lift import feed
 
 
-@sparsity(guard_p)
-def _guard(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    return operands[1:]
+class PatternRun(Interpretation):
+    """Finds what is known of the results of programs, from what is known of their operands.
 
+    Attributes:
+      width: the number of inputs.
+      steps: how many operations of loops may still be gone through one step after the other.
+      varies: whether a tangent met a value that is another one in each step of a loop.
+    """
 
-@sparsity(cond_p)
-def _cond(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    which, *args = operands
-    branches = eqn.params["branches"]
-    if isinstance(which, np.ndarray):
-        return walk.run(branches[min(max(int(which), 0), len(branches) - 1)], args)
-    return reduce(_joined, [walk.run(branch, args) for branch in branches])
+    def __init__(self, width: int, steps: int = 100_000) -> None:
+        self.width = width
+        self.steps = steps
+        self.varies = False
+
+    def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """What is known of the results of a program."""
+        jaxpr = closed.jaxpr
+        known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(value_of, closed.consts), strict=True))
+        known.update(zip(jaxpr.invars, operands, strict=True))
+
+        def read(atom: Any) -> Any:
+            return np.asarray(host_value(atom.val), atom.aval.dtype) if isinstance(atom, Literal) else known[atom]
+
+        for eqn in jaxpr.eqns:
+            known.update(zip(eqn.outvars, self.step(eqn, list(map(read, eqn.invars))), strict=True))
+        return list(map(read, jaxpr.outvars))
+
+    def step(self, eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
+        """What is known of the results of an operation."""
+        primitive = eqn.primitive
+        if not any(map(is_tangent, operands)) and not programs_in_step(primitive, eqn.params):
+            return evaluated(eqn, operands)
+        self.varies |= any(x is VARIES for x in operands)
+        rule, held = sparsity.of(primitive), feed.of(primitive)
+        try:
+            if rule is not None:
+                return rule(self, eqn, operands)  # type: ignore[no-any-return]
+            if held is not None:
+                found = held(**eqn.params)
+                if found.scope is None or fits(found.programs[0], eqn):
+                    return self.enter(found, operands)
+            return otherwise(self, eqn, operands)
+        except PatternError as error:
+            if error.located:
+                raise
+            where = source.describe(eqn.made_at)
+            located = PatternError(f"the operation {primitive.name!r} at {where}: {error}")
+            located.located = True
+            raise located from None
+
+    def choose(self, programs: Sequence[ClosedJaxpr], which: Any, operands: Sequence[Any]) -> list[Any]:
+        if isinstance(which, np.ndarray):
+            return self.run(programs[min(max(int(which), 0), len(programs) - 1)], operands)
+        return reduce(_joined, [self.run(program, operands) for program in programs])
+
+    def loop(self, loop: Loop) -> list[Any]:
+        if loop.length is None:
+            return self._tested(loop)
+        if loop.length and any(map(is_tangent, [*loop.consts, *loop.carry, *loop.rows])):
+            step = _step(self, loop)
+            if step.same:
+                return _all_steps(self, loop, loop.length, step)
+        if self._may_unroll(loop.body, loop.length):
+            return self._unrolled(loop, loop.length)
+        elements = [_any_step(x, loop.length, n) for x, n in zip(loop.rows, _sizes(loop)[2], strict=True)]
+        outs = self._fixed_point(loop, elements)
+        count = len(loop.carry)
+        return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
+
+    def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
+        """Whether a loop is gone through step by step."""
+        cost = length * max(len(program.eqns), 1)
+        if cost > self.steps:
+            return False
+        self.steps -= cost
+        return True
+
+    def _tested(self, loop: Loop) -> list[Any]:
+        """What is known of the results of a loop that goes on as long as a test holds."""
+        assert loop.test is not None
+        carry = loop.carry
+        while self._may_unroll(loop.body, 1):
+            (go_on,) = self.run(loop.test, [*loop.test_consts, *carry])
+            if not isinstance(go_on, np.ndarray):
+                break
+            if not go_on:
+                return carry
+            carry = self.run(loop.body, [*loop.consts, *carry])
+        return self._fixed_point(loop._replace(carry=carry), [])
+
+    def _unrolled(self, loop: Loop, length: int) -> list[Any]:
+        """What is known of the results of a loop, one step after the other."""
+        carry, count = loop.carry, len(loop.carry)
+        _, _, sizes, heights = _sizes(loop)
+        steps: list[list[Any]] = []
+        for i in range(length - 1, -1, -1) if loop.reverse else range(length):
+            elements = [_element(x, i, n) for x, n in zip(loop.rows, sizes, strict=True)]
+            outs = self.run(loop.body, [*loop.consts, *carry, *elements])
+            carry, ys = outs[:count], outs[count:]
+            steps.append(ys)
+        if loop.reverse:
+            steps.reverse()
+        return [*carry, *[_stacked(self, [s[k] for s in steps], n) for k, n in enumerate(heights)]]
+
+    def _fixed_point(self, loop: Loop, elements: Sequence[Any]) -> list[Any]:
+        """What is known of the carry before or after any step, all of them joined, and of what any step stacks."""
+        carry, count = loop.carry, len(loop.carry)
+        while True:
+            outs = self.run(loop.body, [*loop.consts, *carry, *elements])
+            joined = _joined(carry, outs[:count])
+            if all(map(_same, carry, joined)):
+                return [*joined, *outs[count:]]
+            carry = joined
 
 
 def _joined(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     return [join(a, b) for a, b in zip(first, second, strict=True)]
 
 
-# Loops ---------------------------------------------------------------------------------------------------------------
+def _same(a: Any, b: Any) -> bool:
+    if is_tangent(a) and is_tangent(b):
+        return bool(a.nnz == b.nnz)  # patterns only grow
+    return a is b
+
+
+def _sizes(loop: Loop) -> list[list[int]]:
+    """The numbers of elements of the constants, of the carry, of the elements of rows, and of what is stacked."""
+    return [[math.prod(a.shape) for a in avals] for avals in loop.avals()]
+
+
+def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list[Any]:
+    """The dependence of the results of a program, each as a matrix with a row for each element.
+
+    Args:
+      closed: a program that is linear in some of its inputs.
+      operands: what is known of each input.
+      width: the number of inputs that tangents may depend on.
+    """
+    with np.errstate(all="ignore"):
+        outs = PatternRun(width).run(closed, operands)
+    return [
+        x if is_tangent(x) else boolean.empty(math.prod(a.shape), width)
+        for x, a in zip(outs, closed.out_avals, strict=True)
+    ]
+
+
+# All steps of a loop at once -----------------------------------------------------------------------------------------
 
 
 class PatternStep(NamedTuple):
@@ -65,9 +208,11 @@ class PatternStep(NamedTuple):
     same: bool
 
 
-def _step(walk: PatternRun, jaxpr: ClosedJaxpr, operands: Sequence[Any], consts: int, carry: int) -> PatternStep:
+def _step(walk: PatternRun, loop: Loop) -> PatternStep:
     """What a step does, found by one walk through its program, with the tangents themselves for inputs."""
-    sizes = [math.prod(a.shape) for a in jaxpr.in_avals]
+    operands = [*loop.consts, *loop.carry, *loop.rows]
+    sizes = list(itertools.chain(*_sizes(loop)[:3]))
+    consts, carry = len(loop.consts), len(loop.carry)
     tangents = list(map(is_tangent, operands))
     while True:
         width = sum(n for n, t in zip(sizes, tangents, strict=True) if t)
@@ -80,7 +225,7 @@ def _step(walk: PatternRun, jaxpr: ClosedJaxpr, operands: Sequence[Any], consts:
                 first += size
             else:
                 given.append(VARIES if i >= consts and isinstance(x, np.ndarray) else x)
-        outs = inner.run(jaxpr, given)
+        outs = inner.run(loop.body, given)
         grown = [t or is_tangent(y) for t, y in zip(tangents[consts:], outs[:carry], strict=False)]
         if grown == tangents[consts : consts + carry]:
             break
@@ -94,59 +239,24 @@ def _step(walk: PatternRun, jaxpr: ClosedJaxpr, operands: Sequence[Any], consts:
     return PatternStep(tangents, stacked, outs[carry:], not inner.varies)
 
 
-def _may_unroll(walk: PatternRun, program: ClosedJaxpr, length: int) -> bool:
-    """Whether a loop is gone through step by step."""
-    cost = length * max(len(program.eqns), 1)
-    if cost > walk.steps:
-        return False
-    walk.steps -= cost
-    return True
-
-
-@sparsity(scan_p)
-def _scan(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    jaxpr, length = eqn.params["jaxpr"], eqn.params["length"]
-    counts = eqn.params["num_consts"], eqn.params["num_carry"]
-    if length and any(map(is_tangent, operands)):
-        step = _step(walk, jaxpr, operands, *counts)
-        if step.same:
-            return _all_steps(walk, eqn, operands, step)
-    consts, carry, xs = split_list(operands, *counts)
-    count = len(carry)
-    sizes = [math.prod(a.shape) for a in jaxpr.in_avals[len(consts) + count :]]
-    if not _may_unroll(walk, jaxpr, length):
-        elements = [_any_step(x, length, size) for x, size in zip(xs, sizes, strict=True)]
-        carry = _fixed_point(walk, jaxpr, consts, carry, elements)
-        ys = walk.run(jaxpr, [*consts, *carry, *elements])[count:]
-        return [*carry, *[_each_step(y, length) for y in ys]]
-    steps: list[list[Any]] = []
-    for i in range(length - 1, -1, -1) if eqn.params["reverse"] else range(length):
-        outs = walk.run(jaxpr, [*consts, *carry, *[_element(x, i, s) for x, s in zip(xs, sizes, strict=True)]])
-        carry, ys = outs[:count], outs[count:]
-        steps.append(ys)
-    if eqn.params["reverse"]:
-        steps.reverse()
-    y_avals = jaxpr.out_avals[count:]
-    return [*carry, *[_stacked(walk, [s[k] for s in steps], a) for k, a in enumerate(y_avals)]]
-
-
 LARGE_STATE, LONG = 64, 10_000
 """A loop with so many tangents in its carry, and of fewer than so many steps, is gone through one step after the other,
 so that one state is kept and not all."""
 
 
 # long: because all that it computes with is named in it
-def _all_steps(walk: PatternRun, eqn: Eqn, operands: Sequence[Any], step: PatternStep) -> list[Any]:
-    """What is known of a scan whose steps all do the same to tangents, by products of the matrices of a step.
+def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> list[Any]:
+    """What is known of a loop whose steps all do the same to tangents, by products of the matrices of a step.
 
     The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` is what comes from constants and
     elements. All of P at once is ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S is A one step later. That is the
     quickest, but holds the states of all steps: large ones are made one after the other.
     """
-    jaxpr, length = eqn.params["jaxpr"], eqn.params["length"]
-    consts, count = eqn.params["num_consts"], eqn.params["num_carry"]
-    sizes = [math.prod(a.shape) for a in jaxpr.in_avals]
-    order = np.arange(length)[::-1] if eqn.params["reverse"] else np.arange(length)
+    operands = [*loop.consts, *loop.carry, *loop.rows]
+    consts, count = len(loop.consts), len(loop.carry)
+    *given, heights = _sizes(loop)
+    sizes = list(itertools.chain(*given))
+    order = np.arange(length)[::-1] if loop.reverse else np.arange(length)
 
     def inputs(start: int, stop: int) -> list[int]:
         return [i for i in range(start, stop) if step.tangents[i]]
@@ -184,7 +294,6 @@ def _all_steps(walk: PatternRun, eqn: Eqn, operands: Sequence[Any], step: Patter
         return [*_split(end, 0, sizes[consts : consts + count], step.tangents[consts:]), *[UNKNOWN] * len(step.ys)]
     of_ys = [_parts(y, widths) if is_tangent(y) else None for y in step.ys]
     back = np.argsort(order)
-    heights = [math.prod(aval.shape) for aval in jaxpr.out_avals[count:]]
     if size >= LARGE_STATE and length < LONG:
         state = boolean.stacked(init)
         found: list[list[Any]] = [[] for _ in of_ys]
@@ -258,10 +367,9 @@ def _element(x: Any, i: int, size: int) -> Any:
     return np.asarray(x[i]) if isinstance(x, np.ndarray) else UNKNOWN
 
 
-def _stacked(walk: PatternRun, parts: Sequence[Any], aval: Any) -> Any:
-    """What is known of the stacked results of all steps."""
+def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
+    """What is known of the stacked results of all steps, each of so many elements."""
     if any(map(is_tangent, parts)):
-        size = math.prod(aval.shape)
         return boolean.stacked([x if is_tangent(x) else boolean.empty(size, walk.width) for x in parts])
     known = parts and all(isinstance(x, np.ndarray) for x in parts)
     return np.stack(parts) if known else UNKNOWN
@@ -274,36 +382,3 @@ def _any_step(x: Any, length: int, size: int) -> Any:
 
 def _each_step(y: Any, length: int) -> Any:
     return boolean.select(y, np.tile(np.arange(y.shape[0]), length)) if is_tangent(y) else UNKNOWN
-
-
-def _fixed_point(
-    walk: PatternRun, jaxpr: ClosedJaxpr, consts: Any, carry: Sequence[Any], rest: Sequence[Any]
-) -> list[Any]:
-    """What is known of the carry at the beginning of any step, and at the end: the union of all."""
-    carry = list(carry)
-    while True:
-        outs = walk.run(jaxpr, [*consts, *carry, *rest])[: len(carry)]
-        joined = _joined(carry, outs)
-        if all(_same(a, b) for a, b in zip(carry, joined, strict=True)):
-            return joined
-        carry = joined
-
-
-def _same(a: Any, b: Any) -> bool:
-    if is_tangent(a) and is_tangent(b):
-        return bool(a.nnz == b.nnz)  # patterns only grow
-    return a is b
-
-
-@sparsity(while_p)
-def _while(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
-    of_test, of_body, carry = split_list(operands, eqn.params["cond_nconsts"], eqn.params["body_nconsts"])
-    while _may_unroll(walk, body, 1):
-        (go_on,) = walk.run(test, [*of_test, *carry])
-        if not isinstance(go_on, np.ndarray):
-            break
-        if not go_on:
-            return carry
-        carry = walk.run(body, [*of_body, *carry])
-    return _fixed_point(walk, body, of_body, carry, [])

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from pullback.control.guard import guard_p
 from pullback.core.jaxpr import Eqn
 from pullback.core.types import Shape
 from pullback.derivatives.patterns import boolean
 from pullback.derivatives.patterns.dependence import (
     UNKNOWN,
-    PatternRun,
     is_tangent,
     numbers,
     sparsity,
@@ -31,11 +31,12 @@ from pullback.primitives.linalg import lapack as linalg
 from pullback.primitives.signals import convolution, recursive_filter, window_reductions
 from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier_p
 from pullback.transforms.programs.placement import device_put_p, sharding_constraint_p
+from pullback.transforms.traces.interpretation import Interpretation
 
 # Elements ------------------------------------------------------------------------------------------------------------
 
 
-def _product(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """As above, but for elements that are multiplied by a known zero."""
     (rows,) = union(walk, eqn, operands)
     for x in operands:
@@ -44,12 +45,12 @@ def _product(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [rows]
 
 
-def _nothing(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [UNKNOWN] * len(eqn.outvars)
 
 
-def _each(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Results that are the operands, one by one."""
+def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """Results that are the last operands, one by one."""
     return operands[-len(eqn.outvars) :]
 
 
@@ -57,14 +58,17 @@ for _p in (device_put_p, sharding_constraint_p):
     sparsity(_p)(union)
 for _p in (shapes.reshape_p, shapes.squeeze_p):
     sparsity(_p)(_each)
-for _p in (optimization_barrier_p, collectives.pvary_p, collectives.psum_p, collectives.ppermute_p):
+for _p in (
+    optimization_barrier_p, guard_p, decompositions.undetermined_p,
+    collectives.pvary_p, collectives.psum_p, collectives.ppermute_p,
+):  # fmt: skip
     sparsity(_p)(_each)
 sparsity(elementwise.mul_p)(_product)
 sparsity(elementwise.stop_gradient_p)(_nothing)
 
 
 @sparsity(elementwise.select_n_p)
-def _select_n(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _select_n(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     which, *cases = operands
     if not isinstance(which, np.ndarray):
         return union(walk, eqn, operands)
@@ -76,16 +80,11 @@ def _select_n(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [boolean.union(parts)]
 
 
-@sparsity(decompositions.undetermined_p)
-def _undetermined(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    return operands[1:]
-
-
 # Sums ----------------------------------------------------------------------------------------------------------------
 
 
 @sparsity(reductions.reduce_sum_p)
-def _sum(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     return [merged(operands[0], eqn.invars[0].aval.shape, eqn.params["axes"])]
 
 
@@ -102,13 +101,13 @@ def _running(count: int, reverse: bool) -> Any:
 
 
 @sparsity(reductions.cumsum_p)
-def _cumsum(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _cumsum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape, axis = eqn.invars[0].aval.shape, eqn.params["axis"]
     return [boolean.along(operands[0], shape, {axis: _running(shape[axis], eqn.params["reverse"])})]
 
 
 @sparsity(reductions.linear_recurrence_p)
-def _recurrence(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _recurrence(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape, axis = eqn.outvars[0].aval.shape, eqn.params["axis"]
     (rows,) = union(walk, eqn, operands)
     return [boolean.along(rows, shape, {axis: _running(shape[axis], eqn.params["reverse"])})]
@@ -119,7 +118,7 @@ def _recurrence(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any
 
 @sparsity(contraction.dot_general_p)
 @sparsity(collectives.psum_dot_general_p)
-def _dot(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _dot(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     (xc, yc), (xb, yb) = eqn.params["dimension_numbers"]
     x, y = (v.aval.shape for v in eqn.invars)
     x_free = [i for i in range(len(x)) if i not in (*xc, *xb)]
@@ -167,7 +166,7 @@ def _groups_of_rows(sizes: Any, count: int) -> Any:
 
 
 @sparsity(ragged.grouped_rows_p)
-def _grouped_rows(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """``out[b, m, n] = sum(x[b, m, k] * y[b, group of m, k, n] for k)``, and zero for rows in no group."""
     x, y, sizes = operands
     (b, m, _), (_, g, _, n) = (v.aval.shape for v in eqn.invars[:2])
@@ -186,7 +185,7 @@ def _grouped_rows(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[A
 
 
 @sparsity(ragged.grouped_products_p)
-def _grouped_products(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """``out[b, g, k, n] = sum(x[b, m, k] * y[b, m, n] for m in group g)``."""
     *factors, sizes = operands
     to = eqn.outvars[0].aval.shape
@@ -207,7 +206,7 @@ def _grouped_products(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> li
 
 
 @sparsity(convolution.conv_general_dilated_p)
-def _convolution(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the features and places of a window."""
     numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
     shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
@@ -294,14 +293,14 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
 
 @sparsity(window_reductions.reduce_window_sum_p)
 @sparsity(window_reductions.take_chosen_p)
-def _window_sum(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _window_sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     """A window sum; or the chosen element of a window, which may be any."""
     shape, counts = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     return [boolean.along(operands[0], shape, _windows(eqn.params["windows"], shape, counts))]
 
 
 @sparsity(window_reductions.put_chosen_p)
-def _put_chosen(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _put_chosen(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     counts, shape = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     axes = _windows(eqn.params["windows"], shape, counts)
     return [boolean.along(operands[0], counts, {a: m.T.tocsr() for a, m in axes.items()})]
@@ -318,13 +317,15 @@ def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int
 
 
 @sparsity(recursive_filter.recursive_filter_p)
-def _filter(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _filter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     shape = eqn.outvars[0].aval.shape
     rows = spread(operands[1], eqn.invars[1].aval.shape, shape)
     return [boolean.along(rows, shape, {len(shape) - 1: _running(shape[-1], eqn.params["reverse"])})]
 
 
-def _solved(axis: Callable[[dict[str, Any]], int], walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _solved(
+    axis: Callable[[dict[str, Any]], int], walk: Interpretation, eqn: Eqn, operands: Sequence[Any]
+) -> list[Any]:
     """The solution of equations with a right-hand side, the last operand, for each column (or row) by itself."""
     *matrices, rows = operands
     shape = eqn.invars[-1].aval.shape
@@ -356,19 +357,19 @@ def _gathered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -
 
 
 @sparsity(collectives.reduce_scatter_p)
-def _reduce_scatter(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _reduce_scatter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))
     return [_scattered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)[0]]
 
 
 @sparsity(collectives.all_gather_p)
-def _all_gather(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _all_gather(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     size, dimension, tiled = (eqn.params[k] for k in ("axis_size", "dimension", "tiled"))
     return [_gathered(operands[0], eqn.invars[0].aval.shape, dimension, size, tiled)]
 
 
 @sparsity(collectives.all_to_all_p)
-def _all_to_all(walk: PatternRun, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
+def _all_to_all(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
     size, tiled = eqn.params["axis_size"], eqn.params["tiled"]
     rows, shape = _scattered(operands[0], eqn.invars[0].aval.shape, eqn.params["split_axis"], size, tiled)
     return [_gathered(rows, shape, eqn.params["concat_axis"], size, tiled)]

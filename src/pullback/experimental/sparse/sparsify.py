@@ -353,7 +353,7 @@ def _common(results: Sequence[Any]) -> Form | None:
     return found
 
 
-def settled(step: Callable[[Sequence[Any]], Sequence[Any]], init: Sequence[Any]) -> list[Any]:
+def fixed_point(step: Callable[[Sequence[Any]], Sequence[Any]], init: Sequence[Any]) -> list[Any]:
     """The carry in forms that a step keeps; what grows in each step becomes dense."""
     carry = [_as_tree(x) for x in init]
     for attempt in range(2 + len(carry)):
@@ -373,7 +373,7 @@ def _while(eqn: Eqn, operands: list[Any]) -> Any:
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     tests, consts = operands[:n], operands[n:m]
     step = lambda xs: evaluate(p["body_jaxpr"], [*consts, *xs])
-    carry = settled(step, operands[m:])
+    carry = fixed_point(step, operands[m:])
     forms = [form_of(x) for x in carry]
     body = lambda xs: [conform(y, f) for y, f in zip(step(xs), forms, strict=True)]
     return while_loop(lambda xs: evaluate(p["cond_jaxpr"], [*tests, *xs])[0], body, carry)
@@ -391,7 +391,7 @@ def _scan(eqn: Eqn, operands: list[Any]) -> Any:
         return run(carry, rows)[:count]
 
     init = operands[n:m]
-    carry = settled(one, init) if p["length"] else [_as_tree(x) for x in init]
+    carry = fixed_point(one, init) if p["length"] else [_as_tree(x) for x in init]
     forms = [form_of(x) for x in carry]
 
     def step(carry: Any, x: Any) -> Any:

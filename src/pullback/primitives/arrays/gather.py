@@ -1,6 +1,6 @@
-"""Gathers: windows of an array at places that are values, one for each index vector.
+"""Gathers: one window of an array for each index vector, where the indices are values.
 
-``primitives.scatter`` has the transpose, which is a scatter.
+The transpose is a scatter, in ``arrays.scatter``.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def gather(
     Args:
       x: the operand.
       indices: integers; the last axis is the index vector, the position where a window starts.
-      dimension_numbers: how the axes belong together.
+      dimension_numbers: how the axes of operand, indices and result correspond.
       slice_sizes: the size of a window along each axis of ``x``.
       unique_indices: a promise that the windows do not overlap.
       indices_are_sorted: a promise that the index vectors are in order.
-      mode: what becomes of windows that are not inside.
-      fill_value: what they hold with ``FILL_OR_DROP``, a number or an array without axes; by default NaN, or the least
-        signed, the greatest unsigned integer, or True.
+      mode: how to treat windows that are out of bounds.
+      fill_value: the value of these windows with ``FILL_OR_DROP``, a number or an array without axes; by default NaN,
+        the least signed or greatest unsigned integer, or True.
 
     Returns:
       The windows, in an array with the batch axes of the indices and the axes of a window.
@@ -77,7 +77,7 @@ def gather(
         "mode": (mode := GatherScatterMode.from_any(mode)),
     }
     if 0 in indices.shape[:-1] and any(n > m for n, m in zip(sizes, x.shape, strict=False)):
-        room = tuple(map(max, x.shape, sizes))  # there is no window, and so none that does not fit
+        room = tuple(map(max, x.shape, sizes))  # there are no windows, so sizes do not matter
         return shapes.full(_check_gather(room, indices.shape, dimension_numbers, sizes), 0, x.dtype)
     if isinstance(fill_value, Array) and mode is GatherScatterMode.FILL_OR_DROP:
         return as_weak_as(x, _filled(x, indices, fill_value, params))
@@ -85,12 +85,12 @@ def gather(
 
 
 def as_weak_as(x: Any, read: Any) -> Any:
-    """Elements of ``x`` that were read; they are weak if it is, whatever the positions are."""
+    """Make elements read from ``x`` weakly typed if ``x`` is, whatever the type of the indices."""
     return convert_element_type(read, read.dtype, True) if x.weak_type and not read.weak_type else read
 
 
 def _filled(x: Any, indices: Any, fill_value: Any, params: dict[str, Any]) -> Any:
-    """A gather whose fill is a value, and no parameter: it may be traced, and has a derivative of its own."""
+    """Gather with an array as the fill value, which may be traced, and has a derivative."""
     if fill_value.shape:
         raise ShapeError(f"gather: fill_value must be a number, got an array of shape {fill_value.shape}")
     if not isinstance(fill_value, Tracer):
@@ -108,7 +108,7 @@ def _gather_keeps(
     axis: int, operand: int, x: Shape, indices: Shape, *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Shape, **rest: Any,
 ) -> int | None:  # fmt: skip
-    """An axis of the window that has all of the operand's, or one that goes along with one of the indices."""
+    """The result axis that corresponds to an operand axis, for full window and batching axes; None for others."""
     numbers = dimension_numbers
     if axis in numbers.operand_batching_dims:
         rank = len(indices) - 1 + len(numbers.offset_dims)
@@ -121,7 +121,7 @@ def _gather_keeps(
 
 
 def default_fill(dtype: np.dtype[Any]) -> Any:
-    """What stands for an element that is not there."""
+    """The fill value for out-of-bounds elements: NaN, True, or the extreme integer of ``dtype``."""
     if dtypes.is_inexact(dtype):
         return dtype.type(np.nan)
     if dtypes.is_bool(dtype):
@@ -136,7 +136,7 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
 def gather_plan(
     shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
 ) -> host_indexing.IndexLayout:
-    """What a gather does on the host; refuses what does not fit."""
+    """The cached layout of a gather on the host, after a check of shapes and dimension numbers."""
     _check_gather(shape, indices_shape, numbers, sizes)
     return host_indexing.layout(shape, indices_shape, sizes, numbers)
 
@@ -153,14 +153,14 @@ def _gather_host(
 
 
 def _fill(dtype: np.dtype[Any], mode: GatherScatterMode, fill_value: Any) -> Any:
-    """What windows hold that are not inside the operand; None if they are moved inside."""
+    """The value of out-of-bounds windows; None if the mode moves windows inside."""
     if mode is not GatherScatterMode.FILL_OR_DROP:
         return None
     return default_fill(dtype) if fill_value is None else fill_value
 
 
 @gather_p.abstract_eval
-def _gather_shape(
+def _gather_abstract_eval(
     x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> ShapedArray:  # fmt: skip
@@ -169,7 +169,7 @@ def _gather_shape(
 
 
 @gather_p.lowering
-def _gather_xla(
+def _gather_lowering(
     hlo: Any, x: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> Any:  # fmt: skip
@@ -182,7 +182,7 @@ def _gather_xla(
 
 
 def _check_gather(shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape) -> Shape:
-    """The shape of the result of a gather; refuses what does not fit."""
+    """Return the shape of the result of a gather; raise if shapes and dimension numbers do not fit."""
     rank = len(shape)
     if len(sizes) != rank or any(not 0 <= s <= n for s, n in zip(sizes, shape, strict=True)):
         raise ShapeError(f"gather: windows of slice_sizes {sizes} do not fit into an operand of shape {shape}")
@@ -222,7 +222,7 @@ def batch(
         slice_sizes = (axis.size if di is None else min(axis.size, 1), *slice_sizes)
     if di is not None:
         indices = shapes.moveaxis(indices, di, 0)
-        # What holds for the indices of one example need not hold for those of all, in one operand.
+        # A promise about the indices of one example need not hold for all examples in one operand.
         params["indices_are_sorted"] = False
         params["unique_indices"] = params["unique_indices"] and dx is not None
     return gather_p.bind(x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes, **params), 0

@@ -1,6 +1,6 @@
-"""Operations that take parts of arrays at places that are values: slices at computed places.
+"""Slices whose start indices are values: ``dynamic_slice`` and ``dynamic_update_slice``.
 
-Gathers and scatters are in files of their own, and at hand here.
+Gathers and scatters have files of their own, and are re-exported here.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from pullback.primitives.rules import axis_kept
 
 
 def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
-    """Positions, with Python ints as arrays."""
+    """Convert Python ints among start indices to arrays."""
     return [scalar_array(np.int32(i)) if type(i) in SCALARS else i for i in start_indices]
 
 
 def wide_enough(positions: Any, size: int) -> Any:
-    """Positions in an axis in a dtype that holds its size, which those that count from the end are added to."""
+    """Widen indices to a dtype that can hold ``size``, which is added to negative indices."""
     if size <= int(dtypes.iinfo(positions.dtype).max):
         return positions
     return convert_element_type(positions, np.dtype(np.int32 if size < 2**31 else np.int64))
 
 
 def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size: int) -> Any:
-    """Batches of positions, some of them not mapped, as index vectors of shape ``(size, count)``."""
+    """Join batches of start indices, some unmapped, to index vectors of shape ``(size, count)``."""
     dtype = np.dtype(np.int64 if any(i.dtype.itemsize > 4 for i in start_indices) else np.int32)
     columns = []
     for i, d in zip(start_indices, dims, strict=True):
@@ -56,16 +56,16 @@ def index_vector(start_indices: Sequence[Any], dims: Sequence[int | None], size:
     return slicing.concatenate(columns, 1)
 
 
-# Slices at computed places -----------------------------------------------------------------------------------------
+# Slices at start indices that are values ---------------------------------------------------------------------------
 
 
 def dynamic_slice(x: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """A block of ``x`` from ``start_indices``, one scalar an axis, moved inside where it is not."""
+    """Slice a block of ``x`` at ``start_indices``, scalars for each axis; an out-of-bounds block moves inside."""
     return as_weak_as(x, dynamic_slice_p.bind(x, *scalar_indices(start_indices), slice_sizes=tuple(slice_sizes)))
 
 
 def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> Any:
-    """``x`` with the block from ``start_indices`` replaced; the block is moved inside where it is not."""
+    """Replace the block of ``x`` at ``start_indices`` by ``update``; an out-of-bounds block moves inside."""
     return dynamic_update_slice_p.bind(x, update, *scalar_indices(start_indices))
 
 
@@ -110,13 +110,13 @@ def _dynamic_slice_host(x: Any, *starts: Any, slice_sizes: Shape) -> Any:
 
 
 @dynamic_slice_p.abstract_eval
-def _dynamic_slice_shape(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> ShapedArray:
+def _dynamic_slice_abstract_eval(x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape) -> ShapedArray:
     _check_block("dynamic_slice", x, slice_sizes, starts)
     return ShapedArray(slice_sizes, x.dtype)
 
 
 @dynamic_slice_p.lowering
-def _dynamic_slice_xla(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
+def _dynamic_slice_lowering(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
     from pullback.backends.hlo import indexing as hlo_indexing
 
     return hlo_indexing.dynamic_slice(hlo, x, starts, slice_sizes)
@@ -161,14 +161,14 @@ def _dynamic_update_slice_host(x: Any, update: Any, *starts: Any) -> Any:
 
 
 @dynamic_update_slice_p.abstract_eval
-def _dynamic_update_slice_shape(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
+def _dynamic_update_slice_abstract_eval(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
     dtype = same_dtype("dynamic_update_slice", [x, update])
     _check_block("dynamic_update_slice", x, update.shape, starts)
     return ShapedArray(x.shape, dtype)
 
 
 @dynamic_update_slice_p.lowering
-def _dynamic_update_slice_xla(hlo: Any, x: Any, update: Any, *starts: Any) -> Any:
+def _dynamic_update_slice_lowering(hlo: Any, x: Any, update: Any, *starts: Any) -> Any:
     from pullback.backends.hlo import indexing as hlo_indexing
 
     return hlo_indexing.dynamic_update_slice(hlo, x, update, starts)
@@ -189,8 +189,8 @@ def _dynamic_update_slice_jvp(primals: Any, tangents: Any) -> Any:
 @partial(dynamic_update_slice_p.transpose, linear_in=(0, 1))
 def _dynamic_update_slice_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> Any:
     rest = dynamic_update_slice(ct, zeros(update.shape, ct.dtype), starts) if type(x) is LinearVar else None
-    part = dynamic_slice(ct, starts, update.shape) if type(update) is LinearVar else None
-    return rest, part, *(None for _ in starts)
+    by_update = dynamic_slice(ct, starts, update.shape) if type(update) is LinearVar else None
+    return rest, by_update, *(None for _ in starts)
 
 
 @dynamic_update_slice_p.batch

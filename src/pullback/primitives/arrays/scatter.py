@@ -1,6 +1,6 @@
-"""Operations that put windows into arrays at places that are values: the transposes of gathers, and their kin.
+"""Scatters: updates of windows of an array at indices that are values, by sum, product, extreme or assignment.
 
-The dimension numbers are XLA's, as for ``gather``, with the operand's windows in the updates.
+The dimension numbers are XLA's, as for ``gather``, with the windows in the updates.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pullback.primitives.arrays.windows import (
 )
 from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
-from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import is_extreme
 from pullback.primitives.rules import axis_kept
 
@@ -45,7 +45,7 @@ Mode = GatherScatterMode | str | None
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
-    """The size of a window along each axis of the operand."""
+    """The window size along each axis of the operand."""
     windows = iter([updates_shape[i] for i in numbers.update_window_dims])
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     return tuple(min(n, 1) if d in dropped else next(windows) for d, n in enumerate(shape))
@@ -55,19 +55,19 @@ def _keeps(
     axis: int, operand: int, x: Shape, indices: Shape, updates: Shape, *, dimension_numbers: ScatterDimensionNumbers,
     **rest: Any,
 ) -> int | None:  # fmt: skip
-    """An axis of the window that has all of the operand's: operand 0 is what is updated, operand 2 the updates."""
+    """The result axis that corresponds to a full window axis, of operand 0 or the updates (2); None for others."""
     numbers = dimension_numbers
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     windows = dict(zip(numbers.update_window_dims, [i for i in range(len(x)) if i not in dropped], strict=True))
     for window, own in windows.items():
         if axis == (own if operand == 0 else window):
-            whole = updates[window] == x[own] and own not in numbers.scatter_dims_to_operand_dims
-            return own if whole else None
+            is_full = updates[window] == x[own] and own not in numbers.scatter_dims_to_operand_dims
+            return own if is_full else None
     return None
 
 
 def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any) -> Primitive:
-    """Declare a scatter that combines old and new elements with a ufunc, a primitive too (None: replaces them)."""
+    """Declare a scatter that combines old and new elements by a ufunc, and by a primitive (None: it replaces them)."""
     p = Primitive(name, keeps_weak_type=False, cost=Cost.SIMPLE, **traits)
     axis_kept(p)(_keeps)
 
@@ -81,7 +81,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
         if indices.dtype.kind != "i":
             indices = host_indices(name, indices)
         plan = _plan(name, x.shape, indices.shape, updates.shape, dimension_numbers)
-        if not x.size:  # no window is inside, and there is nothing to move one to
+        if not x.size:  # no window is inside, or can be moved inside
             return np.array(x, order="C")
         clip = mode is GatherScatterMode.CLIP
         return host_indexing.scatter(x, indices, updates, plan, combine, clip, unique_indices)
@@ -99,7 +99,7 @@ def _scatter(name: str, combine: Any, combine_p: Primitive | None, **traits: Any
         return ShapedArray(x.shape, dtype)
 
     @p.lowering
-    def xla(
+    def lowering(
         hlo: Any, x: Any, indices: Any, updates: Any, *, dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode,
     ) -> Any:  # fmt: skip
@@ -135,7 +135,7 @@ def _checks(
 
 @functools.lru_cache(maxsize=4096)
 def _plan(name: str, shape: Shape, indices: Shape, updates: Shape, numbers: ScatterDimensionNumbers) -> Any:
-    """What a scatter does on the host; refuses what does not fit."""
+    """The cached layout of a scatter on the host, after a check of shapes and dimension numbers."""
     _check_shapes(name, shape, indices, updates, numbers)
     return host_indexing.layout(shape, indices, _sizes(shape, updates, numbers), numbers)
 
@@ -156,7 +156,7 @@ def _check_shapes(name: str, shape: Shape, indices: Shape, updates: Shape, numbe
 
 
 def batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """The batching rule of every scatter: the mapped axis is a window's if the indices are not mapped, else its own."""
+    """Batch a scatter: the mapped axis becomes a window axis if the indices are unmapped, else a batching axis."""
     (x, indices, updates), (dx, di, du) = args, dims
     x, updates = front(x, dx, axis), front(updates, du, axis)
     if di is not None:
@@ -200,17 +200,17 @@ def scatter(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Any:
-    """``x`` with the windows at ``indices`` replaced by ``updates``; see XLA's operation semantics.
+    """Replace the windows of ``x`` at ``indices`` by ``updates``; see XLA's operation semantics.
 
     Args:
       x: the operand.
       indices: integers; the last axis is the index vector, the position where a window starts.
-      updates: the windows, in an array with the batch axes of the indices and the axes of a window. Of several
-        updates of one element the last one stays.
-      dimension_numbers: how the axes belong together.
+      updates: the windows, in an array with the batch axes of the indices and the axes of a window. If several update
+        one element, the last one remains.
+      dimension_numbers: how the axes of operand, indices and updates correspond.
       indices_are_sorted: a promise that the index vectors are in order.
       unique_indices: a promise that the windows do not overlap.
-      mode: what becomes of windows that are not inside the operand.
+      mode: how to treat windows that are out of bounds.
 
     Returns:
       An array of the shape and dtype of ``x``.
@@ -233,7 +233,7 @@ def scatter_add(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Any:
-    """``x`` with ``updates`` added to the windows at ``indices``; the arguments are those of :func:`scatter`.
+    """Add ``updates`` to the windows of ``x`` at ``indices``; the arguments are as in :func:`scatter`.
 
     >>> import pullback.numpy as pnp
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -253,7 +253,7 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Any:
-    """``x`` with ``updates`` subtracted from the windows at ``indices``; the arguments are those of :func:`scatter`.
+    """Subtract ``updates`` from the windows of ``x`` at ``indices``; the arguments are as in :func:`scatter`.
 
     >>> import pullback.numpy as pnp
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -274,7 +274,7 @@ def scatter_mul(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Any:
-    """``x`` with the windows at ``indices`` multiplied by ``updates``; the arguments are those of :func:`scatter`.
+    """Multiply the windows of ``x`` at ``indices`` by ``updates``; the arguments are as in :func:`scatter`.
 
     >>> import pullback.numpy as pnp
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -294,7 +294,7 @@ def scatter_min(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Any:
-    """The minimum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
+    """Replace the windows of ``x`` at ``indices`` by their minimum with ``updates``; arguments as in :func:`scatter`.
 
     >>> import pullback.numpy as pnp
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -314,7 +314,7 @@ def scatter_max(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Any:
-    """The maximum of the windows at ``indices`` and ``updates``; the arguments are those of :func:`scatter`.
+    """Replace the windows of ``x`` at ``indices`` by their maximum with ``updates``; arguments as in :func:`scatter`.
 
     >>> import pullback.numpy as pnp
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -328,8 +328,8 @@ def scatter_max(
 
 
 def take_back(x: Any, indices: Any, shape: Shape, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """The windows of ``x`` that a scatter writes to, in the shape of its updates; zeros for those it drops."""
-    if 0 in shape:  # they are all dropped
+    """Gather the windows of ``x`` that a scatter updates, in the shape of its updates; zeros for dropped ones."""
+    if 0 in shape:  # all windows are dropped
         return zeros(updates_shape, x.dtype)
     numbers = params["dimension_numbers"]
     clip = params["mode"] is GatherScatterMode.CLIP
@@ -358,8 +358,8 @@ def _scatter_add_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 @partial(scatter_add_p.transpose, linear_in=(0, 2))
 def _scatter_add_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
-    part = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is LinearVar else None
-    return ct if type(x) is LinearVar else None, None, part
+    by_updates = take_back(ct, indices, ct.shape, updates.shape, params) if type(updates) is LinearVar else None
+    return ct if type(x) is LinearVar else None, None, by_updates
 
 
 @partial(gather_p.transpose, linear_in=(0,))
@@ -367,7 +367,7 @@ def _gather_transpose(
     ct: Any, x: LinearVar, indices: Any, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
     indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
 ) -> Any:  # fmt: skip
-    # A gather moves windows inside even if it was promised that there is no need; so must its transpose.
+    # A gather moves windows inside even with PROMISE_IN_BOUNDS; so must its transpose.
     drop = mode is GatherScatterMode.FILL_OR_DROP
     out = scatter_add(
         zeros(x.shape, ct.dtype),
@@ -395,18 +395,18 @@ def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 @partial(scatter_p.transpose, linear_in=(0, 2))
 def _scatter_transpose(ct: Any, x: Any, indices: Any, updates: Any, **params: Any) -> Any:
-    rest = part = None
+    by_x = by_updates = None
     if type(x) is LinearVar:
-        rest = scatter_p.bind(ct, indices, zeros(updates.shape, ct.dtype), **params)
+        by_x = scatter_p.bind(ct, indices, zeros(updates.shape, ct.dtype), **params)
     if type(updates) is LinearVar:
-        part = take_back(ct, indices, ct.shape, updates.shape, params)
+        by_updates = take_back(ct, indices, ct.shape, updates.shape, params)
         if not params["unique_indices"]:
-            part = ops.where(_stays(ct.shape, indices, updates.shape, params), part, 0)
-    return rest, None, part
+            by_updates = ops.where(_stays(ct.shape, indices, updates.shape, params), by_updates, 0)
+    return by_x, None, by_updates
 
 
 def _stays(shape: Shape, indices: Any, updates_shape: Shape, params: dict[str, Any]) -> Any:
-    """Which of the updates, where several are of one element, is the one that stays: number them and look."""
+    """A mask of the updates that remain where several write one element, found by scattering their numbers."""
     count = int(np.prod(updates_shape, dtype=np.int64))
     dtype = np.dtype(np.int32 if count < 2**31 else np.int64)
     numbers = shapes.reshape(counting(1, count + 1, dtype), updates_shape)
@@ -431,17 +431,17 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _product_of_others(x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
-    """For each update the element of ``x`` that it is of, times all other updates of that element.
+    """For each update, its element of ``x`` times all other updates of that element.
 
-    A product without one factor is a quotient, unless that factor is zero. So zeros are left out, and the result is
-    multiplied by the product of the other zeros, which has derivatives: it is 1 of none, their sum of one, and
-    (sum² - sum of squares) / 2 of two. Of more it is taken for constant, as its first and second derivatives are 0.
+    The product of all factors except one is a quotient, unless that factor is zero. So zeros are omitted, and the
+    result is multiplied by the product of the other zeros, as a function with derivatives: 1 for none, the sum for one,
+    and (sum² - sum of squares) / 2 for two. For more it is constant, since its first and second derivatives are 0.
     """
     zero = ops.eq(updates, 0)
     factors, left_out = ops.where(zero, 1, updates), ops.where(zero, updates, 0)
 
     def of_others(values: Any) -> Any:
-        """The sum of the values of all other updates of an element."""
+        """For each update, the sum of the values of all other updates of its element."""
         sums = scatter_add_p.bind(zeros(x.shape, values.dtype), indices, values, **params)
         return ops.sub(take_back(sums, indices, x.shape, updates.shape, params), values)
 
@@ -465,18 +465,18 @@ def _zero_times_updates(
     return ops.where(ops.eq(x, 0), 0, out)
 
 
-masked_scatter_mul_p = masked_as_a_whole(scatter_mul_p, _zero_times_updates)
+masked_scatter_mul_p = masked_by_amending(scatter_mul_p, _zero_times_updates)
 
 
 def _extremum_jvp(p: Primitive) -> Any:
-    """The tangent of the element that wins; the mean of the tangents of all that are equal to it."""
+    """Make the jvp rule of a scatter of extremes: the mean of the tangents of all elements equal to the extreme."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals
         tx, _, tu = tangents
         if tx is ZERO and tu is ZERO:
             return p.bind(x, indices, updates, **params), ZERO
-        x, updates = ops.once(x), ops.once(updates)
+        x, updates = ops.materialized(x), ops.materialized(updates)
         ans = p.bind(x, indices, updates, **params)
         old = is_extreme(x, ans)
         new = is_extreme(updates, take_back(ans, indices, x.shape, updates.shape, params))

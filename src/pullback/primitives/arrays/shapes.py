@@ -22,12 +22,12 @@ from pullback.primitives.rules import axis_kept, jvp_linear
 
 
 def broadcast_in_dim(x: Any, shape: Shape, dims: Sequence[int]) -> Any:
-    """``x`` broadcast to ``shape``, where axis ``i`` of ``x`` becomes axis ``dims[i]``."""
+    """Broadcast ``x`` to ``shape``, where axis ``i`` of ``x`` becomes axis ``dims[i]``."""
     return broadcast_in_dim_p.bind(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
 
 def broadcast_to(x: Any, shape: Shape) -> Any:
-    """``x`` broadcast to ``shape`` as NumPy does it."""
+    """Broadcast ``x`` to ``shape`` by NumPy's rules."""
     have = shape_of(x)
     if have == shape and type(x) not in SCALARS:
         return x
@@ -52,7 +52,7 @@ def _broadcast_host(x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any
 
 
 def repeated(x: Any, shape: Shape) -> np.ndarray[Any, Any]:
-    """An array of NumPy's, broadcast to a shape."""
+    """Broadcast a NumPy array to a shape; copy if that is small."""
     if math.prod(shape) <= _SMALL:
         out = np.empty(shape, x.dtype)
         out[...] = x
@@ -60,11 +60,11 @@ def repeated(x: Any, shape: Shape) -> np.ndarray[Any, Any]:
     return np.broadcast_to(x, shape)
 
 
-_SMALL = 4096  # Below this many elements a copy is quicker than np.broadcast_to, which is written in Python.
+_SMALL = 4096  # Up to this many elements a copy is faster than np.broadcast_to, which is written in Python.
 
 
 @broadcast_in_dim_p.abstract_eval
-def _broadcast_shape(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape) -> ShapedArray:
+def _broadcast_abstract_eval(x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape) -> ShapedArray:
     dims = broadcast_dimensions
     if len(dims) != x.ndim or list(dims) != sorted(set(dims)) or any(not 0 <= d < len(shape) for d in dims):
         raise ShapeError(
@@ -83,18 +83,18 @@ def _broadcast_batch(axis: MappedAxis, args: Any, dims: Any, *, shape: Shape, br
 
 
 @broadcast_in_dim_p.lowering
-def _broadcast_xla(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
-    return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.spread(x, shape)
+def _broadcast_lowering(hlo: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any:
+    return hlo.broadcast_in_dim(x, shape, broadcast_dimensions) if x.shape else hlo.broadcast(x, shape)
 
 
 @axis_kept(broadcast_in_dim_p)
 def _broadcast_keeps(axis: int, operand: int, x: Shape, *, shape: Shape, broadcast_dimensions: Shape) -> int | None:
-    kept = broadcast_dimensions[axis]
-    return kept if shape[kept] == x[axis] else None
+    result_axis = broadcast_dimensions[axis]
+    return result_axis if shape[result_axis] == x[axis] else None
 
 
 def full(shape: Shape, value: Any, dtype: Any, weak_type: bool = False) -> Any:
-    """An array of one number: an operation in a program, which computes it, instead of being kept with it."""
+    """An array filled with ``value``: in a program an operation computes it, so that it is not a constant."""
     number = np.asarray(value).astype(dtype)[()]
     if shape == ():
         return scalar_array(number, weak_type)
@@ -109,7 +109,7 @@ def zeros_like(x: Any) -> Any:
 
 @provides
 def zeros(aval: ShapedArray) -> Any:
-    """Zeros of a type, as an operation of the program that is recorded."""
+    """Zeros of the type ``aval``; in a program, as an operation."""
     return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 
@@ -117,13 +117,13 @@ def zeros(aval: ShapedArray) -> Any:
 
 
 def reshape(x: Any, shape: Sequence[int]) -> Any:
-    """The elements of ``x``, in row-major order, in another shape of as many elements."""
+    """Reshape ``x``, in row-major order; return it unchanged if it has the shape already."""
     shape = tuple(shape)
     return x if shape == shape_of(x) else reshape_p.bind(x, new_sizes=shape)
 
 
 def expand_dims(x: Any, axes: Sequence[int]) -> Any:
-    """``x`` with axes of size one inserted, at the given positions of the result."""
+    """Insert axes of size one into ``x``, at positions ``axes`` of the result."""
     if not axes:
         return x
     sizes = iter(x.shape)
@@ -133,7 +133,7 @@ def expand_dims(x: Any, axes: Sequence[int]) -> Any:
 
 
 def squeeze(x: Any, axes: Sequence[int]) -> Any:
-    """``x`` without the given axes, which are of size one."""
+    """Remove the axes ``axes`` of ``x``, which have size one."""
     return squeeze_p.bind(x, dimensions=tuple(a % len(x.shape) for a in axes)) if axes else x
 
 
@@ -145,7 +145,7 @@ reshape_p.lowering(lambda hlo, x, *, new_sizes: hlo.reshape(x, new_sizes))
 
 
 @reshape_p.abstract_eval
-def _reshape_shape(x: ShapedArray, *, new_sizes: Shape) -> ShapedArray:
+def _reshape_abstract_eval(x: ShapedArray, *, new_sizes: Shape) -> ShapedArray:
     if math.prod(new_sizes) != x.size or any(n < 0 for n in new_sizes):
         raise ShapeError(f"cannot reshape an array of shape {x.shape} (size {x.size}) into shape {new_sizes}")
     return ShapedArray(new_sizes, x.dtype)
@@ -159,9 +159,9 @@ def _reshape_batch(axis: MappedAxis, args: Any, dims: Any, *, new_sizes: Shape) 
 @axis_kept(reshape_p)
 def _reshape_keeps(axis: int, operand: int, x: Shape, *, new_sizes: Shape) -> int | None:
     before = math.prod(x[:axis])
-    for kept, size in enumerate(new_sizes):
-        if size == x[axis] and math.prod(new_sizes[:kept]) == before:
-            return kept
+    for result_axis, size in enumerate(new_sizes):
+        if size == x[axis] and math.prod(new_sizes[:result_axis]) == before:
+            return result_axis
     return None
 
 
@@ -174,12 +174,12 @@ squeeze_p.lowering(lambda hlo, x, *, dimensions: hlo.reshape(x, hlo.result.shape
 @squeeze_p.host
 def _squeeze_host(x: Any, *, dimensions: Shape) -> Any:
     if x.size == 1 and len(dimensions) == x.ndim:
-        return x[(0,) * x.ndim]  # a NumPy scalar, which is quicker than an array of no axes
+        return x[(0,) * x.ndim]  # a NumPy scalar is faster than an array without axes
     return x.squeeze(dimensions)
 
 
 @squeeze_p.abstract_eval
-def _squeeze_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+def _squeeze_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim or x.shape[d] != 1 for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"cannot squeeze the axes {dimensions} of an array of shape {x.shape}: they must be of size 1")
     return ShapedArray(tuple(n for i, n in enumerate(x.shape) if i not in dimensions), x.dtype)
@@ -199,13 +199,13 @@ def _squeeze_keeps(axis: int, operand: int, x: Shape, *, dimensions: Shape) -> i
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Array:
-    """``x`` with its axes permuted: axis ``i`` of the result is axis ``permutation[i]`` of ``x``."""
+    """Permute the axes of ``x``: axis ``i`` of the result is axis ``permutation[i]`` of ``x``."""
     permutation = tuple(permutation)
     return x if permutation == tuple(range(len(permutation))) else transpose_p.bind(x, permutation=permutation)
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Array:
-    """``x`` with one axis moved."""
+    """Move axis ``source`` of ``x`` to position ``destination``."""
     if source == destination:
         return x
     order = [i for i in range(len(x.shape)) if i != source]
@@ -214,7 +214,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Array:
 
 
 def front_aligned(x: Any, dim: int, rank: int) -> Any:
-    """A batched operand with its mapped axis first, then axes of size one, so that it broadcasts to ``rank`` others."""
+    """Move a mapped axis to the front, and insert axes of size one behind it, to broadcast to ``rank`` other axes."""
     x = moveaxis(x, dim, 0)
     shape = x.shape
     missing = rank - (len(shape) - 1)
@@ -228,7 +228,7 @@ transpose_p.lowering(lambda hlo, x, *, permutation: hlo.transpose(x, permutation
 
 
 @transpose_p.abstract_eval
-def _transpose_shape(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
+def _transpose_abstract_eval(x: ShapedArray, *, permutation: Shape) -> ShapedArray:
     if sorted(permutation) != list(range(x.ndim)):
         raise ShapeError(f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}")
     return ShapedArray(tuple(x.shape[i] for i in permutation), x.dtype)

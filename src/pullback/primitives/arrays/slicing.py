@@ -1,4 +1,4 @@
-"""Operations that take parts of arrays at fixed places, and put arrays together."""
+"""Static slices, padding, concatenation, stacks, reversal and counting."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _slice = builtins.slice
 
 
 def slice(x: Any, start: Sequence[int], limit: Sequence[int], strides: Sequence[int] | None = None) -> Any:
-    """The elements of ``x`` from ``start`` to before ``limit`` along each axis."""
+    """Slice ``x`` from ``start`` to before ``limit`` along each axis, in steps of ``strides``."""
     steps = tuple(strides) if strides is not None else (1,) * len(x.shape)
     return slice_p.bind(x, start_indices=tuple(start), limit_indices=tuple(limit), strides=steps)
 
 
 def slice_in_dim(x: Any, start: int, limit: int, axis: int, stride: int = 1) -> Any:
-    """A slice along one axis."""
+    """Slice ``x`` from ``start`` to before ``limit`` along one axis."""
     rank = len(x.shape)
     starts, limits, steps = [0] * rank, list(x.shape), [1] * rank
     starts[axis], limits[axis], steps[axis] = start, limit, stride
@@ -53,7 +53,7 @@ def _slice_host(x: Any, *, start_indices: Shape, limit_indices: Shape, strides: 
 
 
 @slice_p.abstract_eval
-def _slice_shape(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> ShapedArray:
+def _slice_abstract_eval(x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape) -> ShapedArray:
     if not len(start_indices) == len(limit_indices) == len(strides) == x.ndim:
         raise ShapeError(
             f"slice of an array of shape {x.shape} needs {x.ndim} starts, limits and strides, got {start_indices}, "
@@ -95,18 +95,18 @@ def _slice_batch(
 def _slice_keeps(
     axis: int, operand: int, x: Shape, *, start_indices: Shape, limit_indices: Shape, strides: Shape
 ) -> int | None:
-    whole = (start_indices[axis], limit_indices[axis], strides[axis]) == (0, x[axis], 1)
-    return axis if whole else None
+    is_full = (start_indices[axis], limit_indices[axis], strides[axis]) == (0, x[axis], 1)
+    return axis if is_full else None
 
 
 # Padding -----------------------------------------------------------------------------------------------------------
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
-"""For each axis how many elements go before, after, and between any two; negative ones are cut off."""
+"""For each axis the numbers of elements to insert before, after, and between; negative numbers remove elements."""
 
 
 def pad(x: Any, value: Any, config: Sequence[tuple[int, int, int]]) -> Any:
-    """``x`` with ``value``, a scalar, around and between its elements."""
+    """Pad ``x`` with the scalar ``value`` around and between its elements."""
     config = tuple(tuple(c) for c in config)  # type: ignore[misc]
     return x if not any(any(c) for c in config) else pad_p.bind(x, value, padding_config=config)
 
@@ -125,21 +125,21 @@ axis_kept(pad_p)(lambda axis, operand, *shapes, padding_config: None if operand 
 def _pad_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     shape = _padded_shape(x.shape, padding_config)
     out = np.zeros(shape, x.dtype) if type(value) is int and value == 0 else np.full(shape, value, x.dtype)
-    taken, placed = [], []
+    sources, targets = [], []
     for n, size, (lo, _, inner) in zip(x.shape, shape, padding_config, strict=True):
         step = inner + 1
-        first = max(0, -(lo // step))  # the first element at a place that is not negative
-        stop = min(n, -((lo - size) // step))  # the first element at a place beyond the end
+        first = max(0, -(lo // step))  # the first element at a nonnegative position
+        stop = min(n, -((lo - size) // step))  # the first element at a position beyond the end
         if first >= stop:
             return out
-        taken.append(_slice(first, stop))
-        placed.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
-    out[tuple(placed)] = x[tuple(taken)]
+        sources.append(_slice(first, stop))
+        targets.append(_slice(lo + first * step, lo + (stop - 1) * step + 1, step))
+    out[tuple(targets)] = x[tuple(sources)]
     return out
 
 
 @pad_p.abstract_eval
-def _pad_shape(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> ShapedArray:
+def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> ShapedArray:
     dtype = same_dtype("pad", [x, value])
     if value.ndim:
         raise ShapeError(f"pad: the padding value must be a scalar, got shape {value.shape}")
@@ -189,7 +189,7 @@ def _pad_batch(axis: MappedAxis, args: Any, dims: Any, *, padding_config: Paddin
 
 
 @pad_p.lowering
-def _pad_xla(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+def _pad_lowering(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
     from pullback.backends.hlo import padding as hlo_padding
 
     return hlo_padding.pad(hlo, x, value, padding_config, hlo.result.shape)
@@ -199,7 +199,7 @@ def _pad_xla(hlo: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> 
 
 
 def concatenate(xs: Sequence[Any], axis: int) -> Any:
-    """Arrays put one after another along an axis."""
+    """Concatenate arrays along an axis."""
     return xs[0] if len(xs) == 1 else concatenate_p.bind(*xs, dimension=axis)
 
 
@@ -209,7 +209,7 @@ concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension
 
 
 @concatenate_p.abstract_eval
-def _concatenate_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
+def _concatenate_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     dtype = same_dtype("concatenate", xs)
     first = xs[0].shape
     rest = first[:dimension] + first[dimension + 1 :]
@@ -247,12 +247,12 @@ def _concatenate_transpose(ct: Any, *xs: Any, dimension: int) -> Any:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Any:
-    """Arrays of one shape, put side by side along a new axis."""
+    """Stack arrays of the same shape along a new axis."""
     return stack_p.bind(*xs, dimension=axis)
 
 
 def unstack(x: Any, axis: int) -> list[Any]:
-    """The parts of ``x`` along an axis, which they lack."""
+    """Split ``x`` along an axis into arrays without that axis."""
     return unstack_p.bind(x, dimension=axis)  # type: ignore[no-any-return]
 
 
@@ -271,13 +271,13 @@ def _stack_host(*xs: Any, dimension: int) -> Any:
 
 
 @stack_p.abstract_eval
-def _stack_shape(*xs: ShapedArray, dimension: int) -> ShapedArray:
+def _stack_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     dtype = same_dtype("stack", xs)
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
         raise ShapeError(f"stack: the arrays must have one shape, got {', '.join(str(x.shape) for x in xs)}")
     if not 0 <= dimension <= len(shape):
-        raise ShapeError(f"stack: there is no place for a new axis {dimension} in shape {shape}")
+        raise ShapeError(f"stack: a new axis {dimension} is out of bounds for shape {shape}")
     return ShapedArray((*shape[:dimension], len(xs), *shape[dimension:]), dtype)
 
 
@@ -298,9 +298,9 @@ def _stack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) -> A
 
 
 @stack_p.lowering
-def _stack_xla(hlo: Any, *xs: Any, dimension: int) -> Any:
+def _stack_lowering(hlo: Any, *xs: Any, dimension: int) -> Any:
     shape = (*xs[0].shape[:dimension], 1, *xs[0].shape[dimension:])
-    return hlo.concatenate([hlo.reshape(x, shape) if x.shape else hlo.spread(x, shape) for x in xs], dimension)
+    return hlo.concatenate([hlo.reshape(x, shape) if x.shape else hlo.broadcast(x, shape) for x in xs], dimension)
 
 
 @unstack_p.host
@@ -309,7 +309,7 @@ def _unstack_host(x: Any, *, dimension: int) -> list[Any]:
 
 
 @unstack_p.abstract_eval
-def _unstack_shape(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
+def _unstack_abstract_eval(x: ShapedArray, *, dimension: int) -> list[ShapedArray]:
     if not 0 <= dimension < x.ndim:
         raise ShapeError(f"unstack: there is no axis {dimension} in shape {x.shape}")
     shape = x.shape[:dimension] + x.shape[dimension + 1 :]
@@ -322,13 +322,13 @@ unstack_p.jvp_rule = jvp_linear(unstack_p)
 @unstack_p.transpose
 def _unstack_transpose(cts: Any, x: LinearVar, *, dimension: int) -> Any:
     zero = None
-    parts = []
+    instantiated = []
     for ct in cts:
         if ct is ZERO:
             zero = shapes.full(x.shape[:dimension] + x.shape[dimension + 1 :], 0, x.dtype) if zero is None else zero
             ct = zero
-        parts.append(ct)
-    return (stack(parts, dimension),)
+        instantiated.append(ct)
+    return (stack(instantiated, dimension),)
 
 
 @unstack_p.batch
@@ -340,20 +340,20 @@ def _unstack_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension: int) ->
 
 
 @unstack_p.lowering
-def _unstack_xla(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
-    parts = []
+def _unstack_lowering(hlo: Any, x: Any, *, dimension: int) -> list[Any]:
+    slices = []
     for i in range(x.shape[dimension]):
         start, limit = [0] * x.ndim, list(x.shape)
         start[dimension], limit[dimension] = i, i + 1
-        parts.append(hlo.reshape(hlo.slice(x, start, limit), hlo.result.shape))
-    return parts
+        slices.append(hlo.reshape(hlo.slice(x, start, limit), hlo.result.shape))
+    return slices
 
 
 # Reversal ----------------------------------------------------------------------------------------------------------
 
 
 def rev(x: Any, axes: Sequence[int]) -> Any:
-    """``x`` with the order of its elements reversed along some axes."""
+    """Reverse the order of the elements of ``x`` along ``axes``."""
     return rev_p.bind(x, dimensions=tuple(axes)) if axes else x
 
 
@@ -374,7 +374,7 @@ def _rev_host(x: Any, *, dimensions: Shape) -> Any:
 
 
 @rev_p.abstract_eval
-def _rev_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
+def _rev_abstract_eval(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
     if any(not 0 <= d < x.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
         raise ShapeError(f"rev: {dimensions} are not distinct axes of an array of shape {x.shape}")
     return ShapedArray(x.shape, x.dtype)
@@ -384,7 +384,7 @@ def _rev_shape(x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
 
 
 def iota(dtype: Any, shape: Shape, dimension: int) -> Any:
-    """0, 1, 2, ... along one axis."""
+    """An array of ``shape`` that counts 0, 1, 2, ... along the axis ``dimension``."""
     if state.trace.quick:
         return ArrayImpl(_iota_host(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension))
     return iota_p.bind(dtype=np.dtype(dtype), shape=tuple(shape), dimension=dimension)
@@ -404,14 +404,14 @@ def _iota_host(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
 
 
 @iota_p.abstract_eval
-def _iota_shape(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
+def _iota_abstract_eval(*, dtype: np.dtype[Any], shape: Shape, dimension: int) -> ShapedArray:
     if not 0 <= dimension < len(shape):
         raise ShapeError(f"iota: there is no axis {dimension} in shape {shape}")
     return ShapedArray(shape, dtype)
 
 
 @iota_p.lowering
-def _iota_xla(hlo: Any, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
+def _iota_lowering(hlo: Any, *, dtype: np.dtype[Any], shape: Shape, dimension: int) -> Any:
     if dtype.kind != "b":
         return hlo.iota(shape, dimension, dtype)
     byte = np.dtype(np.uint8)

@@ -1,4 +1,4 @@
-"""Sorting, searching sorted arrays, and taking elements by their positions along an axis."""
+"""Sorting, searches in sorted arrays, and elements by index along an axis."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from pullback.primitives.sums import sum_to
 
 
 def sort(operands: Sequence[Any], dimension: int, is_stable: bool = True, num_keys: int = 1) -> list[Any]:
-    """All operands in the order, along an axis, of the first ``num_keys`` of them, the first most significant."""
+    """Sort all operands along an axis by the first ``num_keys`` of them, the first most significant."""
     out: list[Any] = sort_p.bind(*operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
     return out
 
 
 def argsort(keys: Sequence[Any], axis: int, index_dtype: Any) -> list[Any]:
-    """The keys in order along an axis, the first most significant, and at last the positions where they were."""
+    """Sort ``keys`` along an axis, the first most significant; return them, and the indices of the sorted elements."""
     check_positions("argsort", keys[0].shape[axis] - 1, np.dtype(index_dtype))
     positions = iota(index_dtype, keys[0].shape, axis)
     return sort([*keys, positions], axis, num_keys=len(keys))
@@ -45,7 +45,7 @@ sort_p.host_rule = host.sort
 
 
 @sort_p.abstract_eval
-def _sort_shape(*operands: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
+def _sort_abstract_eval(*operands: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> list[ShapedArray]:
     if not 0 < num_keys <= len(operands):
         raise ShapeError(f"sort: num_keys={num_keys} must be from 1 to the number of operands, {len(operands)}")
     if len({x.shape for x in operands}) > 1:
@@ -69,7 +69,7 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
 
 
 @sort_p.lowering
-def _sort_xla(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+def _sort_lowering(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo_sorting.sort(hlo, operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
@@ -79,9 +79,9 @@ def _sort_xla(hlo: Any, *operands: Any, dimension: int, is_stable: bool, num_key
 
 
 def top_k(x: Any, k: int, axis: int) -> list[Any]:
-    """The ``k`` largest elements along an axis, in descending order, and their positions (int32).
+    """Return the ``k`` largest elements along an axis, in descending order, and their indices (int32).
 
-    Of equal elements the first comes first; NaN is above all numbers, and 0 above -0.
+    Equal elements keep their order; NaN is above all numbers, and 0 above -0.
     """
     out: list[Any] = top_k_p.bind(x, k=k, axis=axis)
     return out
@@ -99,7 +99,7 @@ def _top_k_host(x: Any, *, k: int, axis: int) -> Any:
 
 
 @top_k_p.abstract_eval
-def _top_k_shape(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+def _top_k_abstract_eval(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     check_dtype("top_k", ORDERED, x.dtype)
     if not 0 <= axis < x.ndim:
         raise AxisError(f"top_k: axis {axis} is out of bounds for an array of shape {x.shape}")
@@ -118,16 +118,16 @@ def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
 
 
 @top_k_p.lowering
-def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
-    """The compiler's own, which knows the last axis only."""
+def _top_k_lowering(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
+    """Emit the compiler's ``top_k``, which works on the last axis only."""
     order = [*(i for i in range(x.ndim) if i != axis), axis]
     inverse = sorted(range(x.ndim), key=order.__getitem__)
-    whole = hlo.whole_bytes(x)
-    last = hlo.transpose(whole, order) if axis < x.ndim - 1 else whole
+    x_bytes = hlo.at_least_one_byte(x)
+    last = hlo.transpose(x_bytes, order) if axis < x.ndim - 1 else x_bytes
     shape = (*last.shape[:-1], k)
     results = [(shape, last.dtype), (shape, np.dtype(np.int32))]
-    outs: list[Any] = hlo.many("chlo.top_k", [last], results, f"k = {k} : i64")
-    values, indices = [hlo.transpose(out, inverse) for out in outs] if last is not whole else outs
+    outs: list[Any] = hlo.multi_result("chlo.top_k", [last], results, f"k = {k} : i64")
+    values, indices = [hlo.transpose(out, inverse) for out in outs] if last is not x_bytes else outs
     return [hlo.convert(values, x.dtype), indices]
 
 
@@ -135,9 +135,9 @@ def _top_k_xla(hlo: Any, x: Any, *, k: int, axis: int) -> list[Any]:
 
 
 def searchsorted(x: Any, values: Any, side: str, index_dtype: Any) -> Any:
-    """How many elements of ``x``, sorted, are below each value (``side="left"``), or not above it (``"right"``).
+    """Count the elements of the sorted ``x`` below each value (``side="left"``), or not above it (``"right"``).
 
-    Both have the same leading axes: each row of values is sought in the same row of ``x``.
+    Both have the same leading axes: each row of values is searched in the same row of ``x``.
     """
     check_positions("searchsorted", x.shape[-1], index_dtype := np.dtype(index_dtype))
     return searchsorted_p.bind(x, values, side=side, index_dtype=index_dtype)
@@ -149,7 +149,9 @@ searchsorted_p.jvp_rule = jvp_zero(searchsorted_p)
 
 
 @searchsorted_p.abstract_eval
-def _searchsorted_shape(x: ShapedArray, values: ShapedArray, *, side: str, index_dtype: np.dtype[Any]) -> ShapedArray:
+def _searchsorted_abstract_eval(
+    x: ShapedArray, values: ShapedArray, *, side: str, index_dtype: np.dtype[Any]
+) -> ShapedArray:
     same_dtype("searchsorted", [x, values])
     if x.ndim < 1 or values.ndim != x.ndim or x.shape[:-1] != values.shape[:-1]:
         raise ShapeError(f"searchsorted: the rows of shapes {x.shape} and {values.shape} do not correspond")
@@ -169,37 +171,37 @@ def _searchsorted_batch(axis: MappedAxis, args: Any, dims: Any, *, side: str, in
 
 
 @searchsorted_p.lowering
-def _searchsorted_xla(hlo: Any, x: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
+def _searchsorted_lowering(hlo: Any, x: Any, values: Any, *, side: str, index_dtype: np.dtype[Any]) -> Any:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo.convert(hlo_sorting.searchsorted(hlo, x, values, side), index_dtype)
 
 
-# Elements by their positions along an axis -------------------------------------------------------------------------
+# Elements by index along an axis -----------------------------------------------------------------------------------
 
 
 def take_along_axis(x: Any, indices: Any, axis: int, unique: bool = False) -> Any:
-    """The elements of ``x`` at ``indices`` along an axis; in all other axes both broadcast.
+    """Take the elements of ``x`` at ``indices`` along an axis; the other axes broadcast.
 
     Args:
       x: an array.
       indices: integers of the same rank, within bounds and not negative.
-      axis: along which axis, not negative.
-      unique: a promise that no index comes twice, which makes the derivative cheaper.
+      axis: the axis, not negative.
+      unique: a promise that no index occurs twice, which makes the derivative cheaper.
     """
     return take_along_axis_p.bind(x, indices, axis=axis, unique=unique)
 
 
 def add_along_axis(x: Any, indices: Any, axis: int, size: int, unique: bool = False) -> Any:
-    """Zeros, of ``size`` along an axis, to which the elements of ``x`` are added at ``indices`` along the axis.
+    """Add the elements of ``x`` to zeros, of ``size`` along an axis, at ``indices`` along that axis.
 
-    The transpose of ``take_along_axis``: in all other axes ``x`` and ``indices`` broadcast.
+    It is the transpose of ``take_along_axis``: the other axes of ``x`` and ``indices`` broadcast.
     """
     return add_along_axis_p.bind(x, indices, axis=axis, size=size, unique=unique)
 
 
 def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int) -> Shape:
-    """The shape to which all axes but one broadcast, of the size of the indices along that one."""
+    """The shape to which all axes except ``axis`` broadcast, with the size of the indices along ``axis``."""
     check_dtype(f"{name} at indices", INTEGER, indices.dtype)
     if x.ndim != indices.ndim or not 0 <= axis < x.ndim:
         raise ShapeError(f"{name}: {x.shape} and indices of shape {indices.shape} do not fit along axis {axis}")
@@ -217,7 +219,7 @@ def _take_host(x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
 
 
 @take_along_axis_p.abstract_eval
-def _take_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
+def _take_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
     return ShapedArray(_along_axis_shape("take_along_axis", x, indices, axis), x.dtype)
 
 
@@ -234,7 +236,7 @@ def _take_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, unique: b
 
 
 @take_along_axis_p.lowering
-def _take_xla(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
+def _take_lowering(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo_sorting.take_along_axis(hlo, x, indices, axis)
@@ -246,7 +248,7 @@ add_along_axis_p.host_rule = host.add_along_axis
 
 
 @add_along_axis_p.abstract_eval
-def _add_shape(x: ShapedArray, indices: ShapedArray, *, axis: int, size: int, unique: bool) -> ShapedArray:
+def _add_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int, size: int, unique: bool) -> ShapedArray:
     shape = _along_axis_shape("add_along_axis", x, indices, axis)
     if x.shape[axis] != indices.shape[axis]:
         raise ShapeError(f"add_along_axis: {x.shape} and indices of shape {indices.shape} differ along axis {axis}")
@@ -269,12 +271,12 @@ def _add_transpose(ct: Any, x: LinearVar, indices: Any, *, axis: int, size: int,
 
 
 @add_along_axis_p.lowering
-def _add_xla(hlo: Any, x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
+def _add_lowering(hlo: Any, x: Any, indices: Any, *, axis: int, size: int, unique: bool) -> Any:
     from pullback.backends.hlo import sorting as hlo_sorting
 
     return hlo_sorting.add_along_axis(hlo, x, indices, axis, unique)
 
 
 def clip_indices(indices: Any, size: int) -> Any:
-    """Indices forced within an axis of a size."""
+    """Clip indices to the bounds of an axis of size ``size``."""
     return ops.clamp_p.bind(0, indices, max(size - 1, 0))

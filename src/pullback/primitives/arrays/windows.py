@@ -1,4 +1,4 @@
-"""Windows at places that are values: what gathers and scatters say of them, and refuse.
+"""Modes, dimension numbers and checks that gathers and scatters share.
 
 The dimension numbers are XLA's (the operation semantics of ``gather`` and ``scatter`` in the documentation of
 StableHLO), with the index vector along the last axis of the indices.
@@ -25,10 +25,10 @@ from pullback.primitives.discrete import gt_p, lt_p, or_p
 
 
 class GatherScatterMode(enum.Enum):
-    """What becomes of windows that are not inside the operand.
+    """How gathers and scatters treat windows that are out of bounds.
 
-    ``CLIP`` moves them inside. ``FILL_OR_DROP`` fills what is gathered with a value, and drops updates.
-    ``PROMISE_IN_BOUNDS`` says that there are none: a gather moves them inside all the same, a scatter drops them.
+    ``CLIP`` moves them inside. ``FILL_OR_DROP`` gathers a fill value, and drops updates. ``PROMISE_IN_BOUNDS`` asserts
+    that there are none: a gather would move them inside, a scatter drop them.
     """
 
     CLIP = enum.auto()
@@ -37,10 +37,10 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(mode: GatherScatterMode | str | None) -> GatherScatterMode:
-        """A mode from its name: ``clip``, ``fill``, ``drop`` or ``promise_in_bounds``; None is ``FILL_OR_DROP``.
+        """Return the mode of a name: ``clip``, ``fill``, ``drop`` or ``promise_in_bounds``; None is ``FILL_OR_DROP``.
 
         Raises:
-          ArgumentError: there is no such mode (a ValueError).
+          ArgumentError: the mode is unknown (a ValueError).
 
         >>> GatherScatterMode.from_any("drop")
         <GatherScatterMode.FILL_OR_DROP: 2>
@@ -66,14 +66,14 @@ _MODES: dict[Any, GatherScatterMode] = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How the axes of a gather's operand, indices and result belong together.
+    """The correspondence of the axes of a gather's operand, indices and result.
 
     Attributes:
-      offset_dims: the positions of the window's axes in the result; the others are those of the indices.
+      offset_dims: the window axes in the result; its other axes are the batch axes of the indices.
       collapsed_slice_dims: the axes of the operand, with windows of size 1, that the result lacks.
       start_index_map: the axis of the operand that each component of an index vector indexes.
-      operand_batching_dims: axes of the operand that go along with axes of the indices.
-      start_indices_batching_dims: these axes of the indices.
+      operand_batching_dims: the batching axes of the operand, each paired with an axis of the indices.
+      start_indices_batching_dims: the paired axes of the indices.
     """
 
     offset_dims: tuple[int, ...]
@@ -84,14 +84,14 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of a scatter's operand, indices and updates belong together.
+    """The correspondence of the axes of a scatter's operand, indices and updates.
 
     Attributes:
-      update_window_dims: the positions of the window's axes in the updates; the others are those of the indices.
+      update_window_dims: the window axes in the updates; their other axes are the batch axes of the indices.
       inserted_window_dims: the axes of the operand that the updates lack.
       scatter_dims_to_operand_dims: the axis of the operand that each component of an index vector indexes.
-      operand_batching_dims: axes of the operand that go along with axes of the indices.
-      scatter_indices_batching_dims: these axes of the indices.
+      operand_batching_dims: the batching axes of the operand, each paired with an axis of the indices.
+      scatter_indices_batching_dims: the paired axes of the indices.
     """
 
     update_window_dims: tuple[int, ...]
@@ -102,7 +102,7 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def batched_numbers(numbers: Any, operand: bool, indices: bool) -> Any:
-    """The dimension numbers for an operand, or indices, or both, with one more axis in front, as the result has."""
+    """The dimension numbers after a new leading axis of the operand, the indices, or both, and of the result."""
     windows, dropped, indexed, operand_batching, indices_batching = numbers
     window = (0,) if operand and not indices else ()
     along = (0,) if operand and indices else ()
@@ -120,7 +120,7 @@ def _shifted(axes: Sequence[int], by: int) -> tuple[int, ...]:
 
 
 def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
-    """Zeros to scatter into: memory of their own when they are computed at once, an operation when they are traced."""
+    """Zeros to scatter into: new memory if eager, an operation in a program."""
     if shape and state.trace.quick:
         return ArrayImpl(np.zeros(shape, dtype))
     zero = shapes.full((), 0, dtype)
@@ -128,7 +128,7 @@ def zeros(shape: Shape, dtype: np.dtype[Any]) -> Any:
 
 
 def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -> None:
-    """Refuse dimension numbers, of a gather or a scatter, that contradict the shapes or themselves."""
+    """Raise unless the dimension numbers of a gather or scatter are consistent, and fit the shapes."""
     _, collapsed, indexed, operand_batching, indices_batching = numbers
     if not indices_shape or len(indexed) != indices_shape[-1]:
         raise ShapeError(
@@ -149,13 +149,13 @@ def check_numbers(name: str, numbers: Any, shape: Shape, indices_shape: Shape) -
 
 
 def check_windows(what: str, axes: Shape, count: int, rank: int) -> None:
-    """Refuse positions of the windows' axes that are not ``count`` increasing axes of a result of ``rank``."""
+    """Raise unless ``axes`` are ``count`` increasing axes of a result of rank ``rank``."""
     if len(axes) != count or list(axes) != sorted(set(axes)) or any(not 0 <= a < rank for a in axes):
         raise ShapeError(f"{what} must be {count} increasing axes of a result with {rank} axes, got {axes}")
 
 
 def check_indices(name: str, indices: Any) -> None:
-    """Refuse indices that are no integers."""
+    """Raise unless the indices are integers."""
     if not dtypes.is_integer(indices.dtype):
         got = f"{dtypes.short_name(indices.dtype)}[{','.join(map(str, indices.shape))}]"
         raise DtypeError(f"{name} takes integers as indices, got {got}")
@@ -164,14 +164,14 @@ def check_indices(name: str, indices: Any) -> None:
 def out_of_bounds(
     shape: Shape, indices: Any, axes: Sequence[int], sizes: Sequence[int], mode: GatherScatterMode | None = None
 ) -> list[Failure]:
-    """What checks find of windows: where the first is that is not inside an array.
+    """The check that windows are within an array: a failure that names the first one out of bounds.
 
     Args:
-      shape: that of the array.
+      shape: the shape of the array.
       indices: index vectors along the last axis.
       axes: the axis of the array that each component indexes.
-      sizes: the size of the window along each of these.
-      mode: of the gather or scatter.
+      sizes: the window size along each of these axes.
+      mode: the mode of the gather or scatter.
     """
     if not axes:
         return []
@@ -191,7 +191,7 @@ def out_of_bounds(
 
 
 def host_indices(name: str, indices: Any) -> Any:
-    """Indices of a dtype other than signed integers' for NumPy, which would take the largest for negative ones."""
+    """Prepare unsigned indices for NumPy, which would read the largest of them as negative."""
     check_indices(name, indices)
     return np.minimum(indices, _LARGEST) if indices.dtype == np.uint64 else indices
 
@@ -200,5 +200,5 @@ _LARGEST = np.uint64(2**63 - 1)
 
 
 def counting(start: int, stop: int, dtype: np.dtype[Any]) -> ArrayImpl:
-    """``start``, ``start + 1``, ... as a constant."""
+    """The constant array ``start``, ``start + 1``, ..., ``stop - 1``."""
     return ArrayImpl(np.arange(start, stop, dtype=dtype))

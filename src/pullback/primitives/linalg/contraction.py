@@ -1,6 +1,6 @@
-"""Contraction of two arrays: batched matrix products with any axes.
+"""Contraction of two arrays: batched matrix products over any axes.
 
-Which axes go where depends on ranks and dimension numbers alone: it is worked out once, and looked up.
+The order of axes depends on ranks and dimension numbers only, and is cached for these.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pullback.primitives.masked import masked_sum_of_products
 from pullback.primitives.rules import axis_kept, unsummed
 
 Dims = tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
-"""((contracted axes of x, of y), (batch axes of x, of y))."""
+"""The dimension numbers: ((contracted axes of x, of y), (batch axes of x, of y))."""
 
 
 def dot_general(x: Any, y: Any, dimension_numbers: Any) -> Any:
-    """Sum of products over the contracted axes, for each index of the batch axes.
+    """Sum products over the contracted axes, for each index of the batch axes.
 
-    The result has the batch axes first, then the free axes of ``x``, then those of ``y``.
+    The result has the batch axes first, then the free axes of ``x``, then the free axes of ``y``.
     """
     (xc, yc), (xb, yb) = dimension_numbers
     return dot_general_p.bind(x, y, dimension_numbers=((tuple(xc), tuple(yc)), (tuple(xb), tuple(yb))))
@@ -44,12 +44,12 @@ dot_general_p = Primitive("dot_general", cost=Cost.PRODUCT)
 dot_general_p.jvp_rule = jvp_bilinear(dot_general_p)
 
 
-def _free(rank: int, *taken: Sequence[int]) -> list[int]:
-    return [i for i in range(rank) if not any(i in t for t in taken)]
+def _free(rank: int, *used: Sequence[int]) -> list[int]:
+    return [i for i in range(rank) if not any(i in t for t in used)]
 
 
 def _permutation(order: Sequence[int]) -> Shape | None:
-    """What ``transpose`` takes, None for nothing to do."""
+    """The permutation that ``transpose`` takes; None for the identity."""
     return None if all(i == a for i, a in enumerate(order)) else tuple(order)
 
 
@@ -57,8 +57,8 @@ def _permutation(order: Sequence[int]) -> Shape | None:
 
 _BLAS = "fdFD"
 INTEGER_PRODUCTS = 2_000_000
-"""The least number of products of integers that are compiled, as by ``primitives.large``: 256 x 256 by the same takes
-14263 / 860 microseconds, 64 x 64: 131 / 139."""
+"""The least number of products for which a contraction of integers is compiled, as in ``primitives.large``: two
+matrices of 256 x 256 take 14263 / 860 microseconds, of 64 x 64 131 / 139."""
 
 
 @dot_general_p.host
@@ -67,7 +67,7 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     if not xb and len(xc) == 1 and x.dtype.char in _BLAS:
         rank = x.ndim
         if rank <= 2 and y.ndim <= 2:
-            # np.dot contracts the last axis of x with the last but one of y (its only one if it is a vector).
+            # np.dot contracts the last axis of x with the last axis but one of y (the only axis of a vector).
             return np.dot(x if xc[0] == rank - 1 else x.T, y if yc[0] == 0 else y.T)
     plan = _plan(x.ndim, y.ndim, dimension_numbers)
     if x.dtype.char in _BLAS:
@@ -82,13 +82,13 @@ def _dot_host(x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
 
 
 def _contract_wide(x: Any, y: Any, plan: _Plan) -> Any:
-    """Narrow floats and integers are summed in wider ones, and rounded or wrapped at the end."""
+    """Contract in a wider dtype if the dtype is narrow, and round or wrap at the end."""
     wide = _wide(x.dtype)
     return _contract(x, y, plan) if wide is None else _contract(x.astype(wide), y.astype(wide), plan).astype(x.dtype)
 
 
 def _wide(dtype: np.dtype[Any]) -> Any:
-    """The dtype to compute in, if not the operands' own."""
+    """The wider dtype to contract operands of ``dtype`` in; None if they need none."""
     if dtype == np.float16 or dtype.isbuiltin == 2:
         return np.int32 if dtypes.is_integer(dtype) else np.float32
     return None
@@ -99,15 +99,15 @@ class _Plan(NamedTuple):
 
     left: Shape | None  # the order of the axes of x: batch, free, contracted
     right: Shape | None  # the order of the axes of y: batch, contracted, free
-    batch: int  # how many batch axes
-    contracted: int  # how many contracted axes
-    plain: bool  # whether these are matrix products as they stand: one free axis each, and one contracted
+    batch: int  # the number of batch axes
+    contracted: int  # the number of contracted axes
+    plain: bool  # whether the operands are matrices in this order: one free axis each, and one contracted
 
 
 @lru_cache(maxsize=4096)
 def _plan(x_rank: int, y_rank: int, dims: Dims) -> _Plan:
     (xc, yc), (xb, yb) = dims
-    pairs = sorted(zip(xc, yc, strict=True))  # in the order in which x holds them, so that x need not be copied
+    pairs = sorted(zip(xc, yc, strict=True))  # in the order of x, so that x need not be copied
     xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
     x_free, y_free = _free(x_rank, xc, xb), _free(y_rank, yc, yb)
     plain = len(x_free) == len(y_free) == len(xs) == 1
@@ -138,7 +138,7 @@ def _contract(x: Any, y: Any, plan: _Plan) -> Any:
 
 
 @dot_general_p.abstract_eval
-def _dot_shape(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
+def _dot_abstract_eval(x: ShapedArray, y: ShapedArray, *, dimension_numbers: Dims) -> ShapedArray:
     dtype = same_dtype("dot_general", [x, y])
     return ShapedArray(_result_shape(x.shape, y.shape, dimension_numbers), dtype)
 
@@ -196,9 +196,10 @@ def _inverse(order: Sequence[int]) -> Shape | None:
 
 @lru_cache(maxsize=4096)
 def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """How to contract ``ct`` with ``y`` over the free axes of ``y``, and to permute the result, to a cotangent of x.
+    """The dimension numbers of ``ct`` with ``y``, and the permutation of the result, that yield a cotangent of x.
 
-    The contraction has the batch axes, the free axes of x, and its contracted axes in y's order.
+    They contract the free axes of y. The result has the batch axes, the free axes of x, and its contracted axes in y's
+    order.
     """
     (xc, yc), (xb, yb) = dims
     y_free = _free(y_rank, yc, yb)
@@ -209,7 +210,7 @@ def _left_cotangent(ct_rank: int, y_rank: int, dims: Dims) -> tuple[Dims, Shape 
 
 @lru_cache(maxsize=4096)
 def _right_cotangent(ct_rank: int, x_rank: int, dims: Dims) -> tuple[Dims, Shape | None]:
-    """How to contract ``x`` with ``ct`` over the free axes of ``x``, and to permute the result, to a cotangent of y."""
+    """The dimension numbers of ``x`` with ``ct``, and the permutation of the result, that yield a cotangent of y."""
     (xc, yc), (xb, yb) = dims
     x_free = _free(x_rank, xc, xb)
     y_rank = ct_rank - len(x_free) + len(yc)
@@ -230,7 +231,7 @@ def _dot_batch(axis: MappedAxis, args: Any, dims: Any, *, dimension_numbers: Dim
 
 @lru_cache(maxsize=4096)
 def batched_numbers(x_rank: int, y_rank: int, dx: int | None, dy: int | None, dims: Dims) -> tuple[Dims, int]:
-    """The dimension numbers for operands with a mapped axis, and where it is in the result."""
+    """The dimension numbers for operands with a mapped axis, and its position in the result."""
     (xc, yc), (xb, yb) = dims
 
     def shift(axes: Shape, d: int | None) -> Shape:
@@ -291,26 +292,27 @@ def _masked_dot_batch(
 # Compilation -------------------------------------------------------------------------------------------------------
 
 _MANY_PRODUCTS = 1 << 20
-"""From so many products on, four real contractions take half the time of a complex one, which is not a library's."""
+"""The least number of products for which four real contractions take half the time of the complex one, which has no
+library routine."""
 
 
 @dot_general_p.lowering
-def _dot_xla(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
+def _dot_lowering(hlo: Any, x: Any, y: Any, *, dimension_numbers: Dims) -> Any:
     (xc, _), _ = dimension_numbers
     products = math.prod(hlo.result.shape) * math.prod(x.shape[i] for i in xc)
     if not dtypes.is_complex(x.dtype) or products < _MANY_PRODUCTS or hlo.module.platform != "cpu":
         return _real_dot(hlo, x, y, dimension_numbers)
-    part = np.dtype(f"f{x.dtype.itemsize // 2}")
-    (a, b), (c, d) = ([hlo.op(f"stablehlo.{name}", [v], v.shape, part) for name in ("real", "imag")] for v in (x, y))
+    real = np.dtype(f"f{x.dtype.itemsize // 2}")
+    (a, b), (c, d) = ([hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (x, y))
     ac, bd, ad, bc = (_real_dot(hlo, v, w, dimension_numbers) for v, w in ((a, c), (b, d), (a, d), (b, c)))
-    parts = [hlo.same("stablehlo.subtract", ac, bd), hlo.same("stablehlo.add", ad, bc)]
+    parts = [hlo.elementwise("stablehlo.subtract", ac, bd), hlo.elementwise("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, hlo.result.shape, x.dtype)
 
 
 def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
     (xc, yc), (xb, yb) = dims
     dtype = x.dtype
-    x, y = hlo.whole_bytes(x), hlo.whole_bytes(y)
+    x, y = hlo.at_least_one_byte(x), hlo.at_least_one_byte(y)
     pairs = sorted(zip(xc, yc, strict=True))
     if len(pairs) > 1 and all(b == (a[0] + 1, a[1] + 1) for a, b in itertools.pairwise(pairs)):
         x, xc, xb = _with_one_contracted_axis(hlo, x, pairs[0][0], len(pairs), xb)
@@ -328,10 +330,10 @@ def _real_dot(hlo: Any, x: Any, y: Any, dims: Dims) -> Any:
 
 
 def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: Shape) -> tuple[Any, Shape, Shape]:
-    """An operand with neighbouring contracted axes made one, which axis that is, and the mapped axes.
+    """Merge neighbouring contracted axes of an operand; return it, the merged axis, and the mapped axes.
 
-    The compiler moves several contracted axes to the end, by a copy, where it needs no copy for one: a fifth of the
-    time of a training step of a transformer block.
+    The compiler copies an operand to move several contracted axes to the end, but not for one: the copies take a fifth
+    of the time of a training step of a transformer block.
     """
     merged = (*x.shape[:first], math.prod(x.shape[first : first + count]), *x.shape[first + count :])
     return hlo.reshape(x, merged), (first,), tuple(b if b < first else b - count + 1 for b in mapped)
@@ -340,8 +342,8 @@ def _with_one_contracted_axis(hlo: Any, x: Any, first: int, count: int, mapped: 
 def _accumulated(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which products are summed.
 
-    The compiler has fast contractions of narrow operands to wide results: of 8-bit integers in a five-hundredth of the
-    time of those to 8 bits, of bfloat16 in a quarter.
+    The compiler contracts narrow operands fast if the result is wide: for 8-bit integers 500 times as fast as to 8
+    bits, for bfloat16 4 times.
     """
     if dtype.itemsize >= 4:
         return dtype

@@ -1,9 +1,9 @@
-"""What the decompositions of matrices share: matrices that are not finite, and values that are equal.
+"""Helpers that decompositions of matrices share: for matrices that are not finite, and for equal eigenvalues.
 
-Where a decomposition is not unique, its derivative is not either: the eigenvectors of an eigenvalue that occurs twice
-are any two that span a plane. The quotients of derivatives by differences of eigenvalues are then taken to be zero:
-vectors do not turn within their plane. That is right for whatever does not depend on the choice of the vectors, as
-``docs/decompositions.md`` proves, where it also says what cannot be differentiated through vectors at all.
+Where a decomposition is not unique, its derivative is not unique either: the eigenvectors of a double eigenvalue are
+any two that span a plane. The rules then replace quotients of derivatives by differences of eigenvalues by zero:
+vectors do not turn within their plane. That is right for every function that does not depend on the choice of the
+vectors. ``docs/decompositions.md`` proves it, and lists the functions of vectors that have no derivative.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Results = Sequence[tuple[Shape, np.dtype[Any]]]
 
 
 def check_matrices(name: str, x: ShapedArray) -> None:
-    """Refuse what is not matrices, in a dtype for which there are routines."""
+    """Raise unless ``x`` holds matrices, in a dtype that LAPACK has routines for."""
     if x.ndim < 2:
         raise ShapeError(f"{name} takes matrices in the last two axes of an array, got shape {x.shape}")
     check_decomposable(name, x)
@@ -50,11 +50,11 @@ def check_matrices(name: str, x: ShapedArray) -> None:
 
 
 def decomposed(routine: Callable[[Any], Sequence[Any]], x: Any) -> list[Any]:
-    """What a routine returns for finite matrices, and NaN for others, and where its iteration does not converge.
+    """Apply a routine to the finite matrices; return NaN for other matrices, and where its iteration does not converge.
 
     Args:
-      routine: takes matrices (..., m, n), and returns arrays with the same leading axes; of inexact dtypes, unless
-        what they hold for a matrix of zeros serves as well. It raises ``LinAlgError`` if it fails for any matrix.
+      routine: takes matrices (..., m, n), and returns arrays with the same leading axes. Arrays of integers keep their
+        values for a matrix of zeros instead of NaN. It raises ``LinAlgError`` if it fails for any matrix.
       x: the matrices.
     """
     finite = np.isfinite(x)
@@ -83,10 +83,10 @@ def _unknown(x: Any) -> Any:
 
 
 def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operands: Any) -> list[Any]:
-    """What a routine for one matrix returns for each of several.
+    """Apply a routine for one matrix to each matrix of a batch.
 
     Args:
-      routine: takes an example of each operand, and returns as many arrays as there are results.
+      routine: takes one example of each operand, and returns an array for each result.
       results: the shape and dtype of each result.
       operands: arrays with the same leading axes; the first holds matrices.
     """
@@ -104,13 +104,13 @@ def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operand
 
 
 def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **options: str | int) -> list[Any]:
-    """The results of a routine whose last result is whether it failed; NaN where it did, and for infinite matrices."""
+    """Emit a call of a LAPACK routine; results are NaN where it reports failure or a matrix is not finite."""
     batch = x.shape[:-2]
     finite = hlo.inline(_all_finite, x)
     safe = hlo.select(hlo.broadcast_in_dim(finite, x.shape, range(len(batch))), x, hlo.splat(0, x.shape, x.dtype))
     *outs, failed = compiled_routine(hlo, name, [safe], [*results, (batch, INT32)], by_columns=True, **options)
     worked = hlo.compare(failed, hlo.splat(0, batch, INT32), "EQ")
-    worked = hlo.same("stablehlo.and", finite, worked)
+    worked = hlo.elementwise("stablehlo.and", finite, worked)
     return [
         hlo.select(
             hlo.broadcast_in_dim(worked, out.shape, range(len(batch))),
@@ -128,11 +128,11 @@ def _all_finite(x: Any) -> Any:
     return reductions.reduce_and(ops.is_finite_p.bind(ops.abs(x)), (rank - 2, rank - 1))
 
 
-# Parts of matrices -------------------------------------------------------------------------------------------------
+# Blocks of matrices -------------------------------------------------------------------------------------------------
 
 
-def part(x: Any, rows: int, columns: int) -> Any:
-    """The upper left part of matrices."""
+def upper_left(x: Any, rows: int, columns: int) -> Any:
+    """The upper left block of matrices, of ``rows`` by ``columns``."""
     rank = len(x.shape)
     if rows < x.shape[-2]:
         x = slice_in_dim(x, 0, rows, rank - 2)
@@ -140,12 +140,12 @@ def part(x: Any, rows: int, columns: int) -> Any:
 
 
 def columns_from(x: Any, start: int) -> Any:
-    """The columns of matrices from the given one on."""
+    """The columns of matrices from column ``start`` on."""
     return slice_in_dim(x, start, x.shape[-1], len(x.shape) - 1)
 
 
 def on_diagonal(n: int) -> Any:
-    """Where the diagonal of an n by n matrix is."""
+    """A mask of the diagonal of an n by n matrix."""
     return ops.eq_p.bind(rows_minus_columns(n, n), 0)
 
 
@@ -155,22 +155,22 @@ def diagonal(x: Any) -> Any:
 
 
 def join_columns(xs: Sequence[Any]) -> Any:
-    """Matrices side by side."""
+    """Concatenate matrices along the columns."""
     return concatenate(list(xs), len(xs[0].shape) - 1) if len(xs) > 1 else xs[0]
 
 
 def scaled(x: Any, by: Any) -> Any:
-    """``x`` with each element times a real number."""
+    """Multiply ``x``, complex or real, by the real ``by``."""
     return ops.mul(x, ops.convert_element_type(by, x.dtype) if dtypes.is_complex(x.dtype) else by)
 
 
 def column_scaled(x: Any, by: Any) -> Any:
-    """``x`` with each column times a real number."""
+    """Multiply each column of the matrices ``x`` by a real number."""
     return scaled(x, shapes.expand_dims(by, (-2,)))
 
 
 def hermitian_of_lower(x: Any) -> Any:
-    """The Hermitian matrices that have the lower triangles of ``x``, and the real part of its diagonal."""
+    """The Hermitian matrices with the lower triangles of ``x``, and the real parts of its diagonals."""
     n = x.shape[-1]
     distance = rows_minus_columns(n, n, dtypes.to_real(x.dtype))
     half = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
@@ -179,37 +179,36 @@ def hermitian_of_lower(x: Any) -> Any:
 
 
 def skew_part_twice(x: Any) -> Any:
-    """The matrices minus their adjoints."""
+    """The matrices minus their adjoints, twice the skew-Hermitian part."""
     return ops.add_any_p.bind(x, ops.neg(adjoint(x)))
 
 
 def hermitian_part_twice(x: Any) -> Any:
-    """The matrices plus their adjoints."""
+    """The matrices plus their adjoints, twice the Hermitian part."""
     return ops.add_any_p.bind(x, adjoint(x))
 
 
 def without(t: Any, q: Any) -> Any:
-    """What of the columns of ``t`` is orthogonal to those of ``q``, which are orthonormal."""
+    """Project the columns of ``t`` to the complement of the columns of ``q``, which are orthonormal."""
     return ops.add_any_p.bind(t, ops.neg(product(q, product(adjoint(q), t))))
 
 
-# What is not determined --------------------------------------------------------------------------------------------
+# Undetermined elements --------------------------------------------------------------------------------------------
 
 
 def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
-    """``values`` as they are, and ``x``, but for elements that are not determined.
+    """Return ``values`` and ``x``, with NaN for the elements of ``x`` that the operation does not determine.
 
     Args:
-      where: which elements of ``x`` are not determined by the operation that they are of, such as how far eigenvectors
-        of one eigenvalue turn. They are zero in ``x``.
+      where: a mask of the undetermined elements of ``x``, such as the rotations of eigenvectors of a multiple
+        eigenvalue. They are zero in ``x``.
       values: the tangents of the eigenvalues.
-      x: how far the vectors turn.
+      x: the rotations of the vectors.
 
     Returns:
-      ``values``, and ``x`` with NaN in these places. In reverse mode no cotangent comes back from there if nothing but
-      the vectors was used: what is smooth, and depends on vectors alone, depends on the spaces that those of one
-      eigenvalue span. NaN comes back if the eigenvalues in question were used too, which takes more than their
-      derivatives.
+      ``values``, and ``x`` with NaN at the mask. In reverse mode the cotangents at the mask are dropped if only the
+      vectors are used: a smooth function of the vectors depends on the spaces that the vectors of each eigenvalue span.
+      The cotangents are NaN if the affected eigenvalues are used too, whose derivatives do not suffice.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out
@@ -233,7 +232,7 @@ def _undetermined_host(where: Any, values: Any, x: Any) -> list[Any]:
 
 
 @undetermined_p.abstract_eval
-def _undetermined_shape(where: ShapedArray, values: ShapedArray, x: ShapedArray) -> list[ShapedArray]:
+def _undetermined_abstract_eval(where: ShapedArray, values: ShapedArray, x: ShapedArray) -> list[ShapedArray]:
     if where.shape != x.shape:
         raise ShapeError(f"undetermined takes a condition of the shape of x, {x.shape}, got {where.shape}")
     return [ShapedArray(values.shape, values.dtype), ShapedArray(x.shape, x.dtype)]
@@ -259,7 +258,7 @@ def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
 
 
 def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
-    """Whether cotangents are those of a function of the values, or of how far the vectors turn, that it is about."""
+    """Whether a cotangent of an undetermined rotation, or of the values it belongs to, is not zero."""
     rank = len(where.shape)
     of_column = reductions.reduce_or(where, (rank - 2,))
     by_value = reductions.reduce_or(ops.and_p.bind(of_column, ops.ne_p.bind(by_values, 0)), (rank - 2,))
@@ -271,34 +270,34 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
 
 
 def rounding(values: Any, size: int) -> Any:
-    """How far computed values may be from the exact ones, for matrices with so many rows or columns."""
+    """A bound on the rounding error of computed values, for matrices with ``size`` rows or columns."""
     values = ops.abs(ops.stop_gradient_p.bind(values))
     largest = reductions.reduce_max(values, (len(values.shape) - 1,))
     return shapes.expand_dims(ops.mul(largest, 4 * size * float(np.finfo(dtypes.to_real(values.dtype)).eps)), (-1,))
 
 
 def equal_pairs(values: Any, size: int) -> Any:
-    """Which of the sorted values in the last axis are equal, up to rounding: a matrix of all pairs.
+    """A mask of all pairs (i, j) of sorted values in the last axis that are equal, up to rounding.
 
-    Equality goes on: if one is equal to the next, and that to a third, so is the first to the third.
+    Equality is transitive: if one value equals the next, and that a third, the first equals the third.
     """
     values = ops.stop_gradient_p.bind(values)
     last, n = len(values.shape) - 1, values.shape[-1]
     gaps = ops.abs(ops.sub(slice_in_dim(values, 1, n, last), slice_in_dim(values, 0, n - 1, last)))
-    apart = ops.convert_element_type(ops.gt_p.bind(gaps, rounding(values, size)), INT32)
+    differs = ops.convert_element_type(ops.gt_p.bind(gaps, rounding(values, size)), INT32)
     first = shapes.full((*values.shape[:-1], 1), 0, INT32)
-    group = reductions.cumsum(concatenate([first, apart], last), last)
+    group = reductions.cumsum(concatenate([first, differs], last), last)
     return ops.eq_p.bind(shapes.expand_dims(group, (-1,)), shapes.expand_dims(group, (-2,)))
 
 
 def pairs_of_equals(values: Any, size: int) -> Any:
-    """Which pairs of two sorted values in the last axis are equal, up to rounding."""
+    """A mask of the pairs (i, j), with i and j different, of sorted values that are equal, up to rounding."""
     n = values.shape[-1]
     return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
 
 
 def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
-    """The tangents of sorted values, but NaN for those that are equal to another one."""
+    """Replace the tangents ``t`` of sorted values by NaN where a value equals another one."""
     among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
     return ops.where(among, float("nan"), t)
 
@@ -309,23 +308,23 @@ def differences(values: Any) -> Any:
 
 
 def inverse_where(which: Any, x: Any) -> Any:
-    """The reciprocals where the condition holds, and zero elsewhere."""
+    """The reciprocals of ``x`` where ``which`` is true, and zero where it is not."""
     return ops.where(which, ops.div(1, ops.where(which, x, 1)), 0)
 
 
 def inverse_differences(values: Any, size: int) -> Any:
-    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values, and zero where the two are equal."""
-    apart = ops.not_p.bind(equal_pairs(values, size))
-    return inverse_where(apart, differences(values))
+    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values, and zero where they are equal."""
+    different = ops.not_p.bind(equal_pairs(values, size))
+    return inverse_where(different, differences(values))
 
 
 def inverse_sums(values: Any, size: int) -> Any:
-    """``1 / (values[i] + values[j])`` for each pair (i, j) of values that are not negative, and zero for two zeros."""
+    """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values, and zero for two zeros."""
     sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
     positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
     return inverse_where(positive, sums)
 
 
 def inverse_values(values: Any, size: int) -> Any:
-    """The reciprocals of values that are not negative, and zero for those that are zero up to rounding."""
+    """The reciprocals of nonnegative values, and zero for values that are zero up to rounding."""
     return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

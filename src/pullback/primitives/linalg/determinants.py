@@ -41,7 +41,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _sign_of_pivots(pivots: Any, dtype: Any) -> Any:
-    """The determinant of the permutation of the rows: every row that was swapped with another one changes the sign."""
+    """The sign of the row permutation of LU pivots, which changes with every swap of two different rows."""
     rank = len(pivots.shape)
     swapped = ops.ne_p.bind(pivots, iota(_INT32, (pivots.shape[-1],), 0))
     count = reductions.reduce_sum(ops.convert_element_type(swapped, _INT32), (rank - 1,))
@@ -49,7 +49,7 @@ def _sign_of_pivots(pivots: Any, dtype: Any) -> Any:
 
 
 def _alternating(exponent: Any, dtype: Any) -> Any:
-    """Powers of -1."""
+    """-1 to the power of an integer, in ``dtype``."""
     return ops.convert_element_type(ops.sub(1, ops.mul(ops.and_p.bind(exponent, 1), 2)), dtype)
 
 
@@ -84,7 +84,7 @@ det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
 
 @det_p.abstract_eval
-def _det_shape(x: ShapedArray) -> ShapedArray:
+def _det_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_square("det", x)
     check_decomposable("det", x)
     return ShapedArray(x.shape[:-2], x.dtype)
@@ -101,11 +101,11 @@ def _sum_of_products(x: Any, y: Any) -> Any:
     return reductions.reduce_sum(ops.mul(x, y), (rank - 2, rank - 1))
 
 
-# Cofactors, of which the determinant's derivative is made ----------------------------------------------------------
+# Cofactors, the derivatives of the determinant ---------------------------------------------------------------------
 
 
 def _cofactors(x: Any) -> Any:
-    """The derivatives of the determinants with respect to each element."""
+    """The cofactors of matrices: the derivatives of the determinants with respect to each element."""
     n = x.shape[-1]
     if n == 1:
         return shapes.full(x.shape, 1, x.dtype)
@@ -121,11 +121,11 @@ def _cofactors(x: Any) -> Any:
 
 
 def _rolled(x: Any, rows: int, columns: int) -> Any:
-    """The matrices with their first rows and columns moved behind the last ones."""
+    """Roll matrices: move the first ``rows`` rows and ``columns`` columns behind the last."""
     rank = len(x.shape)
-    for axis, places in ((rank - 2, rows), (rank - 1, columns)):
+    for axis, count in ((rank - 2, rows), (rank - 1, columns)):
         x = concatenate(
-            [slice_in_dim(x, places, x.shape[axis], axis), slice_in_dim(x, 0, places, axis)],
+            [slice_in_dim(x, count, x.shape[axis], axis), slice_in_dim(x, 0, count, axis)],
             axis,
         )
     return x
@@ -136,7 +136,7 @@ works_on_last(cofactors_p, 2)
 
 
 @cofactors_p.abstract_eval
-def _cofactors_shape(x: ShapedArray) -> ShapedArray:
+def _cofactors_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_square("cofactors", x)
     check_decomposable("cofactors", x)
     return ShapedArray(x.shape, x.dtype)
@@ -150,11 +150,11 @@ def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
 
 @cofactors_p.decomposition
 def _cofactors_by_factors(x: Any) -> Any:
-    # U is D V, where D is the identity but for its last element, the last pivot u, and V has a one in the place of u.
-    # The adjugate is that of V, which is (product of all pivots but u) inv(V), times that of D, which is u times the
-    # identity but for its last element, one. Nothing is divided by u. So of singular matrices the cofactors are exact
-    # if it is the last pivot that vanishes; and it is when the column with the smallest pivot is put last. If another
-    # one vanishes too, the rank is less than n - 1, and they are zero.
+    # U = D V, where D is the identity except for its last element, the last pivot u, and V is U with a one instead of
+    # u. The adjugate of U is the adjugate of V, (product of all pivots except u) inv(V), times the adjugate of D, u
+    # times the identity except for its last element, one. There is no division by u. So the cofactors of a singular
+    # matrix are exact if its last pivot vanishes, which moving the column with the smallest pivot to the end ensures.
+    # If another pivot vanishes too, the rank is less than n - 1, and they are zero.
     rank, n = len(x.shape), x.shape[-1]
     order, sign_of_order = _smallest_pivot_last(x)
     columns = shapes.expand_dims(order, (-2,))
@@ -166,8 +166,8 @@ def _cofactors_by_factors(x: Any) -> Any:
     others = shapes.expand_dims(others, (-1, -2))
 
     row = iota(_INT32, (n, 1), 0)
-    places = ops.eq_p.bind(shapes.expand_dims(permutation, (-1,)), iota(_INT32, (1, n), 1))
-    permuted = ops.convert_element_type(places, x.dtype)
+    is_source = ops.eq_p.bind(shapes.expand_dims(permutation, (-1,)), iota(_INT32, (1, n), 1))
+    permuted = ops.convert_element_type(is_source, x.dtype)
     inner = triangular_solve(factors, permuted, left_side=True, lower=True, unit_diagonal=True)
     inner = ops.mul(inner, ops.where(ops.eq_p.bind(row, n - 1), 1, last))
     vanishes = ops.and_p.bind(ops.eq_p.bind(rows_minus_columns(n, n), 0), ops.eq_p.bind(factors, 0))
@@ -182,14 +182,14 @@ cofactors_p.lowering(lambda hlo, x: hlo.inline(_cofactors_by_factors, x))
 
 
 def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
-    """An order of the columns in which the one with the smallest pivot is the last one, and the order's sign."""
+    """Return a permutation that moves the column with the smallest pivot to the end, and its sign."""
     rank, n = len(x.shape), x.shape[-1]
     factors, _, _ = lu(x)
     smallest = reductions.argmin(ops.abs(diagonal(factors)), rank - 2, _INT32)
     sign = _alternating(ops.sub(n - 1, smallest), x.dtype)
-    place, smallest = iota(_INT32, (n,), 0), shapes.expand_dims(smallest, (-1,))
-    passed = ops.convert_element_type(ops.ge_p.bind(place, smallest), _INT32)
-    return ops.where(ops.eq_p.bind(place, n - 1), smallest, ops.add(place, passed)), sign
+    position, smallest = iota(_INT32, (n,), 0), shapes.expand_dims(smallest, (-1,))
+    passed = ops.convert_element_type(ops.ge_p.bind(position, smallest), _INT32)
+    return ops.where(ops.eq_p.bind(position, n - 1), smallest, ops.add(position, passed)), sign
 
 
 # Their derivatives, of every order ---------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def cofactors_along(t: Any, x: Any, *others: Any) -> Any:
 
     Args:
       t: the first direction (..., n, n).
-      x: the matrices; sizes of leading axes may be 1 in their place.
-      others: more directions, of the shape of the first; the order of all does not matter.
+      x: the matrices; their leading axes may have size 1 instead.
+      others: more directions, of the shape of the first; their order does not matter.
     """
     return cofactors_along_p.bind(t, x, *others)
 
@@ -211,9 +211,9 @@ cofactors_along_p = Primitive("cofactors_along", keeps_weak_type=False, cost=Cos
 
 @cofactors_along_p.decomposition
 def _cofactors_along(t: Any, x: Any, *others: Any) -> Any:
-    # With A = U S V*, det(A + E) = det(U V*) det(S + U* E V). Of det(S + M) the terms of degree m are products of m
+    # With A = U S V*, det(A + E) = det(U V*) det(S + U* E V). The terms of degree m of det(S + M) are products of m
     # elements of M, in m different rows and a permutation of these for columns, and of the singular values of the other
-    # rows. No quotient is taken, so that they are right for matrices of every rank.
+    # rows. There are no quotients, so that the terms are right for matrices of every rank.
     m, n = len(others) + 2, x.shape[-1]
     if m > n:
         return shapes.full(t.shape, 0, t.dtype)
@@ -226,7 +226,7 @@ def _cofactors_along(t: Any, x: Any, *others: Any) -> Any:
 
 
 def _minors(s: Any, directions: Sequence[Any]) -> Any:
-    """The derivatives, in the given directions, of the cofactors of diagonal matrices.
+    """The derivatives of the cofactors of diagonal matrices in several directions.
 
     Args:
       s: the diagonals (..., n), real.
@@ -244,9 +244,9 @@ def _minors(s: Any, directions: Sequence[Any]) -> Any:
                 x = diagonal(x)
             elif column < row:
                 x = matrix_transpose(x)
-            places = [i for i in range(m) if i not in (row, column)]
-            term = ops.mul(term, shapes.expand_dims(x, [lead + i for i in places]))
-        # What is left is the element in the last row: its axis, and that of its column, stay.
+            positions = [i for i in range(m) if i not in (row, column)]
+            term = ops.mul(term, shapes.expand_dims(x, [lead + i for i in positions]))
+        # The element in the last row remains: its axis, and the axis of its column, stay.
         summed = tuple([lead + i for i in range(m - 1) if i != columns[-1]])
         term = reductions.reduce_sum(term, summed) if summed else term
         (along_diagonal if columns[-1] == m - 1 else total).append(term)
@@ -255,24 +255,24 @@ def _minors(s: Any, directions: Sequence[Any]) -> Any:
 
 
 def _signed_permutations(m: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The permutations of m numbers, each with its determinant."""
+    """Yield the permutations of m numbers, each with its sign."""
     for columns in permutations(range(m)):
         inversions = sum(columns[i] > columns[j] for j in range(m) for i in range(j))
         yield columns, -1 if inversions % 2 else 1
 
 
 def _products_of_others(s: Any, m: int) -> Any:
-    """The products of all elements but m of each row, which are different ones; zero for two that are the same.
+    """For each m distinct positions in a row, the product of all other elements; zero if two positions are equal.
 
     Args:
       s: an array (..., n).
       m: at most n.
 
     Returns:
-      An array (..., n, ..., n), with m axes of the left out elements' positions.
+      An array (..., n, ..., n), with m axes for the positions of the omitted elements.
     """
     n = s.shape[-1]
-    for _ in range(m - 1):  # an axis more, along which each element in turn is left out
+    for _ in range(m - 1):  # one more axis, along which each element in turn is omitted
         s = ops.where(on_diagonal(n), 1, shapes.expand_dims(s, (-2,)))
     out = reductions.product_of_others(s, (len(s.shape) - 1,))
     positions = [iota(_INT32, tuple([n if k == i else 1 for k in range(m)]), i) for i in range(m)]
@@ -285,7 +285,7 @@ cofactors_along_p.lowering(lambda hlo, *xs: hlo.inline(_cofactors_along, *xs))
 
 
 @cofactors_along_p.abstract_eval
-def _cofactors_along_shape(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
+def _cofactors_along_abstract_eval(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
     check_square("cofactors_along", t)
     check_decomposable("cofactors_along", t)
     fits = len(x.shape) == len(t.shape) and x.shape[-2:] == t.shape[-2:]
@@ -297,7 +297,7 @@ def _cofactors_along_shape(t: ShapedArray, x: ShapedArray, *others: ShapedArray)
 
 @cofactors_along_p.jvp
 def _cofactors_along_jvp(primals: Any, tangents: Any) -> Any:
-    # Linear in each direction; the order of these does not matter, so that what is linear comes first.
+    # Linear in each direction; their order does not matter, so that the linear operand becomes the first.
     t, x, *others = primals
     of_t, of_x, *of_others = tangents
     terms = []
@@ -318,7 +318,7 @@ def _cofactors_along_transpose(ct: Any, t: LinearVar, x: Any, *others: Any) -> A
 
 @cofactors_along_p.batch
 def _cofactors_along_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    # Matrices that are not mapped are decomposed once.
+    # Matrices that are not mapped are decomposed only once.
     t, x, *others = args
     if dims[1] is None:
         x, moved = shapes.expand_dims(x, (0,)), mapped_to_front(axis, (t, *others), (dims[0], *dims[2:]))
@@ -330,7 +330,7 @@ def _cofactors_along_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 
 def slogdet(x: Any) -> list[Any]:
-    """The signs of the determinants of square matrices, and the logarithms of their sizes."""
+    """Return the signs of the determinants of square matrices, and the logarithms of their absolute values."""
     out: list[Any] = slogdet_p.bind(x)
     return out
 
@@ -348,7 +348,7 @@ def _slogdet_host(x: Any) -> list[Any]:
 
 
 @slogdet_p.abstract_eval
-def _slogdet_shape(x: ShapedArray) -> list[ShapedArray]:
+def _slogdet_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     check_square("slogdet", x)
     check_decomposable("slogdet", x)
     return [ShapedArray(x.shape[:-2], x.dtype), ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))]
@@ -356,7 +356,7 @@ def _slogdet_shape(x: ShapedArray) -> list[ShapedArray]:
 
 @slogdet_p.jvp
 def _slogdet_jvp(primals: Any, tangents: Any) -> Any:
-    # d log det A = tr(inv(A) dA), whose imaginary part is how far the determinant turns around zero.
+    # d log det A = tr(inv(A) dA), whose imaginary part is the rotation of the determinant around zero.
     (x,), (t,) = primals, tangents
     out = sign, _ = slogdet(x)
     change = _sum_of_products(matrix_transpose(inverse(x)), t)

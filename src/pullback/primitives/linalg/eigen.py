@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors, of Hermitian matrices and of others."""
+"""Eigenvalues and eigenvectors of Hermitian and of general matrices."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ from pullback.primitives.rules import jvp_zero
 
 
 def eigh(x: Any) -> list[Any]:
-    """The eigenvalues of Hermitian matrices, ascending, and eigenvectors, as columns; the lower triangles are read."""
+    """The ascending eigenvalues, and eigenvectors as columns, of Hermitian matrices, from their lower triangles."""
     out: list[Any] = eigh_p.bind(x, vectors=True)
     return out
 
 
 def eigvalsh(x: Any) -> Any:
-    """The eigenvalues of Hermitian matrices, ascending; the lower triangles are read."""
+    """The ascending eigenvalues of Hermitian matrices, from their lower triangles."""
     return eigh_p.bind(x, vectors=False)[0]
 
 
-# Of the matrices the lower triangles are read, and of their diagonals the real parts. Results: the eigenvalues,
-# ascending, and if wanted the eigenvectors.
+# It reads the lower triangles of the matrices, and the real parts of their diagonals. Results: the ascending
+# eigenvalues, and with ``vectors`` the eigenvectors.
 eigh_p = Primitive("eigh", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(eigh_p, 2)
 
@@ -91,7 +91,7 @@ def _eigh_of_finite(x: Any, vectors: bool) -> list[Any]:
 
 
 @eigh_p.abstract_eval
-def _eigh_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
+def _eigh_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
     check_square("eigh", x)
     check_decomposable("eigh", x)
     values = ShapedArray(x.shape[:-1], dtypes.to_real(x.dtype))
@@ -100,7 +100,7 @@ def _eigh_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
 
 @eigh_p.jvp
 def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
-    # Of A V = V W, with M = V* dA V: dW is the diagonal of M, and dV = V X, where X has M_ij / (w_j - w_i) off the
+    # From A V = V W, with M = V* dA V: dW is the diagonal of M, and dV = V X, where X has M_ij / (w_j - w_i) off the
     # diagonal. After Giles 2008, "An extended collection of matrix derivative results"; Boeddeker et al. 2017, "On the
     # computation of complex-valued gradients with application to statistically optimum beamforming".
     (x,), (t,) = primals, tangents
@@ -111,7 +111,7 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
         w, v = eigenbasis(x)
         return [w], [_values_tangent(v, t)]
     w, v = eigh(x)
-    # The values, and their tangents, are those of a basis of their own, which knows what derivatives of them need.
+    # The values and their tangents come from ``eigenbasis``, whose rules have the derivatives of the values.
     values, basis = eigenbasis(x, (w, v))
     return [values, v], _with_vectors(w, v, t, _values_tangent(basis, t))
 
@@ -121,12 +121,12 @@ def _real(x: Any) -> Any:
 
 
 def _values_tangent(v: Any, t: Any) -> Any:
-    """The tangents of the eigenvalues of matrices, whose tangents are ``t``, in terms of eigenvectors."""
+    """The tangents of eigenvalues, from the eigenvectors ``v`` and the tangents ``t`` of the matrices."""
     return _real(diagonal(product(adjoint(v), product(t, v))))
 
 
 def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
-    """The tangents of the eigenvalues and eigenvectors; those of the eigenvalues are known."""
+    """Return the tangents of the eigenvalues, which are known, and of the eigenvectors."""
     turn = scaled(product(adjoint(v), product(t, v)), inverse_differences(w, v.shape[-1]))
     among = pairs_of_equals(w, v.shape[-1])
     values_tangent, turn = undetermined_where(among, values_tangent, turn)
@@ -134,7 +134,7 @@ def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
 
 
 @eigh_p.lowering
-def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
+def _eigh_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     shape, real = x.shape, dtypes.to_real(x.dtype)
     if 0 in shape:
         w = hlo.splat(0, shape[:-1], real)
@@ -149,19 +149,19 @@ def _eigh_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
 
 
 def eigenbasis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
-    """The same as :func:`eigh`, for derivative rules, which do not depend on the choice of the eigenvectors.
+    """Return the results of :func:`eigh` for derivative rules that do not depend on the choice of the eigenvectors.
 
     Args:
       x: the matrices.
-      known: their decomposition by :func:`eigh`, if there is one.
-      turned: whether the rule turns the vectors of equal eigenvalues, so that it is not known of which vector the
-        tangent of an eigenvalue is.
+      known: their decomposition by :func:`eigh`, if the caller has it.
+      turned: whether the rule turns the vectors of equal eigenvalues, so that it is unknown which vector the tangent of
+        an eigenvalue belongs to.
     """
     out: list[Any] = eigenbasis_p.bind(x, *(known or eigh(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
 
 
-# Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
+# Returns the decomposition, an operand next to the matrices, with the derivatives with respect to the matrices.
 eigenbasis_p = Primitive("eigenbasis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 works_on_last(eigenbasis_p, 2, 1, 2)
 eigenbasis_p.host(lambda x, w, v, turned: [w, v])
@@ -169,7 +169,7 @@ eigenbasis_p.lowering(lambda hlo, x, w, v, turned: [w, v])
 
 
 @eigenbasis_p.abstract_eval
-def _eigenbasis_shape(x: ShapedArray, w: ShapedArray, v: ShapedArray, *, turned: bool) -> list[ShapedArray]:
+def _eigenbasis_abstract_eval(x: ShapedArray, w: ShapedArray, v: ShapedArray, *, turned: bool) -> list[ShapedArray]:
     check_square("eigenbasis", x)
     if w.shape != x.shape[:-1] or v.shape != x.shape or w.dtype != dtypes.to_real(x.dtype) or v.dtype != x.dtype:
         raise ShapeError(f"eigenbasis takes matrices, their eigenvalues and eigenvectors, got {x}, {w} and {v}")
@@ -204,9 +204,9 @@ def _eigh_along(primals: Any, tangents: Any, *, vectors: bool) -> Any:
 
 
 def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
-    # In the direction of the tangent the eigenvectors are those of the eigenvalues that come apart there (Rellich 1969,
-    # "Perturbation theory of eigenvalue problems"): between equal eigenvalues the direction is diagonal. So nothing
-    # that depends on it there is lost, and what derivative rules do with these vectors has right derivatives.
+    # In the direction of the tangent, equal eigenvalues separate, and their eigenvectors become unique (Rellich 1969,
+    # "Perturbation theory of eigenvalue problems"): the direction is diagonal between them. So no term of the direction
+    # is lost, and derivatives of rules that use these vectors are right.
     w, v = eigenbasis(x, known, turned=True)
     t = hermitian_of_lower(t)
     v = product(v, adapted(w, product(adjoint(v), product(t, v)), x.shape[-1]))
@@ -216,16 +216,15 @@ def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
 
 
 def adapted(values: Any, inner: Any, size: int) -> Any:
-    """How to turn the vectors of equal values so that they are those of values which come apart in a direction.
+    """Return rotations of the vectors of equal values that make a direction diagonal between these vectors.
 
     Args:
       values: sorted values (..., n).
       inner: Hermitian matrices (..., n, n), the direction in terms of the vectors.
-      size: how many rows or columns the matrices have that the values are of.
+      size: the number of rows or columns of the matrices that have these values.
 
     Returns:
-      Unitary matrices (..., n, n), by which the vectors are multiplied: vectors of equal values are turned among
-      themselves, so that the direction is diagonal between them. Without derivative.
+      Unitary matrices (..., n, n), to multiply the vectors by. They have no derivative.
     """
     shape = inner.shape
     values = ops.stop_gradient_p.bind(values)
@@ -242,8 +241,8 @@ adapted_p.jvp_rule = jvp_zero(adapted_p)
 
 @adapted_p.decomposition
 def _adapted(same: Any, inner: Any) -> Any:
-    # The eigenvectors of a matrix of blocks, those of equal values. Numbers that are added to the diagonal keep the
-    # eigenvalues of one block apart from those of the next.
+    # The eigenvectors of a matrix with a diagonal block for each group of equal values. Numbers added to the diagonal
+    # separate the eigenvalues of different blocks.
     n = inner.shape[-1]
     rank, real = len(inner.shape), dtypes.to_real(inner.dtype)
     block = ops.where(same, inner, 0)
@@ -252,13 +251,13 @@ def _adapted(same: Any, inner: Any) -> Any:
     block = scaled(block, ops.div(1 / n, shapes.expand_dims(largest, (-1, -2))))
     below = ops.gt_p.bind(rows_minus_columns(n, n), 0)
     before = ops.convert_element_type(ops.and_p.bind(below, ops.not_p.bind(same)), real)
-    place = shapes.expand_dims(reductions.reduce_sum(before, (rank - 1,)), (-1,))
-    apart = ops.where(on_diagonal(n), ops.mul(place, 3), 0)
-    apart = ops.convert_element_type(apart, inner.dtype)
-    _, v = eigh_p.bind(ops.add(block, apart), vectors=True)
+    position = shapes.expand_dims(reductions.reduce_sum(before, (rank - 1,)), (-1,))
+    separation = ops.where(on_diagonal(n), ops.mul(position, 3), 0)
+    separation = ops.convert_element_type(separation, inner.dtype)
+    _, v = eigh_p.bind(ops.add(block, separation), vectors=True)
     alone = ops.eq_p.bind(reductions.reduce_sum(ops.convert_element_type(same, INT32), (rank - 1,)), 1)
-    kept = ops.where(shapes.expand_dims(alone, (-1,)), identity(n, inner.dtype), v)
-    return ops.where(same, kept, 0)
+    v_of_groups = ops.where(shapes.expand_dims(alone, (-1,)), identity(n, inner.dtype), v)
+    return ops.where(same, v_of_groups, 0)
 
 
 adapted_p.lowering(lambda hlo, *xs: hlo.inline(_adapted, *xs))
@@ -272,14 +271,14 @@ def _adapted_host(same: Any, inner: Any) -> Any:
     block = np.where(same, inner, 0)
     largest = np.abs(block).max((-2, -1), keepdims=True, initial=0)
     block /= np.where(largest == 0, 1, largest) * n
-    place = (np.tri(n, k=-1) * ~same).sum(-1)
-    block[..., range(n), range(n)] += 3 * place
+    position = (np.tri(n, k=-1) * ~same).sum(-1)
+    block[..., range(n), range(n)] += 3 * position
     alone = (np.count_nonzero(same, -1) == 1)[..., None]
     return np.where(same, np.where(alone, np.eye(n, dtype=inner.dtype), _eigh_host(block, vectors=True)[1]), 0)
 
 
 @adapted_p.abstract_eval
-def _adapted_shape(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
+def _adapted_abstract_eval(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
     check_square("adapted", inner)
     if same.shape != inner.shape:
         raise ShapeError(f"adapted takes a condition of the shape of the matrices, {inner.shape}, got {same.shape}")
@@ -290,13 +289,13 @@ def _adapted_shape(same: ShapedArray, inner: ShapedArray) -> ShapedArray:
 
 
 def eig(x: Any, left: bool, right: bool) -> list[Any]:
-    """The eigenvalues of square matrices, then left and right eigenvectors, as columns, of length one, if wanted."""
+    """Return the eigenvalues of square matrices, then left and right eigenvectors, if requested, as unit columns."""
     out: list[Any] = eig_p.bind(x, left=left, right=right)
     return out
 
 
-# Results: the eigenvalues, and if wanted the left eigenvectors u, with u* A = w u*, and the right ones v, A v = w v.
-# All are complex. Of each vector the largest element is real.
+# Results: the eigenvalues w, and if requested the left eigenvectors u, with u* A = w u*, and the right ones v, with A v
+# = w v. All are complex. The largest element of each vector is real.
 eig_p = Primitive("eig", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(eig_p, 2)
 
@@ -324,7 +323,7 @@ def _eig_of_one(x: Any, left: bool, right: bool) -> Any:
 
 
 @eig_p.abstract_eval
-def _eig_shape(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
+def _eig_abstract_eval(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
     check_square("eig", x)
     check_decomposable("eig", x)
     dtype = dtypes.to_complex(x.dtype)
@@ -333,9 +332,9 @@ def _eig_shape(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
 
 @eig_p.jvp
 def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool) -> Any:
-    # Of A V = V W, with M = inv(V) dA V: dW is the diagonal of M, and dV = V X, where X has M_ij / (w_j - w_i) off the
-    # diagonal; then the length of the vectors stays one. After Giles 2008; Boeddeker et al. 2017. The left vectors are
-    # the right ones of the adjoint.
+    # From A V = V W, with M = inv(V) dA V: dW is the diagonal of M, and dV = V X, where X has M_ij / (w_j - w_i) off
+    # the diagonal; then vectors are normalized to length one. After Giles 2008; Boeddeker et al. 2017. The left vectors
+    # are the right ones of the adjoint.
     (x,), (t,) = primals, tangents
     if 0 in x.shape:
         return eig_p.bind(x, left=left, right=right), [ZERO] * (1 + left + right)
@@ -359,33 +358,33 @@ def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool) -> Any:
 
 
 def _vector_tangent(w: Any, v: Any, inner: Any, values_tangent: Any) -> list[Any]:
-    """The tangents of the eigenvalues, and of eigenvectors whose length stays one, and whose largest element real."""
+    """Return the tangents of eigenvalues, and of eigenvectors that keep length one and a real largest element."""
     rows = len(v.shape) - 2
     size = ops.abs(ops.stop_gradient_p.bind(differences(w)))
     rounding = reductions.reduce_max(ops.abs(ops.stop_gradient_p.bind(w)), (len(w.shape) - 1,))
     rounding = ops.mul(rounding, 4 * v.shape[-1] * float(np.finfo(size.dtype).eps))
-    apart = ops.gt_p.bind(size, shapes.expand_dims(rounding, (-1, -2)))
-    among = ops.and_p.bind(ops.not_p.bind(apart), ops.not_p.bind(on_diagonal(v.shape[-1])))
-    turn = ops.mul(inner, inverse_where(apart, differences(w)))
+    distinct = ops.gt_p.bind(size, shapes.expand_dims(rounding, (-1, -2)))
+    among = ops.and_p.bind(ops.not_p.bind(distinct), ops.not_p.bind(on_diagonal(v.shape[-1])))
+    turn = ops.mul(inner, inverse_where(distinct, differences(w)))
     values_tangent, turn = undetermined_where(among, values_tangent, turn)
     t = product(v, turn)
     along = reductions.reduce_sum(ops.mul(ops.conj(v), t), (rows,))
-    taken = ops.mul(v, shapes.expand_dims(along, (-2,)))
-    t = ops.add_any_p.bind(t, ops.neg(taken))
+    parallel = ops.mul(v, shapes.expand_dims(along, (-2,)))
+    t = ops.add_any_p.bind(t, ops.neg(parallel))
     # LAPACK makes the largest element of a vector real.
     fixed = ops.stop_gradient_p.bind(v)
     candidates = ops.where(ops.eq_p.bind(ops.imag(fixed), 0), ops.abs(fixed), -1)
     largest = reductions.argmax(candidates, rows, INT32)
-    chosen = ops.eq_p.bind(iota(INT32, (v.shape[-1], 1), 0), shapes.expand_dims(largest, (-2,)))
-    pivot = reductions.reduce_sum(ops.where(chosen, ops.real(v), 0), (rows,))
-    turned = reductions.reduce_sum(ops.where(chosen, ops.imag(t), 0), (rows,))
+    is_pivot = ops.eq_p.bind(iota(INT32, (v.shape[-1], 1), 0), shapes.expand_dims(largest, (-2,)))
+    pivot = reductions.reduce_sum(ops.where(is_pivot, ops.real(v), 0), (rows,))
+    turned = reductions.reduce_sum(ops.where(is_pivot, ops.imag(t), 0), (rows,))
     phase = ops.convert_element_type(ops.div(turned, pivot), v.dtype)
     turned = ops.mul(ops.mul(v, -1j), shapes.expand_dims(phase, (-2,)))
     return [values_tangent, ops.add_any_p.bind(t, turned)]
 
 
 @eig_p.lowering
-def _eig_xla(hlo: Any, x: Any, *, left: bool, right: bool) -> list[Any]:
+def _eig_lowering(hlo: Any, x: Any, *, left: bool, right: bool) -> list[Any]:
     shape, real, dtype = x.shape, dtypes.to_real(x.dtype), dtypes.to_complex(x.dtype)
     if 0 in shape:
         return [hlo.splat(0, shape[:-1], dtype), *[hlo.splat(0, shape, dtype)] * (left + right)]

@@ -1,10 +1,10 @@
-"""Products of Householder's reflections, as LAPACK returns them.
+"""Products of Householder reflections in LAPACK's format.
 
-Column i of a matrix holds below the diagonal the vector v of the reflection 1 - tau v v*, whose element i is one and
-whose elements before are zero. The product of the reflections is 1 - V T V*, where V has the vectors as columns, and T
-is the upper triangular inv(1 + D U) D, with D the diagonal of the numbers tau, and U the part of V* V above the
-diagonal (Schreiber and Van Loan 1989, "A storage-efficient WY representation for products of Householder
-transformations"). The derivatives are those of this formula.
+Column i of a matrix holds below the diagonal the vector v of the reflection 1 - tau v v*; element i of v is one, and
+earlier elements are zero. The product of the reflections is 1 - V T V*, where V has the vectors as columns, and T is
+the upper triangular inv(1 + D U) D, with D the diagonal of the numbers tau, and U the part of V* V above the diagonal
+(Schreiber and Van Loan 1989, "A storage-efficient WY representation for products of Householder transformations"). The
+derivatives are derivatives of this formula.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
-from pullback.primitives.linalg.decompositions import check_matrices, on_diagonal, one_by_one, part
+from pullback.primitives.linalg.decompositions import check_matrices, on_diagonal, one_by_one, upper_left
 from pullback.primitives.linalg.lapack import (
     adjoint,
     compiled_routine,
@@ -35,7 +35,7 @@ from pullback.primitives.linalg.lapack import (
 
 
 class _Block(NamedTuple):
-    """The matrices of the formula, and their tangents."""
+    """The matrices V and T of the formula, and their tangents."""
 
     v: Any
     t: Any
@@ -48,8 +48,8 @@ def _block(primals: Any, tangents: Any) -> _Block:
     m, k = a.shape[-2], taus.shape[-1]
     distance = rows_minus_columns(m, k)
     below = ops.gt_p.bind(distance, 0)
-    v = ops.where(below, part(a, m, k), ops.convert_element_type(ops.eq_p.bind(distance, 0), a.dtype))
-    v_tangent = ops.where(below, part(a_tangent, m, k), 0)
+    v = ops.where(below, upper_left(a, m, k), ops.convert_element_type(ops.eq_p.bind(distance, 0), a.dtype))
+    v_tangent = ops.where(below, upper_left(a_tangent, m, k), 0)
     above = ops.lt_p.bind(rows_minus_columns(k, k), 0)
     upper = ops.where(above, product(adjoint(v), v), 0)
     half = product(adjoint(v), v_tangent)
@@ -64,7 +64,7 @@ def _block(primals: Any, tangents: Any) -> _Block:
 
 
 def _change(block: _Block, c: Any, transpose: bool) -> Any:
-    """The tangent of the product of the reflections, times matrices."""
+    """The tangent of the product of the reflections (or its adjoint), times the matrices ``c``."""
     v, t, v_tangent, t_tangent = block
     if transpose:
         t, t_tangent = adjoint(t), adjoint(t_tangent)
@@ -88,7 +88,7 @@ def _check(name: str, a: ShapedArray, taus: ShapedArray) -> None:
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of reflections: as many as ``a`` has."""
+    """The first columns of the product of reflections, as many as ``a`` has."""
     return householder_product_p.bind(a, taus)
 
 
@@ -106,7 +106,7 @@ def _householder_host(a: Any, taus: Any) -> Any:
 
 
 @householder_product_p.abstract_eval
-def _householder_shape(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+def _householder_abstract_eval(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     _check("householder_product", a, taus)
     if a.shape[-2] < a.shape[-1]:
         raise ShapeError(f"householder_product takes matrices with no more columns than rows, got shape {a.shape}")
@@ -125,7 +125,7 @@ def _householder_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @householder_product_p.lowering
-def _householder_xla(hlo: Any, a: Any, taus: Any) -> Any:
+def _householder_lowering(hlo: Any, a: Any, taus: Any) -> Any:
     if 0 in a.shape:
         return a
     name = "ungqr" if dtypes.is_complex(a.dtype) else "orgqr"
@@ -157,7 +157,7 @@ def _ormqr_host(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
 
 
 @ormqr_p.abstract_eval
-def _ormqr_shape(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, transpose: bool) -> ShapedArray:
+def _ormqr_abstract_eval(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, transpose: bool) -> ShapedArray:
     _check("ormqr", a, taus)
     same_dtype("ormqr", [a, c])
     if c.shape[:-1] != a.shape[:-1]:
@@ -190,10 +190,10 @@ def _ormqr_transpose(ct: Any, a: Any, taus: Any, c: LinearVar, *, transpose: boo
 
 
 @ormqr_p.lowering
-def _ormqr_xla(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
+def _ormqr_lowering(hlo: Any, a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
     if 0 in c.shape or taus.shape[-1] == 0:
         return c
-    vectors = hlo.inline(lambda a: part(a, a.shape[-2], taus.shape[-1]), a)
+    vectors = hlo.inline(lambda a: upper_left(a, a.shape[-2], taus.shape[-1]), a)
     name = "unmqr" if dtypes.is_complex(a.dtype) else "ormqr"
     results = [(c.shape, c.dtype)]
     return compiled_routine(hlo, name, [vectors, taus, c], results, by_columns=True, left=True, transpose=transpose)[0]

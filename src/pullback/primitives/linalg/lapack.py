@@ -1,9 +1,10 @@
-"""LAPACK's routines on the host and compiled; the Cholesky decomposition, and the solution of triangular systems.
+"""LAPACK routines on the host and compiled, the Cholesky decomposition, and the solution of triangular systems.
 
-Matrices are the last two axes of an array; what is in front of them is a batch.
+Matrices are in the last two axes of an array; leading axes are batch axes.
 
-LAPACK holds matrices by columns, arrays hold them by rows: what it is given is the transpose of what is meant. It is
-given that, without a copy, and asked for the transposed problem: upper triangles for lower ones, right sides for left.
+LAPACK stores matrices by columns, arrays store them by rows, so that LAPACK reads an array as its transpose. The rules
+pass arrays without a copy, and call routines for the transposed problem: upper triangles instead of lower ones, right
+sides instead of left ones.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ from pullback.primitives.power_series import convolution
 
 
 def matrix_transpose(x: Any) -> Any:
-    """The matrices transposed."""
+    """Transpose matrices."""
     rank = len(x.shape)
     return shapes.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def adjoint(x: Any) -> Any:
-    """The matrices transposed, and conjugated if they are complex."""
+    """The conjugate transposes of matrices."""
     return ops.conj(matrix_transpose(x))
 
 
 def hermitian_part(x: Any) -> Any:
-    """The mean of the matrices and their adjoints."""
+    """The Hermitian parts of matrices: the means of the matrices and their adjoints."""
     return ops.mul(ops.add(x, adjoint(x)), 0.5)
 
 
@@ -61,18 +62,18 @@ def product(x: Any, y: Any, x_contracted: int = -1, y_contracted: int = -2) -> A
 
 
 def rows_minus_columns(rows: int, columns: int, dtype: Any = np.int32) -> Any:
-    """How far each element of a matrix is below the diagonal."""
+    """The matrix of row index minus column index: the distance of each element below the diagonal."""
     return ops.sub(iota(dtype, (rows, 1), 0), iota(dtype, (1, columns), 1))
 
 
 def check_square(name: str, x: ShapedArray) -> None:
-    """Refuse an array whose last two axes are not those of square matrices."""
+    """Raise unless the last two axes of ``x`` are square matrices."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name} takes square matrices in the last two axes of an array, got shape {x.shape}")
 
 
 def check_decomposable(name: str, x: ShapedArray) -> None:
-    """Refuse matrices of a dtype for which there are no routines."""
+    """Raise unless LAPACK has routines for the dtype of the matrices."""
     if x.dtype.char not in _PREFIXES:
         raise DtypeError(
             f"{name} takes float32, float64, complex64 or complex128, got {dtypes.short_name(x.dtype)}; convert the "
@@ -86,7 +87,7 @@ _PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def host_routine(library: str, name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
-    """SciPy's wrapper of a routine of ``blas`` or ``lapack`` for a dtype."""
+    """Return SciPy's wrapper of the routine ``name`` of ``library``, ``blas`` or ``lapack``, for a dtype."""
     routine: Callable[..., Any] = getattr(getattr(imported("scipy.linalg"), library), _PREFIXES[dtype.char] + name)
     return routine
 
@@ -99,11 +100,10 @@ def compiled_routine(
     by_columns: bool = False,
     **options: str | int,
 ) -> Any:
-    """A call of a routine in a program, with options that are letters, numbers or flags, such as ``uplo="L"``.
+    """Emit a call of a LAPACK routine; options are letters, numbers or flags, such as ``uplo="L"``.
 
-    The routines take the number of rows and of columns from the types, and are told here that the elements lie by rows:
-    a matrix must be given as an array of the shape, and have the elements, of the transposed matrix. Or the compiler is
-    asked to hold them by columns, which it does by transposing what it holds by rows.
+    The routines read the numbers of rows and columns from the types. By default the layout is by rows: the caller
+    passes the transposed matrix. With ``by_columns`` the compiler lays matrices out by columns, by a transposition.
     """
     from pullback.backends.compiler.client import register_lapack
 
@@ -124,7 +124,7 @@ def _attribute(value: str | int) -> str:
 
 
 def _layout(rank: int, rank_by_columns: int | None) -> str:
-    """The layout of an array: its axes, from the one that is closest in memory; arrays of one rank lie by columns."""
+    """The layout of an array: its axes from minor to major; arrays of rank ``rank_by_columns`` lie by columns."""
     order = list(range(rank))[::-1]
     if rank == rank_by_columns:
         order[:2] = order[1::-1]
@@ -137,14 +137,14 @@ def _layout(rank: int, rank_by_columns: int | None) -> str:
 def cholesky(x: Any) -> Any:
     """The lower triangular L, with a positive diagonal, for which L times its adjoint is the Hermitian matrix ``x``.
 
-    Of ``x`` the lower triangle is read, and of its diagonal the real part. L is NaN if ``x`` is not positive definite.
+    It reads the lower triangle of ``x``, and the real part of its diagonal. L is NaN if ``x`` is not positive definite.
     """
     return cholesky_p.bind(x)
 
 
 def factor(x: Any, symmetrize: bool) -> Any:
-    """The Cholesky factor of what users pass: of the means of the matrices and their adjoints, or of ``x`` as it is."""
-    cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error is not one of the sum
+    """The Cholesky factor of a user's ``x``, after checks; with ``symmetrize``, of the Hermitian part of ``x``."""
+    cholesky_p.abstract_eval_rule(typeof(x))  # type: ignore[misc]  # so that an error does not come from the sum
     return cholesky(hermitian_part(x) if symmetrize else x)
 
 
@@ -158,7 +158,7 @@ def _cholesky_host(x: Any) -> Any:
         return _cholesky_of_one(x)
     try:
         return np.linalg.cholesky(x)  # its loop over the batch is not in Python
-    except np.linalg.LinAlgError:  # one of them is not positive definite
+    except np.linalg.LinAlgError:  # one of the matrices is not positive definite
         flat = x.reshape(-1, *x.shape[-2:])
         return np.stack([_cholesky_of_one(matrix) for matrix in flat]).reshape(x.shape)
 
@@ -173,12 +173,12 @@ def _cholesky_of_one(x: Any) -> Any:
 
 
 def not_a_number(dtype: np.dtype[Any]) -> complex | float:
-    """NaN in an inexact dtype, in both parts."""
+    """NaN in an inexact dtype; in a complex one, in both parts."""
     return complex(math.nan, math.nan) if dtypes.is_complex(dtype) else math.nan
 
 
 @cholesky_p.abstract_eval
-def _cholesky_shape(x: ShapedArray) -> ShapedArray:
+def _cholesky_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_square("cholesky", x)
     check_decomposable("cholesky", x)
     return ShapedArray(x.shape, x.dtype)
@@ -187,23 +187,23 @@ def _cholesky_shape(x: ShapedArray) -> ShapedArray:
 @cholesky_p.jvp
 def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
     # Murray 2016, "Differentiation of the Cholesky decomposition" (arXiv:1602.07527), in its form with matrices; after
-    # Giles 2008, "An extended collection of matrix derivative results". The tangent is Hermitian, like x: as the
-    # primitive reads a triangle of x, that triangle of the tangent determines the whole.
+    # Giles 2008, "An extended collection of matrix derivative results". The tangent is Hermitian, like x: since the
+    # primitive reads a triangle of x, that triangle of the tangent determines all of it.
     (x,), (t,) = primals, tangents
     factor = cholesky(x)
     distance = rows_minus_columns(x.shape[-1], x.shape[-1], dtypes.to_real(x.dtype))
     half = half_of_hermitian(t, distance)
-    whole = ops.add_any_p.bind(half, adjoint(half))
+    hermitian = ops.add_any_p.bind(half, adjoint(half))
     conjugate = dtypes.is_complex(x.dtype)
-    inner = triangular_solve(factor, whole, left_side=True, lower=True)
+    inner = triangular_solve(factor, hermitian, left_side=True, lower=True)
     inner = triangular_solve(factor, inner, left_side=False, lower=True, transpose_a=True, conjugate_a=conjugate)
     return factor, product(factor, half_of_hermitian(inner, distance))
 
 
 def half_of_hermitian(x: Any, distance: Any) -> Any:
-    """The lower triangle of which the Hermitian ``x`` is the sum with its adjoint: the function Φ of Murray's paper.
+    """The lower triangle that adds up with its adjoint to the Hermitian ``x``: the function Φ of Murray's paper.
 
-    The diagonal is halved, and its imaginary part, which is zero but for rounding, is taken to be zero.
+    It halves the diagonal, and drops the imaginary part of it, which is rounding error.
     """
     weights = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
     if not dtypes.is_complex(x.dtype):
@@ -213,7 +213,7 @@ def half_of_hermitian(x: Any, distance: Any) -> Any:
 
 
 @cholesky_p.lowering
-def _cholesky_xla(hlo: Any, x: Any) -> Any:
+def _cholesky_lowering(hlo: Any, x: Any) -> Any:
     # XLA's own operation is a loop of small steps: at 500 by 500 it takes 19 ms (float32) to 390 ms (complex128) where
     # LAPACK takes 0.9 and 3.9 ms, and it is compiled in 0.8 s, against 0.03 s.
     shape, dtype = x.shape, x.dtype
@@ -244,16 +244,16 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The solution X of op(A) X = B, or of X op(A) = B, for triangular matrices A.
+    """Solve op(A) X = B, or X op(A) = B, for X, with triangular matrices A.
 
     Args:
-      a: the matrices A, of which one triangle is read.
+      a: the matrices A; only one triangle is read.
       b: the matrices B, with the leading axes of ``a``.
       left_side: whether A is to the left of X.
       lower: whether to read the lower triangle of ``a``.
       transpose_a: whether op transposes.
       conjugate_a: whether op conjugates.
-      unit_diagonal: whether to take the diagonal to be one, and not to read it.
+      unit_diagonal: whether to assume ones on the diagonal instead of reading it.
     """
     return triangular_solve_p.bind(
         a,
@@ -276,7 +276,7 @@ def solve_triangular(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """The same of what users pass: checked, and ``b`` may be vectors."""
+    """Apply :func:`triangular_solve` to users' operands: check them, and accept vectors as ``b``."""
     vectors = len(b.shape) == len(a.shape) - 1
     new = (-1,) if left_side else (-2,)
     if vectors:
@@ -299,7 +299,7 @@ works_on_last(triangular_solve_p, 2)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute in: there are no routines for floats of 16 bits and fewer."""
+    """The dtype to compute in, since LAPACK has no routines for floats of 16 bits and fewer."""
     return dtype if dtype.char in _PREFIXES else np.dtype(np.float32)
 
 
@@ -341,15 +341,16 @@ def _triangular_solve_host(
 
 
 def are_many_small(count: int, steps: int, size: int) -> bool:
-    """Whether matrices are better worked on all at once, by so many steps on so many elements each, than one by one.
+    """Whether steps over all matrices of a batch are faster than a LAPACK call for each matrix.
 
-    A call of a routine for one matrix takes 1 to 2 µs, a step for all takes 4 to 14 µs and 1 ns for each element.
+    A call for one matrix takes 1 to 2 µs. A step for all takes 4 to 14 µs, and 1 ns for each element; ``size`` is the
+    number of elements of a matrix that a step changes.
     """
     return count >= 8 * steps and steps * size <= 1000
 
 
 def _substitute(a: Any, x: Any, *, forwards: bool, unit_diagonal: bool) -> None:
-    """Solve many small triangular systems in place, all at once, a row after the other."""
+    """Solve many small triangular systems in place, one row after another of all systems together."""
     n = a.shape[-1]
     for i in range(n) if forwards else reversed(range(n)):
         row = x[:, i]
@@ -360,7 +361,7 @@ def _substitute(a: Any, x: Any, *, forwards: bool, unit_diagonal: bool) -> None:
 
 
 @triangular_solve_p.abstract_eval
-def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: bool) -> ShapedArray:
+def _triangular_solve_abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: bool) -> ShapedArray:
     check_square("triangular_solve", a)
     if a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2]:
         raise ShapeError(
@@ -371,7 +372,7 @@ def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, 
         product = "A X = B" if left_side else "X A = B"
         raise ShapeError(
             f"triangular_solve: {product} has no meaning for matrices A of {a.shape[-2]} by {a.shape[-1]} and B of "
-            f"{b.shape[-2]} by {b.shape[-1]}; left_side={left_side} says on which side of X they stand"
+            f"{b.shape[-2]} by {b.shape[-1]}; left_side={left_side} says whether A is to the left of X"
         )
     dtype = same_dtype("triangular_solve", [a, b])
     check_dtype("triangular_solve", INEXACT, dtype)
@@ -380,7 +381,7 @@ def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, 
 
 @triangular_solve_p.jvp
 def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
-    # op(A) dX = dB - op(dA) X, where of dA counts the triangle that is read of A.
+    # op(A) dX = dB - op(dA) X, with only the triangle of dA that is read of A.
     (a, b), (ta, tb) = primals, tangents
     x = triangular_solve_p.bind(a, b, **params)
     if ta is not ZERO:
@@ -390,7 +391,7 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: bool) -> Any:
 
 
 def _read_triangle(a: Any, *, lower: bool, unit_diagonal: bool, conjugate_a: bool, **params: bool) -> Any:
-    """What counts of a change of the matrix: the triangle that is read."""
+    """Select the triangle of a change of A that ``triangular_solve`` reads, conjugated if A is."""
     distance = rows_minus_columns(*a.shape[-2:])
     first = 1 if unit_diagonal else 0
     read = ops.ge_p.bind(distance, first) if lower else ops.le_p.bind(distance, -first)
@@ -435,9 +436,9 @@ masked_triangular_solve_p = masked_solution(triangular_solve_p, lambda left_side
 
 
 def solve_for_many(solve: Callable[[Any], Any], b: Any, dim: int, *, columns: bool) -> tuple[Any, int]:
-    """The solutions of systems with one matrix for all along the mapped axis ``dim`` of ``b``, and their mapped axis.
+    """Solve systems that share a matrix along the mapped axis ``dim`` of ``b``; return X and its mapped axis.
 
-    The columns of all matrices B (their rows, where the unknown is to the left) are those of one wide matrix.
+    It joins the columns of all matrices B (the rows, where X is on the left) into one wide matrix.
     """
     new = len(b.shape) - (1 if columns else 2)
     b = shapes.moveaxis(b, dim, new)
@@ -450,7 +451,7 @@ def solve_for_many(solve: Callable[[Any], Any], b: Any, dim: int, *, columns: bo
 
 
 @triangular_solve_p.lowering
-def _triangular_solve_xla(
+def _triangular_solve_lowering(
     hlo: Any,
     a: Any,
     b: Any,

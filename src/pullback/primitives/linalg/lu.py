@@ -1,7 +1,7 @@
-"""The LU decomposition, and systems of linear equations by it.
+"""The LU decomposition, and the solution of linear systems by it.
 
-The rows of a matrix are permuted while it is decomposed: A[permutation] = L U. Pivots say the same in LAPACK's way: row
-i was swapped with row pivots[i], for one i after the other.
+The decomposition permutes the rows: A[permutation] = L U. Pivots are LAPACK's form of the permutation: for i = 0, 1,
+..., row i is swapped with row pivots[i].
 """
 
 from __future__ import annotations
@@ -50,43 +50,43 @@ _INT32 = np.dtype(np.int32)
 
 
 def repeat(hlo: Any, count: int, step: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """What becomes of values by ``values = step(i, *values)``, for i from 0 to ``count``."""
+    """Emit a loop of ``values = step(i, *values)`` for i from 0 to ``count`` - 1; return the final values."""
     types = [((), _INT32), *((v.shape, v.dtype) for v in values)]
     going_on = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(count, _INT32), "LT")])
     body = hlo.region(
-        types, lambda i, *xs: [hlo.same("stablehlo.add", i, hlo.number(1, _INT32)), *hlo.inline(step, i, *xs)]
+        types, lambda i, *xs: [hlo.elementwise("stablehlo.add", i, hlo.number(1, _INT32)), *hlo.inline(step, i, *xs)]
     )
-    return hlo.many("stablehlo.while", [hlo.number(0, _INT32), *values], types, "", [going_on, body])[1:]
+    return hlo.multi_result("stablehlo.while", [hlo.number(0, _INT32), *values], types, "", [going_on, body])[1:]
 
 
 def element(x: Any, i: Any, axis: int) -> Any:
-    """The slice of ``x`` at position ``i`` along an axis, which stays."""
+    """The slice of ``x`` at index ``i`` along an axis, which keeps size one."""
     starts = [i if k == axis else 0 for k in range(len(x.shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(x.shape)]
     return dynamic_slice(x, starts, sizes)
 
 
 def _swapped(x: Any, i: Any, j: Any, axis: int) -> Any:
-    """``x`` with two slices along an axis swapped, and what has come to the first place.
+    """Swap two slices of ``x`` along an axis; return the result, and the slice that is now at ``i``.
 
     Args:
-      x: an array with a leading axis, which may be mapped.
-      i: the first place, a scalar.
-      j: the other, one for each element of the leading axis.
-      axis: along which axis.
+      x: an array with a leading batch axis.
+      i: the first index, a scalar.
+      j: the other index, one for each element of the leading axis.
+      axis: the axis of the slices.
     """
     j = shapes.reshape(j, (x.shape[0], *(1,) * (len(x.shape) - 1)))
     first, other = element(x, i, axis), take_along_axis(x, j, axis, unique=True)
-    place = iota(_INT32, tuple(n if k == axis else 1 for k, n in enumerate(x.shape)), axis)
-    x = ops.where(ops.eq_p.bind(place, j), first, x)
-    return ops.where(ops.eq_p.bind(place, i), other, x), other
+    position = iota(_INT32, tuple(n if k == axis else 1 for k, n in enumerate(x.shape)), axis)
+    x = ops.where(ops.eq_p.bind(position, j), first, x)
+    return ops.where(ops.eq_p.bind(position, i), other, x), other
 
 
 # Permutations ------------------------------------------------------------------------------------------------------
 
 
 def pivots_to_permutation(pivots: Any, size: int) -> Any:
-    """Where each of ``size`` rows was, before row i was swapped with row ``pivots[i]`` for one i after the other."""
+    """The permutation of ``size`` rows that swaps row i with row ``pivots[i]``, for i = 0, 1, ..."""
     return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)
 
 
@@ -118,7 +118,7 @@ def _permutation_of_one(pivots: list[int], size: int) -> list[int]:
 
 
 @lu_pivots_to_permutation_p.abstract_eval
-def _permutation_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
+def _permutation_abstract_eval(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     check_dtype("lu_pivots_to_permutation", INTEGER, pivots.dtype)
     if pivots.ndim < 1 or pivots.shape[-1] > permutation_size:
         raise ShapeError(
@@ -129,7 +129,7 @@ def _permutation_shape(pivots: ShapedArray, *, permutation_size: int) -> ShapedA
 
 
 @lu_pivots_to_permutation_p.lowering
-def _permutation_xla(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
+def _permutation_lowering(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
     shape = (*pivots.shape[:-1], permutation_size)
     rows = hlo.iota(shape, len(shape) - 1, _INT32)
     if 0 in shape or 0 in pivots.shape:
@@ -147,13 +147,13 @@ def _permutation_xla(hlo: Any, pivots: Any, *, permutation_size: int) -> Any:
 
 
 def lu(x: Any) -> list[Any]:
-    """The factors of matrices, the pivots, and the permutation of the rows.
+    """The LU factors of matrices, their pivots, and the permutation of their rows.
 
     Args:
       x: matrices (..., m, n).
 
     Returns:
-      A matrix of the shape of ``x``, whose upper triangle is U, and which is L below the diagonal (that of L is one);
+      A matrix of the shape of ``x``, with U in the upper triangle and L below the diagonal (the diagonal of L is one);
       the pivots (..., min(m, n)) and the permutation (..., m), both int32.
     """
     out: list[Any] = lu_p.bind(x)
@@ -187,7 +187,7 @@ def _lu_of_one(x: Any) -> Any:
 
 
 def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
-    """Eliminate one column after the other, of all matrices at once."""
+    """Decompose many small matrices in place, one column after another of all matrices together."""
     factors[...] = x
     every = np.arange(len(x))
     for i in range(pivots.shape[-1]):
@@ -203,7 +203,7 @@ def _lu_of_many(x: Any, factors: Any, pivots: Any) -> None:
 
 
 @lu_p.abstract_eval
-def _lu_shape(x: ShapedArray) -> list[ShapedArray]:
+def _lu_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     if x.ndim < 2:
         raise ShapeError(f"lu takes matrices in the last two axes of an array, got shape {x.shape}")
     check_decomposable("lu", x)
@@ -214,9 +214,9 @@ def _lu_shape(x: ShapedArray) -> list[ShapedArray]:
 
 @lu_p.jvp
 def _lu_jvp(primals: Any, tangents: Any) -> Any:
-    # Of P A = L U, with square L: P dA = dL U + L dU, so that S = inv(L) dL is the part below the diagonal of
-    # inv(L) P dA inv(U), and inv(L) P dA = S U + dU. After Giles 2008, "An extended collection of matrix derivative
-    # results". The last pivot is not needed below the diagonal: where it alone is zero, there is a derivative.
+    # From P A = L U, with square L: P dA = dL U + L dU, so that S = inv(L) dL is the lower triangle of inv(L) P dA
+    # inv(U), and inv(L) P dA = S U + dU. After Giles 2008, "An extended collection of matrix derivative results". The
+    # last pivot is not needed below the diagonal: where it alone is zero, there is a derivative.
     (x,), (t,) = primals, tangents
     factors, _, permutation = out = lu(x)
     if 0 in x.shape:
@@ -239,12 +239,12 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
         rest = ops.neg(product(_lower_rows(factors, size), upper_tangent))
         rest = ops.add_any_p.bind(_lower_rows(t, size), rest)
         rest = triangular_solve(square, rest, left_side=False, lower=False)
-        whole = concatenate([left, rest], len(x.shape) - 2)
+        factors_tangent = concatenate([left, rest], len(x.shape) - 2)
     elif m < n:
-        whole = concatenate([left, slice_in_dim(upper_tangent, size, n, len(x.shape) - 1)], len(x.shape) - 1)
+        factors_tangent = concatenate([left, slice_in_dim(upper_tangent, size, n, len(x.shape) - 1)], len(x.shape) - 1)
     else:
-        whole = left
-    return out, [whole, ZERO, ZERO]
+        factors_tangent = left
+    return out, [factors_tangent, ZERO, ZERO]
 
 
 def _block(x: Any, rows: int, columns: int) -> Any:
@@ -260,12 +260,12 @@ def _lower_rows(x: Any, start: int) -> Any:
 
 
 def last_diagonal(n: int) -> Any:
-    """Where the last element of the diagonal of an n by n matrix is."""
+    """A mask of the last diagonal element of an n by n matrix."""
     return ops.eq_p.bind(ops.add(iota(_INT32, (n, 1), 0), iota(_INT32, (1, n), 1)), 2 * n - 2)
 
 
 @lu_p.lowering
-def _lu_xla(hlo: Any, x: Any) -> list[Any]:
+def _lu_lowering(hlo: Any, x: Any) -> list[Any]:
     *batch, m, n = x.shape
     pivots = ((*batch, min(m, n)), _INT32)
     if 0 in x.shape:
@@ -274,13 +274,13 @@ def _lu_xla(hlo: Any, x: Any) -> list[Any]:
         return _lu_by_elimination(hlo, x)
     results = [(x.shape, x.dtype), pivots, (tuple(batch), _INT32)]
     factors, swapped, _ = compiled_routine(hlo, "getrf", [x], results, by_columns=True)
-    swapped = hlo.same("stablehlo.subtract", swapped, hlo.splat(1, *pivots))  # LAPACK counts from one
+    swapped = hlo.elementwise("stablehlo.subtract", swapped, hlo.splat(1, *pivots))  # LAPACK counts from one
     permutation = hlo.inline(partial(pivots_to_permutation, size=m), swapped)
     return [factors, swapped, permutation]
 
 
 def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
-    """One column after the other, for platforms without LAPACK; the compiler has no operation for it."""
+    """Emit the decomposition column by column, for platforms without LAPACK; the compiler has no operation for it."""
     *batch, m, n = x.shape
     size = min(m, n)
     count = math.prod(batch)
@@ -314,7 +314,7 @@ def _lu_by_elimination(hlo: Any, x: Any) -> list[Any]:
 
 
 def _size(x: Any) -> Any:
-    """How large numbers are, as LAPACK compares them to choose a pivot."""
+    """The absolute values by which LAPACK selects a pivot: abs(real) + abs(imag) for complex numbers."""
     return ops.add(ops.abs(ops.real(x)), ops.abs(ops.imag(x))) if dtypes.is_complex(x.dtype) else ops.abs(x)
 
 
@@ -322,7 +322,7 @@ def _size(x: Any) -> Any:
 
 
 def permuted(x: Any, permutation: Any) -> Any:
-    """The rows of matrices in the order that they have in the decomposition."""
+    """Permute the rows of matrices to the order of the decomposition."""
     return take_along_axis(x, shapes.expand_dims(permutation, (-1,)), len(x.shape) - 2, unique=True)
 
 
@@ -333,11 +333,11 @@ def unpermuted(x: Any, permutation: Any) -> Any:
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any, *, transpose: bool = False, conjugate: bool = False) -> Any:
-    """The solutions X of op(A) X = B, by the factors of the matrices A.
+    """Solve op(A) X = B for X, by the LU factors of the matrices A.
 
     Args:
-      factors: of square matrices, as :func:`lu` returns them.
-      permutation: of their rows.
+      factors: the factors of square matrices, from :func:`lu`.
+      permutation: the permutation of their rows.
       b: the matrices B, with the leading axes of ``factors``.
       transpose: whether op transposes.
       conjugate: whether op conjugates.
@@ -350,7 +350,7 @@ def lu_solve(factors: Any, permutation: Any, b: Any, *, transpose: bool = False,
 
 
 def linear_solve(a: Any, b: Any) -> Any:
-    """The solutions X of A X = B, for square matrices.
+    """Solve A X = B for X, with square matrices A.
 
     Args:
       a: the matrices A.
@@ -366,12 +366,12 @@ def inverse(x: Any) -> Any:
 
 
 def identity(n: int, dtype: np.dtype[Any]) -> Any:
-    """The matrix of ones on the diagonal."""
+    """The n by n identity matrix."""
     return ops.convert_element_type(ops.eq_p.bind(rows_minus_columns(n, n), 0), dtype)
 
 
-# Operands: the matrices A, their factors and the permutation of their rows, and the matrices B. It is differentiated
-# with respect to A and to B: that the factors change with A is in the derivative with respect to A.
+# Operands: the matrices A, their factors and row permutation, and the matrices B. It is differentiated with respect to
+# A and B; the derivative with respect to A accounts for the change of the factors.
 linear_solve_p = Primitive("linear_solve", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(linear_solve_p, 2, 2, 1, 2)
 
@@ -396,7 +396,7 @@ def _linear_solve_host(a: Any, factors: Any, permutation: Any, b: Any, *, transp
 
 
 @linear_solve_p.abstract_eval
-def _linear_solve_shape(
+def _linear_solve_abstract_eval(
     a: ShapedArray, factors: ShapedArray, permutation: ShapedArray, b: ShapedArray, *, transpose: bool
 ) -> ShapedArray:
     check_square("linear_solve", a)
@@ -456,7 +456,7 @@ def _linear_solve_batch(axis: MappedAxis, args: Any, dims: Any, **params: bool) 
 
 
 @linear_solve_p.lowering
-def _linear_solve_xla(hlo: Any, a: Any, factors: Any, permutation: Any, b: Any, *, transpose: bool) -> Any:
+def _linear_solve_lowering(hlo: Any, a: Any, factors: Any, permutation: Any, b: Any, *, transpose: bool) -> Any:
     return hlo.inline(partial(lu_solve, transpose=transpose), factors, permutation, b)
 
 

@@ -1,9 +1,9 @@
-"""Sylvester's and Stein's matrix equations, by Schur's decomposition of their coefficients.
+"""The matrix equations of Sylvester and Stein, solved by Schur decompositions of their coefficients.
 
-Sylvester's equation is A X + X B = C, Stein's is A X B - X = C; Lyapunov's equations are those whose B is the adjoint
-of A. With A = U R U* and B = V S V*, Y = U* X V solves the same equation with the triangular R and S, of which one
-column after the other is a triangular system (Bartels and Stewart 1972, "Solution of the matrix equation AX + XB = C";
-Kitagawa 1977 for Stein's).
+Sylvester's equation is A X + X B = C, Stein's is A X B - X = C; in Lyapunov's equations B is the adjoint of A. With A =
+U R U* and B = V S V*, Y = U* X V solves the same equation with the triangular R and S, whose columns are triangular
+systems, solved in order (Bartels and Stewart 1972, "Solution of the matrix equation AX + XB = C"; Kitagawa 1977 for
+Stein's).
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ _ADJOINT = {"transpose_a": True, "conjugate_a": True}
 
 
 def schur_factors(x: Any) -> list[Any]:
-    """Unitary Z and upper triangular T, both complex, with Z T Z* the matrices, which are not differentiated."""
+    """Return unitary Z and upper triangular T, both complex, with x = Z T Z*, without derivatives."""
     x = ops.stop_gradient_p.bind(x)
     t, z = schur_p.bind(ops.convert_element_type(x, dtypes.to_complex(x.dtype)), vectors=True)
     return [z, t]
 
 
 def sylvester(a: Any, b: Any, c: Any, tolerance: float = 0.0) -> Any:
-    """The solutions X of A X + X B = C.
+    """Solve A X + X B = C for X.
 
     Args:
       a: the matrices A (..., m, m).
       b: the matrices B (..., n, n), with the same leading axes and dtype.
       c: the matrices C (..., m, n), likewise.
-      tolerance: X is NaN where a sum of eigenvalues of A and B is no larger than this.
+      tolerance: X is NaN if the modulus of a sum of eigenvalues of A and B is at most this.
     """
     first = schur_factors(a)
     second = first if a is b else schur_factors(b)
@@ -65,24 +65,24 @@ def sylvester(a: Any, b: Any, c: Any, tolerance: float = 0.0) -> Any:
 
 
 def stein(a: Any, b: Any, c: Any) -> Any:
-    """The solutions X of A X B - X = C; NaN where a product of eigenvalues of A and B is one."""
+    """Solve A X B - X = C for X; it is NaN if a product of eigenvalues of A and B is one."""
     return _equation(a, b, *schur_factors(a), *schur_factors(b), c, stein=True, conjugated=False, tolerance=0.0)
 
 
-# Operands: A and B, the factors U, R, V and S of both, and C. It is differentiated with respect to A, B and C: that the
-# factors change with the matrices is in the derivatives with respect to these. With `conjugated` the adjoints of A and
-# B stand in their place.
+# Operands: A and B, the factors U, R, V and S of both, and C. It is differentiated with respect to A, B and C; the
+# derivatives with respect to A and B account for the change of the factors. With `conjugated` the equation has the
+# adjoints of A and B instead.
 matrix_equation_p = Primitive("matrix_equation", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(matrix_equation_p, 2)
 _equation = matrix_equation_p.bind
 
 
 def _is_regular(r: Any, s: Any, is_stein: bool, tolerance: float) -> Any:
-    """Whether there is one solution: no two eigenvalues cancel each other. NaN has none."""
+    """Whether the solution is unique: no two eigenvalues cancel. It is false for NaN."""
     left, right = shapes.expand_dims(diagonal(r), (-1,)), shapes.expand_dims(diagonal(s), (-2,))
-    apart = ops.sub(ops.mul(left, right), 1) if is_stein else ops.add(left, right)
+    distance = ops.sub(ops.mul(left, right), 1) if is_stein else ops.add(left, right)
     rank = len(r.shape)
-    return reductions.reduce_and(ops.gt_p.bind(ops.abs(apart), tolerance), (rank - 2, rank - 1))
+    return reductions.reduce_and(ops.gt_p.bind(ops.abs(distance), tolerance), (rank - 2, rank - 1))
 
 
 @matrix_equation_p.host
@@ -92,8 +92,8 @@ def _equation_host(
     if c.size == 0:
         return c
     left, right = np.diagonal(r, 0, -2, -1)[..., :, None], np.diagonal(s, 0, -2, -1)[..., None, :]
-    apart = np.abs(left * right - 1 if stein else left + right)
-    regular = (apart > tolerance).all((-2, -1))
+    distance = np.abs(left * right - 1 if stein else left + right)
+    regular = (distance > tolerance).all((-2, -1))
     f = u.conj().swapaxes(-1, -2) @ c @ v
     solve = partial(_stein_of_one if stein else _sylvester_of_one, conjugated)
     (y,) = one_by_one(lambda *xs: [solve(*xs)], [(f.shape, f.dtype)], r, s, f)
@@ -109,7 +109,7 @@ def _sylvester_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
 
 
 def _stein_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
-    """One column after the other: (s_kk R - I) y_k = f_k - R (the columns that are known) s_k."""
+    """Solve one triangular Stein equation by columns: (s_kk R - I) y_k = f_k - R (the known columns) s_k."""
     solve = host_routine("lapack", "trtrs", f.dtype)
     size = s.shape[0]
     y = np.zeros_like(f)
@@ -123,7 +123,7 @@ def _stein_of_one(conjugated: bool, r: Any, s: Any, f: Any) -> Any:
 
 
 @matrix_equation_p.abstract_eval
-def _equation_shape(
+def _equation_abstract_eval(
     a: ShapedArray, b: ShapedArray, u: ShapedArray, r: ShapedArray, v: ShapedArray, s: ShapedArray, c: ShapedArray,
     **params: Any,
 ) -> ShapedArray:  # fmt: skip
@@ -168,7 +168,7 @@ def _equation_taylor(
     ans: Series, a: Series, b: Series, u: Series, r: Series, v: Series, s: Series, c: Series, *, stein: bool,
     conjugated: bool, tolerance: float,
 ) -> Coefficient | None:  # fmt: skip
-    """Of A X + X B = C, or A X B - X = C."""
+    """The coefficients of X, from A X + X B = C or A X B - X = C."""
     if 0 in c[0].shape:
         return None
     fixed = [x[0] for x in (a, b, u, r, v, s)]
@@ -180,7 +180,7 @@ def _equation_taylor(
     def from_right(m: Any, x: Any) -> Any:
         return product(x, turned(m))
 
-    moved = Series([from_left(a[0], ans[0])]) if stein else ans  # A X, which B is to the right of
+    moved = Series([from_left(a[0], ans[0])]) if stein else ans  # A X, which is multiplied by B
 
     def coefficient(k: int) -> Any:
         if stein and k > 1:
@@ -209,7 +209,7 @@ def _equation_transpose(
 
 
 @matrix_equation_p.lowering
-def _equation_xla(
+def _equation_lowering(
     hlo: Any, a: Any, b: Any, u: Any, r: Any, v: Any, s: Any, c: Any,
     *, stein: bool, conjugated: bool, tolerance: float,
 ) -> Any:  # fmt: skip
@@ -230,7 +230,7 @@ def _equation_xla(
 
 
 def _column(size: int, is_stein: bool, conjugated: bool, i: Any, y: Any, r: Any, s: Any, f: Any) -> list[Any]:
-    """A step of a loop that finds one column of the solution of triangular equations; those not known are 0."""
+    """Compute one column of the solution of triangular equations, as a loop step; columns not yet known are zero."""
     last = len(r.shape) - 1
     k = ops.sub(size - 1, i) if conjugated else i
     corner = element(element(s, k, last - 1), k, last)

@@ -1,8 +1,8 @@
-"""The exponential, the logarithm and the square root of matrices, and their Fréchet derivatives.
+"""The matrix exponential, logarithm and square root, and their Fréchet derivatives.
 
-The derivative of a function of matrices at A in the direction E is L(A, E), which is linear in E. It is a block of the
+The derivative of a matrix function at A in the direction E is L(A, E), which is linear in E. It is a block of the
 function of a larger matrix, f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]], so that second derivatives are first
-derivatives of the blocks. Source: N. J. Higham 2008, "Functions of Matrices", chapters 3, 6, 10 and 11.
+derivatives of larger matrices. Source: N. J. Higham 2008, "Functions of Matrices", chapters 3, 6, 10 and 11.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.checks import same_dtype
-from pullback.primitives.linalg.decompositions import decomposed, diagonal, on_diagonal, one_by_one, part
+from pullback.primitives.linalg.decompositions import decomposed, diagonal, on_diagonal, one_by_one, upper_left
 from pullback.primitives.linalg.lapack import (
     adjoint,
     check_decomposable,
@@ -43,9 +43,9 @@ from pullback.primitives.linalg.lu import element, identity, linear_solve, repea
 from pullback.primitives.linalg.matrix_equations import schur_factors, sylvester
 
 _INT32 = np.dtype(np.int32)
-Jet = Sequence[Any]  # a matrix, or a matrix and its derivative: the blocks in the first row of [[A, E], [0, A]]
+Jet = Sequence[Any]  # a matrix, or a matrix and its derivative: the first row of [[A, E], [0, A]]
 
-# What the functions share ------------------------------------------------------------------------------------------
+# Shared helpers ----------------------------------------------------------------------------------------------------
 
 
 def _check(name: str, x: ShapedArray) -> None:
@@ -54,7 +54,7 @@ def _check(name: str, x: ShapedArray) -> None:
 
 
 def _with_derivative(name: str, function: Primitive) -> Primitive:
-    """Give a function of matrices its derivative, an operation that is linear in its second operand."""
+    """Declare the Fréchet derivative of ``function``, linear in its second operand, and register it as the jvp rule."""
     derivative = Primitive(f"{name}_frechet", keeps_weak_type=False, cost=Cost.MATRIX)
 
     @derivative.abstract_eval
@@ -91,20 +91,20 @@ def _with_derivative(name: str, function: Primitive) -> Primitive:
 
 
 def _blocks(a: Any, e: Any) -> Any:
-    """The matrices [[A, E], [0, A]]."""
+    """The block matrices [[A, E], [0, A]]."""
     rank = len(a.shape)
     upper, lower = concatenate([a, e], rank - 1), concatenate([ops.mul(a, 0), a], rank - 1)
     return concatenate([upper, lower], rank - 2)
 
 
 def _corner(x: Any) -> Any:
-    """The upper right quarter of matrices."""
+    """The upper right quarter of square matrices."""
     n = x.shape[-1] // 2
-    return slice_in_dim(part(x, n, 2 * n), n, 2 * n, len(x.shape) - 1)
+    return slice_in_dim(upper_left(x, n, 2 * n), n, 2 * n, len(x.shape) - 1)
 
 
 def _largest(e: Any) -> Any:
-    """The largest element of each matrix, as a number of its dtype by which it can be divided."""
+    """The largest absolute value in each matrix, in its dtype; 1 where that is zero or not finite."""
     rank = len(e.shape)
     largest = reductions.reduce_max(ops.abs(e), (rank - 2, rank - 1))
     usable = ops.and_p.bind(ops.gt_p.bind(largest, 0), ops.is_finite_p.bind(largest))
@@ -112,17 +112,17 @@ def _largest(e: Any) -> Any:
 
 
 def _norm(x: Any) -> Any:
-    """The 1-norms of matrices, with axes of size one."""
+    """The 1-norms of matrices, with shape (..., 1, 1)."""
     rank = len(x.shape)
     sums = reductions.reduce_sum(ops.abs(x), (rank - 2,))
     return shapes.expand_dims(reductions.reduce_max(sums, (rank - 2,)), (-2, -1))
 
 
 def _while(hlo: Any, goes_on: Callable[..., Any], body: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """What becomes of values by ``values = body(*values)``, which writes a step, as long as ``goes_on(*values)``."""
+    """Emit a loop of ``values = body(*values)`` while ``goes_on(*values)`` holds; return the final values."""
     types = [(v.shape, v.dtype) for v in values]
     test = hlo.region(types, lambda *xs: [hlo.inline(goes_on, *xs)])
-    return hlo.many("stablehlo.while", values, types, "", [test, hlo.region(types, body)])
+    return hlo.multi_result("stablehlo.while", values, types, "", [test, hlo.region(types, body)])
 
 
 # The exponential ---------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ expm_frechet_p = _with_derivative("expm", expm_p)
 
 
 @expm_p.abstract_eval
-def _expm_shape(x: ShapedArray) -> ShapedArray:
+def _expm_abstract_eval(x: ShapedArray) -> ShapedArray:
     _check("expm", x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -156,9 +156,9 @@ def _expm_frechet_host(a: Any, e: Any) -> Any:
     return np.where(finite, out, e.dtype.type(not_a_number(e.dtype)))
 
 
-# The norms up to which the degrees of Padé's approximant suffice: Higham 2005, "The scaling and squaring method for the
-# matrix exponential revisited", table 2.3; the last for double precision from Al-Mohy and Higham 2009, "A new scaling
-# and squaring algorithm for the matrix exponential", table 3.1.
+# The norms up to which each degree of the Padé approximant suffices: Higham 2005, "The scaling and squaring method for
+# the matrix exponential revisited", table 2.3; the last for double precision from Al-Mohy and Higham 2009, "A new
+# scaling and squaring algorithm for the matrix exponential", table 3.1.
 _DEGREES = {
     "f": ((3, 4.258730016922831e-1), (5, 1.880152677804762), (7, 3.925724783138660)),
     "d": (
@@ -168,16 +168,16 @@ _DEGREES = {
 }  # fmt: skip
 _MOST_SQUARINGS = 1100
 _FEW_SQUARINGS = 2
-"""So many cost less, in time and in digits, than to find out whether they are needed."""
+"""The most squarings that cost less, in time and accuracy, than the estimate of how many are necessary."""
 
 
 def largest_norm(dtype: Any) -> float:
-    """The 1-norm from which on matrices are scaled before Padé's approximant is taken."""
+    """The 1-norm above which matrices are scaled before the Padé approximant."""
     return _DEGREES[dtypes.to_real(dtype).char][-1][1]
 
 
 def _times(x: Jet, y: Jet) -> list[Any]:
-    """The product of matrices, and its derivative."""
+    """The product of two matrices, and its derivative if the operands have one."""
     out = [product(x[0], y[0])]
     if len(x) > 1:
         out.append(ops.add(product(x[0], y[1]), product(x[1], y[0])))
@@ -185,7 +185,7 @@ def _times(x: Jet, y: Jet) -> list[Any]:
 
 
 def _sum(terms: Sequence[tuple[float, Jet]], constant: float = 0.0) -> list[Any]:
-    """A linear combination, and a multiple of the identity."""
+    """A linear combination of matrices, plus ``constant`` times the identity, and its derivative."""
     out = []
     for k in range(len(terms[0][1])):
         x = ops.mul(terms[0][1][k], terms[0][0])
@@ -199,16 +199,16 @@ def _sum(terms: Sequence[tuple[float, Jet]], constant: float = 0.0) -> list[Any]
 
 
 def _coefficients(m: int) -> list[float]:
-    """Those of the numerator of Padé's approximant [m/m] of exp, in ascending order; the first is one."""
-    whole = math.factorial(2 * m)
+    """The coefficients of the numerator of the [m/m] Padé approximant of exp, in ascending order; the first is one."""
+    highest = math.factorial(2 * m)
     return [
-        math.factorial(2 * m - j) * math.factorial(m) / (whole * math.factorial(j) * math.factorial(m - j))
+        math.factorial(2 * m - j) * math.factorial(m) / (highest * math.factorial(j) * math.factorial(m - j))
         for j in range(m + 1)
     ]
 
 
 def _pade(m: int, x: Jet, powers: Sequence[Jet]) -> tuple[Jet, Jet]:
-    """The odd and the even part of the numerator; ``powers`` are X², X⁴ and so on, as far as they are needed."""
+    """Return the odd and the even part of the Padé numerator; ``powers`` are the needed X², X⁴, ..."""
     c = _coefficients(m)
     if m == 13:
         second, fourth, sixth = powers
@@ -229,7 +229,7 @@ def _powers(second: Jet, count: int) -> list[Jet]:
 
 
 def _quotient(odd: Jet, even: Jet) -> list[Any]:
-    """(even - odd)⁻¹ (even + odd), and its derivative."""
+    """``(even - odd)⁻¹ (even + odd)``, the Padé approximant, and its derivative."""
     above = [ops.add(e, o) for e, o in zip(even, odd, strict=True)]
     below = [ops.sub(e, o) for e, o in zip(even, odd, strict=True)]
     first = linear_solve(below[0], above[0])
@@ -239,7 +239,7 @@ def _quotient(odd: Jet, even: Jet) -> list[Any]:
 
 
 def _scaled(x: Jet, exponent: Any) -> list[Any]:
-    """A matrix times a power of two, which is exact."""
+    """Multiply a matrix, and its derivative, by 2**exponent, which is exact."""
     factor = ops.exp2_p.bind(exponent)
     return [ops.mul(y, ops.convert_element_type(factor, y.dtype)) for y in x]
 
@@ -249,16 +249,16 @@ def _log2(x: Any) -> Any:
 
 
 def _squarings_of_norm(theta: float, norm: Any) -> Any:
-    """How often a matrix is to be halved until its norm is at most ``theta``."""
+    """The number of halvings after which the norm of a matrix is at most ``theta``."""
     count = ops.ceil_p.bind(_log2(ops.div(norm, theta)))
     return ops.where(ops.gt_p.bind(count, 0), ops.min_p.bind(count, _MOST_SQUARINGS), 0)
 
 
 def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
-    """How many of the squarings are not needed, since powers of the matrix are smaller than those of its norm.
+    """The number of unnecessary squarings, since powers of the matrix are smaller than powers of its norm.
 
-    Al-Mohy and Higham 2009, section 5: the norm may be replaced by the greater of |X⁴|^(1/4) and |X⁶|^(1/6), unless the
-    rounding errors of the approximant, which are governed by |X| elementwise, ask for more halvings.
+    Al-Mohy and Higham 2009, section 5: the greater of |X⁴|^(1/4) and |X⁶|^(1/6) may replace the norm, unless the
+    rounding errors of the approximant, which depend on |X| elementwise, require more halvings.
     """
     size = ops.max_p.bind(ops.pow_p.bind(_norm(fourth), 0.25), ops.pow_p.bind(_norm(sixth), 1 / 6))
     spare = ops.floor_p.bind(_log2(ops.div(theta, ops.where(ops.gt_p.bind(size, 0), size, 1))))
@@ -267,7 +267,7 @@ def _too_many(theta: float, fourth: Any, sixth: Any, squarings: Any) -> Any:
 
 
 def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
-    """The halvings that rounding asks for, from the 1-norm of |X|^(2m + 1)."""
+    """The number of halvings that the rounding error requires, from the 1-norm of |X|^(2m + 1)."""
     dtype = dtypes.to_real(x.dtype)
     norm = _norm(x)
     leading = 1 / (math.comb(2 * m, m) * math.factorial(2 * m + 1))
@@ -279,8 +279,8 @@ def _more_for_rounding(m: int, x: Any, column_sums: Any) -> Any:
     return ops.where(ops.gt_p.bind(count, 0), ops.min_p.bind(count, _MOST_SQUARINGS), 0)
 
 
-def _expm_xla(hlo: Any, *jet: Any) -> Any:
-    """The exponential, and its derivative if there is a second matrix."""
+def _expm_lowering(hlo: Any, *jet: Any) -> Any:
+    """Emit the exponential of a matrix, and its derivative if there is a second matrix."""
     if 0 in jet[0].shape:
         return jet[-1]
     degrees = _DEGREES[dtypes.to_real(jet[0].dtype).char]
@@ -311,8 +311,8 @@ def _expm_xla(hlo: Any, *jet: Any) -> Any:
     branches.append(partial(_last_degree, hlo, *degrees[-1], squarings, values))
     types = [(v.shape, v.dtype) for v in (squarings, *jet, *jet)]
     regions = [hlo.region([], branch) for branch in branches]
-    squarings, *parts = hlo.many("stablehlo.case", [which], types, "", regions)
-    result = hlo.inline(lambda *parts: _quotient(parts[:count], parts[count:]), *parts)
+    squarings, *halves = hlo.multi_result("stablehlo.case", [which], types, "", regions)
+    result = hlo.inline(lambda *halves: _quotient(halves[:count], halves[count:]), *halves)
 
     def square(i: Any, squarings: Any, *jet: Any) -> list[Any]:
         squared = _times(jet, jet)
@@ -327,7 +327,7 @@ def _expm_xla(hlo: Any, *jet: Any) -> Any:
 
 
 def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequence[Any]) -> Any:
-    """The approximant of the highest degree, with fewer squarings than the norm asks for where powers are small."""
+    """Emit the Padé approximant of the highest degree, with fewer squarings where powers of the matrix are small."""
     count = len(values) // 2
 
     def powers(squarings: Any, *values: Any) -> list[Any]:
@@ -350,20 +350,20 @@ def _last_degree(hlo: Any, m: int, theta: float, squarings: Any, values: Sequenc
 
     def finish(squarings: Any, spare: Any, sums: Any, size: Any, *values: Any) -> list[Any]:
         fewer = ops.max_p.bind(ops.sub(spare, _more_for_rounding(m, size, sums)), 0)
-        parts = [values[k * count : (k + 1) * count] for k in range(4)]
-        x, *powers = (_scaled(p, ops.mul(fewer, k)) for p, k in zip(parts, (1.0, 2.0, 4.0, 6.0), strict=True))
+        jets = [values[k * count : (k + 1) * count] for k in range(4)]
+        x, *powers = (_scaled(p, ops.mul(fewer, k)) for p, k in zip(jets, (1.0, 2.0, 4.0, 6.0), strict=True))
         odd, even = _pade(m, x, powers)
         return [ops.sub(squarings, fewer), *odd, *even]
 
     return hlo.inline(finish, squarings, spare, sums, size, *values, *high)
 
 
-expm_p.lowering(_expm_xla)
-expm_frechet_p.lowering(_expm_xla)
+expm_p.lowering(_expm_lowering)
+expm_frechet_p.lowering(_expm_lowering)
 
 # The square root ---------------------------------------------------------------------------------------------------
 
-# Of complex matrices; the results are complex.
+# Operands and results are complex matrices.
 sqrtm_p = Primitive("sqrtm", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(sqrtm_p, 2)
 
@@ -375,7 +375,7 @@ def _check_complex(name: str, x: ShapedArray) -> None:
 
 
 @sqrtm_p.abstract_eval
-def _sqrtm_shape(x: ShapedArray) -> ShapedArray:
+def _sqrtm_abstract_eval(x: ShapedArray) -> ShapedArray:
     _check_complex("sqrtm", x)
     return ShapedArray(x.shape, x.dtype)
 
@@ -389,14 +389,14 @@ def _sqrtm_host(x: Any) -> Any:
 
 
 def _of_schur_form(function: Callable[[Any], Any], a: Any) -> Any:
-    """A function of a matrix by the same function of triangular ones."""
+    """Evaluate a function of a matrix by its Schur form; ``function`` takes triangular matrices."""
     t, z = imported("scipy.linalg").schur(a, "complex", check_finite=False)
     return z @ function(t) @ z.conj().T
 
 
 def _root_of_triangular(t: Any) -> Any:
     diagonal = np.diagonal(t)
-    if diagonal.all():  # SciPy warns of others
+    if diagonal.all():  # SciPy warns for a zero on the diagonal
         return imported("scipy.linalg").sqrtm(t).astype(t.dtype, copy=False)
     solve = host_routine("lapack", "trtrs", t.dtype)
     x = np.diag(np.sqrt(diagonal))
@@ -409,7 +409,7 @@ def _root_of_triangular(t: Any) -> Any:
 
 
 @sqrtm_p.lowering
-def _sqrtm_xla(hlo: Any, x: Any) -> Any:
+def _sqrtm_lowering(hlo: Any, x: Any) -> Any:
     if 0 in x.shape:
         return x
     z, t = hlo.inline(schur_factors, x)
@@ -425,10 +425,10 @@ def _triangular_root(hlo: Any, t: Any) -> Any:
 
 
 def _root_column(k: Any, x: Any, t: Any) -> list[Any]:
-    """A step of a loop that finds one column of the square root X of triangular matrices; those not known are zero.
+    """Compute one column of the square root X of triangular matrices, as a loop step; columns not yet known are zero.
 
     (X + x_kk I) x_k = t_k above the diagonal: Bjorck and Hammarling 1983, "A Schur method for the square root of a
-    matrix". A zero on the diagonal of the left side asks for one on the right side, or there is no root.
+    matrix". Where the left side has a zero on the diagonal, the right side must be zero too, or there is no root.
     """
     last = len(t.shape) - 1
     n = t.shape[-1]
@@ -456,21 +456,21 @@ def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
 
 # The logarithm -----------------------------------------------------------------------------------------------------
 
-# Of complex matrices; the results are complex.
+# Operands and results are complex matrices.
 logm_p = Primitive("logm", keeps_weak_type=False, cost=Cost.MATRIX)
 logm_frechet_p = _with_derivative("logm", logm_p)
-_NEAR_ONE = 0.264  # how far from the identity Padé's approximant of degree 7 may be: Higham 2008, table 11.1
+_NEAR_ONE = 0.264  # the largest norm of X = A - I for Padé's approximant of degree 7: Higham 2008, table 11.1
 _MOST_ROOTS = 100
 
 
 @logm_p.abstract_eval
-def _logm_shape(x: ShapedArray) -> ShapedArray:
+def _logm_abstract_eval(x: ShapedArray) -> ShapedArray:
     _check_complex("logm", x)
     return ShapedArray(x.shape, x.dtype)
 
 
 def _nodes() -> Any:
-    """Gauss and Legendre's nodes and weights on [0, 1]: log(I + X) is about the sum of w X (I + x X)⁻¹."""
+    """Gauss-Legendre nodes and weights on [0, 1]: log(I + X) is about the sum of w X (I + x X)⁻¹."""
     nodes, weights = np.polynomial.legendre.leggauss(7)
     return [(float(x), float(w)) for x, w in zip((nodes + 1) / 2, weights / 2, strict=True)]
 
@@ -500,7 +500,7 @@ def _log_of_triangular(t: Any) -> Any:
 
 
 @logm_p.lowering
-def _logm_xla(hlo: Any, x: Any) -> Any:
+def _logm_lowering(hlo: Any, x: Any) -> Any:
     if 0 in x.shape:
         return x
     z, t = hlo.inline(schur_factors, x)
@@ -527,18 +527,19 @@ def _logm_xla(hlo: Any, x: Any) -> Any:
 
 
 def _log_near_one(t: Any, root: Any, count: Any) -> Any:
-    """The logarithms of triangular matrices, of which roots near the identity were taken ``count`` times."""
+    """The logarithms of triangular matrices ``t`` from ``root``, near the identity after ``count`` square roots."""
     n = t.shape[-1]
     on, eye = on_diagonal(n), identity(n, t.dtype)
-    whole = ops.convert_element_type(ops.exp2_p.bind(count), t.dtype)
+    scale = ops.convert_element_type(ops.exp2_p.bind(count), t.dtype)
     logs = ops.log_p.bind(ops.where(on, t, 1))
-    x = ops.where(on, ops.expm1_p.bind(ops.div(logs, whole)), root)
+    x = ops.where(on, ops.expm1_p.bind(ops.div(logs, scale)), root)
     out: Any = None
     for node, weight in _nodes():
-        term = ops.mul(triangular_solve(ops.add(eye, ops.mul(x, node)), x, left_side=True, lower=False), weight)
+        denominator = ops.add(eye, ops.mul(x, node))
+        term = ops.mul(triangular_solve(denominator, x, left_side=True, lower=False), weight)
         out = term if out is None else ops.add(out, term)
     above = ops.gt_p.bind(0, rows_minus_columns(n, n))
-    out = ops.where(on, logs, ops.where(above, ops.mul(out, whole), 0))
+    out = ops.where(on, logs, ops.where(above, ops.mul(out, scale), 0))
     singular = reductions.reduce_or(ops.eq_p.bind(diagonal(t), 0), (len(t.shape) - 2,))
     return ops.where(shapes.expand_dims(singular, (-2, -1)), not_a_number(t.dtype), out)
 

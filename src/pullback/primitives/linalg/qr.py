@@ -1,4 +1,4 @@
-"""The QR decomposition, and products of Householder's reflections."""
+"""The QR decomposition, and its Householder reflections."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pullback.primitives.linalg.decompositions import (
     join_columns,
     on_diagonal,
     one_by_one,
-    part,
     skew_part_twice,
+    upper_left,
 )
 from pullback.primitives.linalg.determinants import det
 from pullback.primitives.linalg.lapack import (
@@ -40,13 +40,13 @@ from pullback.primitives.linalg.svd import completed
 
 
 def qr(x: Any, *, full_matrices: bool = False, pivoting: bool = False) -> list[Any]:
-    """Q, R, and if ``pivoting`` the order of the columns of ``x`` that they are of."""
+    """Return Q and R, and with ``pivoting`` the permutation of the columns of ``x``."""
     out: list[Any] = qr_p.bind(x, full_matrices=full_matrices, pivoting=pivoting)
     return out
 
 
-# Results: matrices Q with orthonormal columns, and upper triangular (or trapezoidal) R, whose diagonal is real. With
-# ``pivoting`` the columns of x are put in an order, the third result, in which the diagonal of R does not increase.
+# Results: matrices Q with orthonormal columns, and upper triangular (or trapezoidal) R with a real diagonal. With
+# ``pivoting`` the third result is a permutation of the columns of x after which the diagonal of R does not increase.
 qr_p = Primitive("qr", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(qr_p, 2)
 
@@ -89,7 +89,7 @@ def _pivoted(x: Any, full_matrices: bool) -> list[Any]:
 
 
 @qr_p.abstract_eval
-def _qr_shape(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> list[ShapedArray]:
+def _qr_abstract_eval(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> list[ShapedArray]:
     check_matrices("qr", x)
     return [ShapedArray(*result) for result in _results(x.shape, x.dtype, full_matrices, pivoting)]
 
@@ -97,7 +97,7 @@ def _qr_shape(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> list[Sh
 @qr_p.jvp
 def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool) -> Any:
     # Q* dA inv(R) is the sum of Q* dQ, which is skew, and of dR inv(R), which is upper triangular with a real diagonal.
-    # So it is known below the diagonal what Q* dQ is. Of a wide matrix the left square determines Q. Seeger et al. 2017
+    # So its lower triangle determines Q* dQ. For a wide matrix the left square determines Q. Seeger et al. 2017
     # (arXiv:1710.08717); Walter and Lehmann 2010, "Algorithmic differentiation of linear algebra functions".
     (x,), (t,) = primals, tangents
     q, r, *order = out = qr(x, full_matrices=full_matrices, pivoting=pivoting)
@@ -107,11 +107,11 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
     k = min(m, n)
     if pivoting:
         t = take_along_axis(t, shapes.expand_dims(order[0], (-2,)), len(x.shape) - 1, unique=True)
-    first, square = part(q, m, k), part(r, k, k)
-    if m <= n:  # the last pivot divides nothing that is below the diagonal: where it alone is zero, dQ is finite
+    first, square = upper_left(q, m, k), upper_left(r, k, k)
+    if m <= n:  # the last pivot does not divide below the diagonal: where it alone is zero, dQ is finite
         fixed = ops.stop_gradient_p.bind(square)
         square = ops.where(ops.and_p.bind(last_diagonal(k), ops.eq_p.bind(fixed, 0)), 1, square)
-    solved = triangular_solve(square, part(t, m, k), left_side=False, lower=False)
+    solved = triangular_solve(square, upper_left(t, m, k), left_side=False, lower=False)
     inner = product(adjoint(first), solved)
     turn = skew_part_twice(ops.where(ops.gt_p.bind(rows_minus_columns(k, k), 0), inner, 0))
     if dtypes.is_complex(x.dtype):
@@ -122,7 +122,7 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
         outside = ops.add_any_p.bind(solved, ops.neg(product(first, inner)))
         q_tangent = ops.add_any_p.bind(q_tangent, outside)
     upper = ops.le_p.bind(rows_minus_columns(k, n), 0)
-    r_tangent = ops.add_any_p.bind(product(adjoint(first), t), ops.neg(product(turn, part(r, k, n))))
+    r_tangent = ops.add_any_p.bind(product(adjoint(first), t), ops.neg(product(turn, upper_left(r, k, n))))
     r_tangent = ops.where(upper, r_tangent, 0)
     if full_matrices and m > k:
         q_tangent = _completed(first, q_tangent, columns_from(q, k))
@@ -131,37 +131,37 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool)
 
 
 def _completed(first: Any, tangent: Any, rest: Any) -> Any:
-    """The tangents of all columns of Q: as it is a product of reflections, the last columns follow from the first.
+    """The tangents of all columns of Q, a product of reflections, whose last columns follow from the first ones.
 
     Q1 = E1 - V T V1* and Q2 = E2 - V T V2*, with E1 and E2 of the identity: so Q2 = E2 + (Q1 - E1) W*, W = B inv(C),
-    where C is the upper square of Q1 - E1 and B what is below it. The determinant of C is the product of the factors of
-    the reflections, each of which is at least 1 in size, or 0: where there was nothing to reflect. Next to such a
-    matrix the signs of columns jump; at it the last columns turn as little as they can.
+    where C is the upper square of Q1 - E1, and B its lower rows. The determinant of C is the product of the factors of
+    the reflections, each of which is at least 1 in modulus, or 0 if there is no reflection. Near such a matrix the
+    signs of columns jump; at it the last columns turn as little as possible.
     """
     m, k = first.shape[-2:]
     moved = ops.where(ops.eq_p.bind(rows_minus_columns(m, k), 0), ops.sub(first, 1), first)
-    square = part(moved, k, k)
+    square = upper_left(moved, k, k)
     size = ops.abs(det(ops.stop_gradient_p.bind(square)))
-    kept = shapes.broadcast_to(shapes.expand_dims(ops.lt_p.bind(size, 0.5), (-2, -1)), square.shape)
-    inverted = inverse(ops.where(kept, identity(k, first.dtype), square))
+    unreflected = shapes.broadcast_to(shapes.expand_dims(ops.lt_p.bind(size, 0.5), (-2, -1)), square.shape)
+    inverted = inverse(ops.where(unreflected, identity(k, first.dtype), square))
 
     def below(x: Any) -> Any:
         return slice_in_dim(x, k, m, len(x.shape) - 2)
 
     w = product(below(first), inverted)
-    change = ops.sub(below(tangent), product(w, part(tangent, k, k)))
+    change = ops.sub(below(tangent), product(w, upper_left(tangent, k, k)))
     turned = ops.add_any_p.bind(product(tangent, adjoint(w)), product(moved, adjoint(product(change, inverted))))
-    kept = shapes.broadcast_to(part(kept, 1, 1), turned.shape)
-    return join_columns([tangent, ops.where(kept, columns_from(completed(first, tangent, rest), k), turned)])
+    unreflected = shapes.broadcast_to(upper_left(unreflected, 1, 1), turned.shape)
+    return join_columns([tangent, ops.where(unreflected, columns_from(completed(first, tangent, rest), k), turned)])
 
 
 def _padded(x: Any, rows: int) -> Any:
-    """Matrices with rows of zeros below."""
+    """Append rows of zeros to matrices."""
     return pad(x, 0, [(0, rows if i == len(x.shape) - 2 else 0, 0) for i in range(len(x.shape))])
 
 
 @qr_p.lowering
-def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
+def _qr_lowering(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[Any]:
     *batch, m, n = x.shape
     results = _results(x.shape, x.dtype, full_matrices, pivoting)
     k, size = results[0][0][-1], min(m, n)
@@ -176,13 +176,13 @@ def _qr_xla(hlo: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> list[An
         factors, pivots, taus = compiled_routine(
             hlo, "geqp3", [x, free], [(x.shape, x.dtype), ((*batch, n), INT32), tau], by_columns=True
         )
-        order = [hlo.same("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
+        order = [hlo.elementwise("stablehlo.subtract", pivots, hlo.splat(1, (*batch, n), INT32))]
     else:
         factors, taus = compiled_routine(hlo, "geqrf", [x], [(x.shape, x.dtype), tau], by_columns=True)
-    reflections = hlo.inline(lambda x: part(x, m, k), factors) if k <= n else _widened(hlo, factors, k - n)
+    reflections = hlo.inline(lambda x: upper_left(x, m, k), factors) if k <= n else _widened(hlo, factors, k - n)
     name = "ungqr" if dtypes.is_complex(x.dtype) else "orgqr"
     (q,) = compiled_routine(hlo, name, [reflections, taus], [results[0]], by_columns=True)
-    r = hlo.inline(lambda x: ops.where(ops.le_p.bind(rows_minus_columns(k, n), 0), part(x, k, n), 0), factors)
+    r = hlo.inline(lambda x: ops.where(ops.le_p.bind(rows_minus_columns(k, n), 0), upper_left(x, k, n), 0), factors)
     return [q, r, *order]
 
 
@@ -193,7 +193,7 @@ def _widened(hlo: Any, x: Any, columns: int) -> Any:
 
 # Its reflections ---------------------------------------------------------------------------------------------------
 
-# Results: R, and below it the vectors of Householder's reflections of which Q is the product; and their factors.
+# Results: R, with the vectors of the Householder reflections whose product is Q below it, and their factors.
 geqrf_p = Primitive("geqrf", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(geqrf_p, 2)
 
@@ -211,13 +211,13 @@ def _geqrf_host(x: Any) -> list[Any]:
 
 
 @geqrf_p.abstract_eval
-def _geqrf_shape(x: ShapedArray) -> list[ShapedArray]:
+def _geqrf_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     check_matrices("geqrf", x)
     return [ShapedArray(*result) for result in _reflections(x.shape, x.dtype)]
 
 
 @geqrf_p.lowering
-def _geqrf_xla(hlo: Any, x: Any) -> list[Any]:
+def _geqrf_lowering(hlo: Any, x: Any) -> list[Any]:
     results = _reflections(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]

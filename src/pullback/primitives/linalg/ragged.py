@@ -1,6 +1,6 @@
-"""Products of matrices whose rows are in groups: each group has a matrix of its own, or gives one.
+"""Ragged products: rows in groups times a matrix for each group, or a product of matrices for each group.
 
-The groups are given by their sizes, one after the other; rows beyond the last group have no part in it.
+Groups are consecutive, and defined by their sizes; rows beyond the last group are ignored.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pullback.primitives.sums import add_any
 
 
 def grouped_rows(x: Any, y: Any, sizes: Any) -> Any:
-    """Each row times the matrix of its group.
+    """Multiply each row by the matrix of its group.
 
     Args:
       x: rows, (b, m, k).
       y: a matrix for each group, (b, g, k, n).
-      sizes: how many rows are in each group, integers (b, g).
+      sizes: the number of rows in each group, integers (b, g).
 
     Returns:
       An array (b, m, n), with zeros beyond the last group.
@@ -42,11 +42,11 @@ def grouped_rows(x: Any, y: Any, sizes: Any) -> Any:
 
 
 def grouped_products(x: Any, y: Any, sizes: Any) -> Any:
-    """For each group the sum over its rows of the outer products of rows of ``x`` and ``y``.
+    """For each group, the sum over its rows of outer products of rows of ``x`` and ``y``.
 
     Args:
       x, y: rows, (b, m, k) and (b, m, n).
-      sizes: how many rows are in each group, integers (b, g).
+      sizes: the number of rows in each group, integers (b, g).
 
     Returns:
       An array (b, g, k, n).
@@ -61,7 +61,7 @@ grouped_products_p = Primitive("grouped_products", cost=Cost.SPECIAL)
 
 
 def _segments(sizes: Any, rows: int) -> Any:
-    """For each batch and group which rows are in it."""
+    """Yield each nonempty group: its batch, its number, and the slice of its rows."""
     ends = np.minimum(np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64), rows)
     starts = np.concatenate([np.zeros_like(ends[:, :1]), ends[:, :-1]], -1)
     for b, g in np.ndindex(sizes.shape):
@@ -101,14 +101,14 @@ def _check(name: str, x: ShapedArray, y: ShapedArray, sizes: ShapedArray, fits: 
 
 
 @grouped_rows_p.abstract_eval
-def _rows_shape(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
+def _rows_abstract_eval(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
     fits = x.ndim == 3 and y.ndim == 4 and y.shape[0] == x.shape[0] and y.shape[2] == x.shape[2]
     _check("ragged_dot", x, y, sizes, fits and sizes.shape == y.shape[:2])
     return ShapedArray((*x.shape[:2], y.shape[-1]), x.dtype)
 
 
 @grouped_products_p.abstract_eval
-def _products_shape(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
+def _products_abstract_eval(x: ShapedArray, y: ShapedArray, sizes: ShapedArray) -> ShapedArray:
     fits = x.ndim == y.ndim == 3 and x.shape[:2] == y.shape[:2]
     _check("ragged_dot", x, y, sizes, fits and sizes.ndim == 2 and sizes.shape[0] == x.shape[0])
     return ShapedArray((*sizes.shape, x.shape[-1], y.shape[-1]), x.dtype)
@@ -127,7 +127,7 @@ def _jvp(p: Primitive, primals: Any, tangents: Any) -> Any:
 
 
 def _batch(p: Primitive, axis: MappedAxis, args: Any, dims: Any) -> Any:
-    """The mapped axis joins the batch."""
+    """Batch an operation by merging the mapped axis with the batch axis."""
     moved = mapped_to_front(axis, args, dims)
     out = p.bind(*[shapes.reshape(a, (axis.size * a.shape[1], *a.shape[2:])) for a in moved])
     return shapes.reshape(out, (axis.size, out.shape[0] // axis.size, *out.shape[1:])), 0
@@ -158,14 +158,14 @@ _int32 = np.dtype(np.int32)
 
 
 def _bounds(sizes: Any) -> list[Any]:
-    """The first row of each group, and the first one after it."""
-    whole = ops.max_p.bind(ops.convert_element_type(sizes, _int32), 0)
-    ends = cumsum(whole, 1)
-    return [ops.sub(ends, whole), ends]
+    """Return the first row of each group, and the first row after it."""
+    counts = ops.max_p.bind(ops.convert_element_type(sizes, _int32), 0)
+    ends = cumsum(counts, 1)
+    return [ops.sub(ends, counts), ends]
 
 
 def _of_group(x: Any, start: Any, end: Any) -> Any:
-    """The rows of one group of each batch, and zeros in the place of the others."""
+    """Select the rows from ``start`` to ``end`` in each batch, and zeros for the others."""
     rows = iota(_int32, (1, x.shape[1], 1), 1)
     inside = ops.and_p.bind(ops.ge_p.bind(rows, _column(start)), ops.lt(rows, _column(end)))
     return ops.where(inside, x, 0)
@@ -176,7 +176,7 @@ def _column(x: Any) -> Any:
 
 
 def _over_groups(hlo: Any, x: Any, sizes: Any, start: Any, step: Any) -> Any:
-    """A loop over the groups: the array of one part in memory, whatever their number."""
+    """Emit a loop over the groups, with the rows of one group in memory at a time."""
     batch, groups = sizes.shape
     if 0 in (batch, groups, *start.shape):
         return start
@@ -189,35 +189,35 @@ def _over_groups(hlo: Any, x: Any, sizes: Any, start: Any, step: Any) -> Any:
             hlo.op("stablehlo.dynamic_slice", [v, zero, i], (batch, 1), _int32, f"slice_sizes = array<i64: {batch}, 1>")
             for v in (first, after)
         ]
-        part = hlo.inline(_of_group, x, *bounds)
-        return [hlo.same("stablehlo.add", i, one), step(i, out, part, zero)]
+        own_rows = hlo.inline(_of_group, x, *bounds)
+        return [hlo.elementwise("stablehlo.add", i, one), step(i, out, own_rows, zero)]
 
     going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(groups, _int32), "LT")])
-    return hlo.many("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, body)])[1]
+    return hlo.multi_result("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, body)])[1]
 
 
 @grouped_rows_p.lowering
-def _rows_xla(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
+def _rows_lowering(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
     numbers = (((2,), (1,)), ((0,), (0,)))
     sliced = (y.shape[0], 1, *y.shape[2:])
 
-    def step(i: Any, out: Any, part: Any, zero: Any) -> Any:
+    def step(i: Any, out: Any, own_rows: Any, zero: Any) -> Any:
         attributes = f"slice_sizes = array<i64: {', '.join(map(str, sliced))}>"
         matrix = hlo.op("stablehlo.dynamic_slice", [y, zero, i, zero, zero], sliced, y.dtype, attributes)
         matrix = hlo.reshape(matrix, (sliced[0], *sliced[2:]))
-        return hlo.inline(lambda o, a, b: ops.add(o, contraction.dot_general(a, b, numbers)), out, part, matrix)
+        return hlo.inline(lambda o, a, b: ops.add(o, contraction.dot_general(a, b, numbers)), out, own_rows, matrix)
 
     start = hlo.splat(0, hlo.result.shape, x.dtype)
     return _over_groups(hlo, x, sizes, start, step)
 
 
 @grouped_products_p.lowering
-def _products_xla(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
+def _products_lowering(hlo: Any, x: Any, y: Any, sizes: Any) -> Any:
     numbers = (((1,), (1,)), ((0,), (0,)))
     shape = hlo.result.shape
 
-    def step(i: Any, out: Any, part: Any, zero: Any) -> Any:
-        product = hlo.inline(lambda a, b: contraction.dot_general(a, b, numbers), part, y)
+    def step(i: Any, out: Any, own_rows: Any, zero: Any) -> Any:
+        product = hlo.inline(lambda a, b: contraction.dot_general(a, b, numbers), own_rows, y)
         update = hlo.reshape(product, (shape[0], 1, *shape[2:]))
         return hlo.op("stablehlo.dynamic_update_slice", [out, update, zero, i, zero, zero], shape, x.dtype)
 

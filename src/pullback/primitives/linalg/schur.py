@@ -1,6 +1,7 @@
-"""Schur's decomposition, and the reductions of matrices to Hessenberg's and to tridiagonal form.
+"""The Schur decomposition, and reductions of matrices to Hessenberg and tridiagonal form.
 
-They have no derivatives, which would need triangular equations of a kind that LAPACK does not solve for many at once.
+They have no derivatives, which would need triangular equations that LAPACK does not solve for many matrices in one
+call.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def _empty(results: Results) -> list[Any]:
     return [np.zeros(shape, dtype) for shape, dtype in results]
 
 
-# Schur's decomposition ---------------------------------------------------------------------------------------------
+# The Schur decomposition ---------------------------------------------------------------------------------------------
 
-# Results: upper triangular T, which for real matrices with complex eigenvalues has blocks of two on the diagonal; and
-# if wanted unitary Z, for which Z T Z* is the matrix.
+# Results: upper triangular T, which for real matrices with complex eigenvalues has 2 by 2 blocks on the diagonal, and
+# if requested unitary Z, with Z T Z* the matrix.
 schur_p = Primitive("schur", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(schur_p, 2)
 
@@ -47,13 +48,13 @@ def _schur_host(x: Any, *, vectors: bool) -> list[Any]:
 
 
 @schur_p.abstract_eval
-def _schur_shape(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
+def _schur_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
     _check("schur", x)
     return [ShapedArray(x.shape, x.dtype)] * (1 + vectors)
 
 
 @schur_p.lowering
-def _schur_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
+def _schur_lowering(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     if 0 in x.shape:
         return [x] * (1 + vectors)
     matrix, values = (x.shape, x.dtype), (x.shape[:-1], x.dtype)
@@ -63,9 +64,9 @@ def _schur_xla(hlo: Any, x: Any, *, vectors: bool) -> list[Any]:
     return [t, z] if vectors else [t]
 
 
-# Hessenberg's form -------------------------------------------------------------------------------------------------
+# Hessenberg form ---------------------------------------------------------------------------------------------------
 
-# Results: a matrix that holds Hessenberg's form and, below its subdiagonal, Householder's vectors; and their factors.
+# Results: a matrix with the Hessenberg form and, below its subdiagonal, Householder vectors; and their factors.
 hessenberg_p = Primitive("hessenberg", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(hessenberg_p, 2)
 
@@ -83,13 +84,13 @@ def _hessenberg_host(x: Any) -> list[Any]:
 
 
 @hessenberg_p.abstract_eval
-def _hessenberg_shape(x: ShapedArray) -> list[ShapedArray]:
+def _hessenberg_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
     _check("hessenberg", x)
     return [ShapedArray(*result) for result in _hessenberg_results(x.shape, x.dtype)]
 
 
 @hessenberg_p.lowering
-def _hessenberg_xla(hlo: Any, x: Any) -> list[Any]:
+def _hessenberg_lowering(hlo: Any, x: Any) -> list[Any]:
     results = _hessenberg_results(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]
@@ -98,8 +99,8 @@ def _hessenberg_xla(hlo: Any, x: Any) -> list[Any]:
 
 # Tridiagonal form --------------------------------------------------------------------------------------------------
 
-# Of a Hermitian matrix, of which a triangle is read. Results: a matrix that holds Householder's vectors in that
-# triangle; the diagonal and the one beside it, which are real; and the factors of the vectors.
+# The operand is Hermitian, and only a triangle is read. Results: a matrix with the Householder vectors in that
+# triangle; the real diagonal and off-diagonal; and the factors of the vectors.
 tridiagonal_p = Primitive("tridiagonal", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(tridiagonal_p, 2)
 
@@ -120,13 +121,13 @@ def _tridiagonal_host(x: Any, *, lower: bool) -> list[Any]:
 
 
 @tridiagonal_p.abstract_eval
-def _tridiagonal_shape(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
+def _tridiagonal_abstract_eval(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
     _check("tridiagonal", x)
     return [ShapedArray(*result) for result in _tridiagonal_results(x.shape, x.dtype)]
 
 
 @tridiagonal_p.lowering
-def _tridiagonal_xla(hlo: Any, x: Any, *, lower: bool) -> list[Any]:
+def _tridiagonal_lowering(hlo: Any, x: Any, *, lower: bool) -> list[Any]:
     results = _tridiagonal_results(x.shape, x.dtype)
     if 0 in x.shape:
         return [hlo.splat(0, *result) for result in results]

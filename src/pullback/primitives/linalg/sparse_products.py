@@ -1,11 +1,11 @@
-"""Products of sparse and dense arrays, the sparse one given by blocks of elements and where they are.
+"""Products of sparse and dense arrays; the sparse array is a list of blocks with their row and column.
 
-A sparse matrix is ``data``, one block of shape (p, k) for each stored element, and ``indices``, the row and the column
-of each. Blocks at one place are summed; those outside of the matrix are padding, and have no part in a product.
-Every product of sparse and dense arrays is one of these two: axes are put together before (``experimental/sparse``).
-Each is linear in both operands, and the transposes of each are these two again.
+A sparse matrix is ``data``, one block of shape (p, k) for each stored element, and ``indices``, the row and column of
+each block. Blocks with equal indices are summed; blocks outside of the matrix are padding, and do not count. Every
+product of sparse and dense arrays is one of these two, after axes are merged (``experimental/sparse``). Both are linear
+in both operands, and their transposes are these two again.
 
-On the host the product is SciPy's. What it asks for, the elements in the order of rows, is kept as long as the array of
+On the host the product is SciPy's. It needs the elements in the order of rows, which is cached while the array of
 indices lives: sorting 100,000 elements takes as long as five products with a vector.
 """
 
@@ -45,14 +45,14 @@ _TO_ROWS = ScatterDimensionNumbers((1, 2), (0,), (0,))
 
 
 def blocks_times_dense(data: Any, indices: Any, dense: Any, size: int, transposed: bool = False) -> Any:
-    """A sparse matrix of blocks times a dense one: ``out[i] += data[e] @ dense[j]`` for ``i, j = indices[e]``.
+    """Multiply a sparse matrix of blocks by a dense one: ``out[i] += data[e] @ dense[j]`` for ``i, j = indices[e]``.
 
     Args:
       data: blocks, (e, p, k).
       indices: the row and column of each block, integers (e, 2).
-      dense: as many matrices as the sparse one has columns, (c, k, q); if ``transposed``, as it has rows, (c, p, q).
-      size: how many rows the result has.
-      transposed: whether the transpose of the sparse matrix is multiplied.
+      dense: a matrix for each column of the sparse one, (c, k, q); if ``transposed``, for each row, (c, p, q).
+      size: the number of rows of the result.
+      transposed: whether to multiply the transpose of the sparse matrix.
 
     Returns:
       An array (size, p, q), or (size, k, q) if ``transposed``.
@@ -61,14 +61,14 @@ def blocks_times_dense(data: Any, indices: Any, dense: Any, size: int, transpose
 
 
 def blocks_of_product(x: Any, y: Any, indices: Any) -> Any:
-    """Blocks of a product of dense matrices: ``out[e] = x[i] @ y[j].T`` for ``i, j = indices[e]``.
+    """Compute blocks of a product of dense matrices: ``out[e] = x[i] @ y[j].T`` for ``i, j = indices[e]``.
 
     Args:
       x, y: matrices, (r, p, q) and (c, k, q).
       indices: the row and column of each block, integers (e, 2).
 
     Returns:
-      Blocks (e, p, k), which are zero where the indices are outside.
+      Blocks (e, p, k), which are zero where the indices are out of range.
     """
     return blocks_of_product_p.bind(x, y, indices)
 
@@ -80,13 +80,13 @@ blocks_of_product_p = Primitive("blocks_of_product", cost=Cost.SPECIAL)
 
 
 class BlockLayout:
-    """Where the blocks of a sparse matrix are, as SciPy takes it: row by row.
+    """The positions of the blocks of a sparse matrix, row by row as in SciPy's CSR format.
 
     Attributes:
-      order: the positions of the blocks that are inside, in the order of rows; None if all are in order as they stand.
+      order: the numbers of the blocks inside the matrix, in the order of rows; None if all are inside and in order.
       columns: their columns.
       bounds: for each row the position in ``columns`` of its first block, and the end.
-      matrix: a matrix of SciPy's with these columns and bounds, for elements that are numbers.
+      matrix: a SciPy matrix with these columns and bounds, for blocks that are numbers.
     """
 
     __slots__ = ("bounds", "columns", "matrix", "order")
@@ -95,21 +95,21 @@ class BlockLayout:
         sparse = imported("scipy.sparse")
         i, j = (np.ascontiguousarray(indices[:, a]) for a in (0, 1))
         inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
-        kept = None if inside.all() else np.flatnonzero(inside)
-        if kept is not None:
-            i, j = i[kept], j[kept]
+        stored = None if inside.all() else np.flatnonzero(inside)
+        if stored is not None:
+            i, j = i[stored], j[stored]
         if (i[1:] >= i[:-1]).all():
             counts = np.bincount(i, minlength=rows)
             self.bounds = np.concatenate([[0], np.cumsum(counts)]).astype(_narrow(max(len(i), columns)))
             self.columns = j.astype(self.bounds.dtype, copy=False)
-            self.order = kept
+            self.order = stored
             self.matrix = self._of_numbers(rows, columns)
             return
         triples = sparse.coo_array((np.arange(len(i)), (i, j)), shape=(rows, columns))
-        triples.has_canonical_format = True  # else elements at one place would be summed
+        triples.has_canonical_format = True  # else SciPy would sum elements with equal indices
         by_rows = triples.tocsr()
         self.bounds, self.columns = by_rows.indptr, by_rows.indices
-        self.order = by_rows.data if kept is None else kept[by_rows.data]
+        self.order = by_rows.data if stored is None else stored[by_rows.data]
         self.matrix = self._of_numbers(rows, columns)
 
     def _of_numbers(self, rows: int, columns: int) -> Any:
@@ -117,7 +117,7 @@ class BlockLayout:
         return imported("scipy.sparse").csr_array((nothing, self.columns, self.bounds), shape=(rows, columns))
 
     def with_numbers(self, data: Any) -> Any:
-        """SciPy's matrix with other elements; a new one takes a fifth of the time of a product to check its indices."""
+        """Copy ``matrix`` with the elements ``data``; a new one would check indices in a fifth of a product's time."""
         matrix = copy.copy(self.matrix)
         matrix.data = data
         return matrix
@@ -131,11 +131,11 @@ _layouts: dict[tuple[int, int, int], tuple[weakref.ref[Any], BlockLayout]] = {}
 
 
 def _forget(pop: Callable[..., Any], key: Any, _: Any) -> None:
-    pop(key, None)  # of the table as it was: at the end of the process the module's names are gone
+    pop(key, None)  # bound early, since at the end of the process the module's names are gone
 
 
 def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
-    """The layout of an array of indices; arrays do not change, so that it is kept while this one lives."""
+    """The layout of an array of indices, cached while that immutable array lives."""
     key = id(indices), rows, columns
     found = _layouts.get(key)
     if found is not None and found[0]() is indices:
@@ -146,7 +146,7 @@ def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
 
 
 def _wide(x: Any) -> Any:
-    """Half precision as single precision, which SciPy takes."""
+    """Convert half precision to single precision, which SciPy accepts."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and dtypes.is_inexact(x.dtype) else x
 
 
@@ -170,7 +170,7 @@ def _times_host(data: Any, indices: Any, dense: Any, *, size: int, transposed: b
     return out.reshape(out_shape).astype(data.dtype, copy=False)
 
 
-_BLOCK = 2**16  # elements of the gathered rows that are in memory at a time, at least
+_BLOCK = 2**16  # the least number of elements of gathered rows in memory at a time
 
 
 @blocks_of_product_p.host
@@ -182,14 +182,14 @@ def _of_product_host(x: Any, y: Any, indices: Any) -> Any:
         return out
     step = max(1, max(_BLOCK, x.size, y.size) // ((p + k) * q))
     for start in range(0, elements, step):
-        part = slice(start, start + step)
-        i, j = indices[part, 0], indices[part, 1]
+        chunk = slice(start, start + step)
+        i, j = indices[chunk, 0], indices[chunk, 1]
         inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
         if not inside.all():
             i, j = np.where(inside, i, 0), np.where(inside, j, 0)
         a, b = _wide(np.take(x, i, 0)), _wide(np.take(y, j, 0))
         product = np.multiply(a, b) if q == p == k == 1 else np.matmul(a, b.swapaxes(1, 2))
-        out[part] = product if inside.all() else np.where(inside[:, None, None], product, 0)
+        out[chunk] = product if inside.all() else np.where(inside[:, None, None], product, 0)
     return out
 
 
@@ -206,7 +206,7 @@ def _check(name: str, x: ShapedArray, y: ShapedArray, indices: ShapedArray, fits
 
 
 @blocks_times_dense_p.abstract_eval
-def _times_shape(
+def _times_abstract_eval(
     data: ShapedArray, indices: ShapedArray, dense: ShapedArray, *, size: int, transposed: bool
 ) -> ShapedArray:
     fits = data.ndim == dense.ndim == 3 and data.shape[:1] == indices.shape[:1]
@@ -216,7 +216,7 @@ def _times_shape(
 
 
 @blocks_of_product_p.abstract_eval
-def _of_product_shape(x: ShapedArray, y: ShapedArray, indices: ShapedArray) -> ShapedArray:
+def _of_product_abstract_eval(x: ShapedArray, y: ShapedArray, indices: ShapedArray) -> ShapedArray:
     fits = x.ndim == y.ndim == 3 and x.shape[2] == y.shape[2]
     _check("blocks_of_product", x, y, indices, fits)
     return ShapedArray((indices.shape[0], x.shape[1], y.shape[1]), x.dtype)
@@ -264,14 +264,14 @@ def _of_product_transpose(ct: Any, x: Any, y: Any, indices: Any) -> Any:
 
 
 def _into(x: Any, dim: int, position: int) -> Any:
-    """The mapped axis becomes a part of the axis at ``position`` of the array without it."""
+    """Merge the mapped axis with the axis at ``position`` of the unmapped array."""
     x = shapes.moveaxis(x, dim, position)
     shape = x.shape
     return shapes.reshape(x, (*shape[:position], shape[position] * shape[position + 1], *shape[position + 2 :]))
 
 
 def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
-    """The inverse of ``_into``."""
+    """Split the mapped axis off, as the inverse of ``_into``; return the array, and its position."""
     shape = x.shape
     size = shape[position] // axis.size
     return shapes.reshape(x, (*shape[:position], axis.size, size, *shape[position + 1 :])), position
@@ -280,7 +280,7 @@ def _out_of(x: Any, axis: MappedAxis, position: int) -> Any:
 def _all_in_one(
     axis: MappedAxis, indices: Any, dim: int | None, limits: tuple[int, int], moved: tuple[bool, bool]
 ) -> Any:
-    """The indices of all examples in one matrix, with the examples' rows, or columns, one after the other if moved."""
+    """Join the indices of all examples to one matrix; offset their rows, or columns, by example where ``moved``."""
     indices = front(indices, dim, axis)
     extents = [n * (axis.size if m else 1) for n, m in zip(limits, moved, strict=True)]
     indices = ops.convert_element_type(indices, index_dtype(max(extents, default=0)))
@@ -293,13 +293,13 @@ def _all_in_one(
 
 
 def index_dtype(extent: int) -> np.dtype[Any]:
-    """The dtype for positions below ``extent``."""
+    """The integer dtype for indices below ``extent``, or an error if that needs 64 bits and they are off."""
     if extent < 2**31:
         return _int32
     if dtypes.canonicalize_dtype(_int64) != _int64:
         raise IndexRangeError(
-            f"a sparse array with an axis of {extent:,} positions, once axes are put together, needs indices of "
-            "64 bits: switch jax_enable_x64 on"
+            f"a sparse array with an axis of {extent:,} positions, after axes are merged, needs indices of "
+            "64 bits: enable jax_enable_x64"
         )
     return _int64
 
@@ -349,13 +349,13 @@ def _inside(i: Any, n: int) -> Any:
     return ops.and_p.bind(ops.ge_p.bind(i, 0), ops.lt(i, np.asarray(n, i.dtype)))
 
 
-def _taken(x: Any, i: Any) -> Any:
-    """The matrices of ``x`` at a column of positions, some others for those outside."""
+def _rows_at(x: Any, i: Any) -> Any:
+    """Gather the matrices of ``x`` at a column of indices; out-of-range indices are clipped."""
     return gather(x, i, _ROWS, (1, *x.shape[1:]), mode=GatherScatterMode.CLIP)
 
 
 def _products(x: Any, y: Any, numbers: Any) -> Any:
-    """For each element a product of its matrices; of vectors, and numbers, without a contraction for each element."""
+    """Multiply pairs of matrices, without a batched contraction where they are vectors or numbers."""
     (((a,), (b,)), _) = numbers
     if x.shape[3 - a] == y.shape[3 - b] == 1:
         x, y = (shapes.reshape(z, (z.shape[0], 1, z.shape[1] * z.shape[2])) for z in (x, y))
@@ -376,44 +376,47 @@ def _signed(indices: Any) -> Any:
     return ops.convert_element_type(indices, _int64 if wide else _int32) if indices.dtype.kind == "u" else indices
 
 
-def _times_part(out: Any, data: Any, indices: Any, dense: Any, transposed: bool) -> Any:
-    """The product of some of the elements, added to that of the others."""
+def _add_product(out: Any, data: Any, indices: Any, dense: Any, transposed: bool) -> Any:
+    """Add the product of some of the elements to ``out``."""
     indices = _signed(indices)
     to, of = (_column(indices, 1), _column(indices, 0)) if transposed else (_column(indices, 0), _column(indices, 1))
-    update = _products(data, _taken(dense, of), (((1 if transposed else 2,), (1,)), ((0,), (0,))))
-    to = ops.where(_inside(of, dense.shape[0]), to, -1)  # left out, so that nothing infinite is multiplied by zero
+    update = _products(data, _rows_at(dense, of), (((1 if transposed else 2,), (1,)), ((0,), (0,))))
+    to = ops.where(_inside(of, dense.shape[0]), to, -1)  # dropped, so that an infinity is not multiplied by zero
     return scatter_add(out, to, update, _TO_ROWS, mode=GatherScatterMode.FILL_OR_DROP)
 
 
-def _of_product_part(x: Any, y: Any, indices: Any) -> Any:
+def _product_blocks(x: Any, y: Any, indices: Any) -> Any:
     indices = _signed(indices)
     i, j = _column(indices, 0), _column(indices, 1)
-    out = _products(_taken(x, i), _taken(y, j), (((2,), (2,)), ((0,), (0,))))
+    out = _products(_rows_at(x, i), _rows_at(y, j), (((2,), (2,)), ((0,), (0,))))
     inside = ops.and_p.bind(_inside(i, x.shape[0]), _inside(j, y.shape[0]))
     return ops.where(shapes.expand_dims(inside, (2,)), out, 0)
 
 
-def _parts(elements: int, gathered: int, held: int) -> int:
-    """How many elements are worked on at a time, so that what is gathered is no larger than operands and results."""
-    return elements if gathered <= max(held, _BLOCK) else max(1, elements * max(held, _BLOCK) // gathered)
+def _chunk_size(elements: int, gathered: int, resident: int) -> int:
+    """The number of elements of a chunk, such that the gathered arrays are no larger than operands and results."""
+    return elements if gathered <= max(resident, _BLOCK) else max(1, elements * max(resident, _BLOCK) // gathered)
 
 
 def _loop(hlo: Any, elements: int, step: int, start: Any, body: Any) -> Any:
-    """``out = body(out, first, known)`` for parts of the elements; ``known`` of the last were in the part before."""
+    """Emit a loop ``out = body(out, first, known)`` over chunks, which overlap by ``known`` elements at the end."""
     zero, one = hlo.number(0, _int32), hlo.number(1, _int32)
     kinds = [((), _int32), (start.shape, start.dtype)]
     count = math.ceil(elements / step)
 
     def region(i: Any, out: Any) -> list[Any]:
-        due = hlo.same("stablehlo.multiply", i, hlo.number(step, _int32))
-        first = hlo.same("stablehlo.minimum", due, hlo.number(elements - step, _int32))
-        return [hlo.same("stablehlo.add", i, one), body(out, first, hlo.same("stablehlo.subtract", due, first))]
+        due = hlo.elementwise("stablehlo.multiply", i, hlo.number(step, _int32))
+        first = hlo.elementwise("stablehlo.minimum", due, hlo.number(elements - step, _int32))
+        return [
+            hlo.elementwise("stablehlo.add", i, one),
+            body(out, first, hlo.elementwise("stablehlo.subtract", due, first)),
+        ]
 
     going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(count, _int32), "LT")])
-    return hlo.many("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, region)])[1]
+    return hlo.multi_result("stablehlo.while", [zero, start], kinds, regions=[going, hlo.region(kinds, region)])[1]
 
 
-def _part(hlo: Any, x: Any, first: Any, step: int) -> Any:
+def _chunk(hlo: Any, x: Any, first: Any, step: int) -> Any:
     sizes = (step, *x.shape[1:])
     zeros = [hlo.number(0, _int32)] * (len(sizes) - 1)
     attributes = f"slice_sizes = array<i64: {', '.join(map(str, sizes))}>"
@@ -421,7 +424,7 @@ def _part(hlo: Any, x: Any, first: Any, step: int) -> Any:
 
 
 @blocks_times_dense_p.lowering
-def _times_xla(hlo: Any, data: Any, indices: Any, dense: Any, *, size: int, transposed: bool) -> Any:
+def _times_lowering(hlo: Any, data: Any, indices: Any, dense: Any, *, size: int, transposed: bool) -> Any:
     shape, dtype = hlo.result.shape, data.dtype
     if 0 in (*data.shape, *dense.shape, *shape):
         return hlo.splat(0, shape, dtype)
@@ -430,24 +433,26 @@ def _times_xla(hlo: Any, data: Any, indices: Any, dense: Any, *, size: int, tran
     start = hlo.splat(0, shape, data.dtype)
     elements = data.shape[0]
     gathered = elements * shape[2] * max(data.shape[1:])
-    step = _parts(elements, gathered, math.prod(data.shape) + math.prod(dense.shape) + math.prod(shape))
+    step = _chunk_size(elements, gathered, math.prod(data.shape) + math.prod(dense.shape) + math.prod(shape))
     if step == elements:
-        out = hlo.inline(partial(_times_part, transposed=transposed), start, data, indices, dense)
+        out = hlo.inline(partial(_add_product, transposed=transposed), start, data, indices, dense)
     else:
 
         def body(out: Any, first: Any, known: Any) -> Any:
-            def part(out: Any, data: Any, indices: Any, dense: Any, known: Any) -> Any:
+            def add_chunk(out: Any, data: Any, indices: Any, dense: Any, known: Any) -> Any:
                 again = ops.lt(slicing.iota(_int32, (step, 1), 0), known)
-                return _times_part(out, data, ops.where(again, -1, _signed(indices)), dense, transposed)
+                return _add_product(out, data, ops.where(again, -1, _signed(indices)), dense, transposed)
 
-            return hlo.inline(part, out, _part(hlo, data, first, step), _part(hlo, indices, first, step), dense, known)
+            return hlo.inline(
+                add_chunk, out, _chunk(hlo, data, first, step), _chunk(hlo, indices, first, step), dense, known
+            )
 
         out = _loop(hlo, elements, step, start, body)
     return hlo.convert(out, dtype)
 
 
 @blocks_of_product_p.lowering
-def _of_product_xla(hlo: Any, x: Any, y: Any, indices: Any) -> Any:
+def _of_product_lowering(hlo: Any, x: Any, y: Any, indices: Any) -> Any:
     shape, dtype = hlo.result.shape, x.dtype
     if 0 in (*x.shape, *y.shape, *shape):
         return hlo.splat(0, shape, dtype)
@@ -455,12 +460,12 @@ def _of_product_xla(hlo: Any, x: Any, y: Any, indices: Any) -> Any:
         x, y = (hlo.convert(z, np.dtype(np.float32)) for z in (x, y))
     elements = indices.shape[0]
     gathered = elements * x.shape[2] * (x.shape[1] + y.shape[1])
-    step = _parts(elements, gathered, math.prod(x.shape) + math.prod(y.shape) + math.prod(shape))
+    step = _chunk_size(elements, gathered, math.prod(x.shape) + math.prod(y.shape) + math.prod(shape))
     if step == elements:
-        return hlo.convert(hlo.inline(_of_product_part, x, y, indices), dtype)
+        return hlo.convert(hlo.inline(_product_blocks, x, y, indices), dtype)
 
     def body(out: Any, first: Any, known: Any) -> Any:
-        update = hlo.inline(_of_product_part, x, y, _part(hlo, indices, first, step))
+        update = hlo.inline(_product_blocks, x, y, _chunk(hlo, indices, first, step))
         zero = hlo.number(0, _int32)
         return hlo.op("stablehlo.dynamic_update_slice", [out, update, first, zero, zero], shape, x.dtype)
 

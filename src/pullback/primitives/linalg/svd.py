@@ -1,7 +1,7 @@
-"""The singular value decomposition of matrices, and what is defined by it: the pseudo-inverse and the polar factors.
+"""The singular value decomposition, the pseudo-inverse, and the polar decomposition of matrices.
 
-The pseudo-inverse and the polar factors have derivatives in terms of themselves, not of singular vectors. So their
-derivatives of every order are right where singular values are equal.
+The derivatives of the pseudo-inverse and the polar factor are expressed in these factors, not in singular vectors. So
+their derivatives of every order are right where singular values are equal.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from pullback.primitives.linalg.decompositions import (
     on_diagonal,
     one_by_one,
     pairs_of_equals,
-    part,
     rounding,
     scaled,
     skew_part_twice,
     undetermined_where,
     unknown_of_equals,
+    upper_left,
     without,
 )
 from pullback.primitives.linalg.eigen import adapted, eigh
@@ -67,18 +67,18 @@ from pullback.primitives.reductions import norm
 
 
 def svd(x: Any, *, full_matrices: bool = False, by_qr: bool = False) -> list[Any]:
-    """The singular values of matrices, descending; the left vectors, as columns; the right ones, as conjugated rows."""
+    """Return the descending singular values of matrices, left vectors as columns, and right ones as conjugate rows."""
     out: list[Any] = svd_p.bind(x, full_matrices=full_matrices, vectors=True, by_qr=by_qr)
     return out
 
 
 def svdvals(x: Any) -> Any:
-    """The singular values of matrices, descending."""
+    """The descending singular values of matrices."""
     return svd_p.bind(x, full_matrices=False, vectors=False, by_qr=False)[0]
 
 
-# Results: the singular values, and if wanted the left and the right vectors. ``by_qr`` is LAPACK's iteration by QR
-# decompositions in place of its method of divide and conquer.
+# Results: the singular values, and with ``vectors`` the left and the right vectors. ``by_qr`` selects LAPACK's QR
+# iteration instead of its divide and conquer.
 svd_p = Primitive("svd", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(svd_p, 2)
 
@@ -122,7 +122,7 @@ compiled_from(svd_p, 6_000, matrices=32)  # 100 of 8 x 8: 2199 / 1200
 
 
 TALL = 8
-"""How many times as many rows as columns make it cheaper to decompose the triangular factor of a matrix: 10,000 by 4:
+"""The ratio of rows to columns from which it is cheaper to decompose the triangular factor of a matrix: 10,000 by 4:
 401 / 202 microseconds, 64 by 8: 41 / 40."""
 
 
@@ -140,7 +140,7 @@ def _upper(n: int) -> Any:
 
 
 def _triangular(x: Any) -> Any:
-    """The orthonormal and the triangular factor of a matrix with more rows than columns."""
+    """Return the orthonormal and the triangular QR factor of a matrix with more rows than columns."""
     packed, tau, *_ = host_routine("lapack", "geqrf", x.dtype)(x)
     r = np.where(_upper(x.shape[1]), packed[: x.shape[1]], 0)
     name = "ungqr" if x.dtype.kind == "c" else "orgqr"
@@ -153,7 +153,7 @@ def _svd_by_qr(x: Any, full_matrices: bool) -> Any:
 
 
 @svd_p.abstract_eval
-def _svd_shape(x: ShapedArray, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[ShapedArray]:
+def _svd_abstract_eval(x: ShapedArray, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[ShapedArray]:
     check_matrices("svd", x)
     return [ShapedArray(*result) for result in _results(x.shape, x.dtype, full_matrices)][: 3 if vectors else 1]
 
@@ -174,8 +174,8 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
         s, u, vh = singular_basis(x)
         return [s], [_values_tangent(u, adjoint(vh), t)]
     s, u, vh = svd(x, **params)
-    left, right = part(u, m, k), adjoint(part(vh, k, n))
-    # The values, and their tangents, are those of a basis of their own, which knows what derivatives of them need.
+    left, right = upper_left(u, m, k), adjoint(upper_left(vh, k, n))
+    # The values and their tangents come from ``singular_basis``, whose rules have the derivatives of the values.
     values, *basis = singular_basis(x, (s, left, adjoint(right)))
     values_tangent = _values_tangent(basis[0], adjoint(basis[1]), t)
     values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, values_tangent)
@@ -190,19 +190,19 @@ def _real(x: Any) -> Any:
 
 
 def _values_tangent(left: Any, right: Any, t: Any) -> Any:
-    """The tangents of the singular values of matrices, whose tangents are ``t``, in terms of singular vectors."""
+    """The tangents of singular values, from the singular vectors and the tangents ``t`` of the matrices."""
     return _real(diagonal(product(adjoint(left), product(t, right))))
 
 
 def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None) -> tuple[Any, Any, Any]:
-    """The tangents of the singular values, and of min(m, n) left and right singular vectors, as columns.
+    """Return the tangents of the singular values, and of min(m, n) left and right singular vectors, as columns.
 
     Args:
       s: the singular values.
       left, right: the vectors.
       t: the tangent of the matrices.
-      values_tangent: that of the singular values; then what equal ones, or those that are zero, leave undetermined of
-        the vectors is marked. None to compute it too, and mark nothing.
+      values_tangent: the tangent of the singular values; then the rotations of vectors that equal or zero values leave
+        undetermined are marked. None to compute it too, without marks.
     """
     m, n, k = left.shape[-2], right.shape[-2], s.shape[-1]
     size, guarded = max(m, n), values_tangent is not None
@@ -242,11 +242,11 @@ def _rows_from(x: Any, start: int) -> Any:
 
 
 def completed(q: Any, t: Any, rest: Any) -> Any:
-    """The tangents of orthonormal columns, of which some follow from those of the others.
+    """The tangents of all orthonormal columns, from the tangents of the first ones.
 
     Args:
       q: the first columns.
-      t: their tangents.
+      t: the tangents of the first columns.
       rest: the other columns, which stay orthogonal to the first ones, and do not turn among themselves.
     """
     if rest.shape[-1] == 0:
@@ -255,7 +255,7 @@ def completed(q: Any, t: Any, rest: Any) -> Any:
 
 
 @svd_p.lowering
-def _svd_xla(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
+def _svd_lowering(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: bool) -> list[Any]:
     results = _results(x.shape, x.dtype, full_matrices)
     if 0 in x.shape:
         outs = [hlo.splat(0, *results[0])]
@@ -274,19 +274,19 @@ def _svd_xla(hlo: Any, x: Any, *, full_matrices: bool, vectors: bool, by_qr: boo
 
 
 def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = False) -> list[Any]:
-    """The same as :func:`svd`, for derivative rules, which do not depend on the choice of the singular vectors.
+    """Return the results of :func:`svd` for derivative rules that do not depend on the choice of the singular vectors.
 
     Args:
       x: the matrices.
-      known: their decomposition by :func:`svd`, if there is one.
-      turned: whether the rule turns the vectors of equal singular values, so that it is not known of which vector the
-        tangent of a singular value is.
+      known: their decomposition by :func:`svd`, if the caller has it.
+      turned: whether the rule turns the vectors of equal singular values, so that it is unknown which vector the
+        tangent of a singular value belongs to.
     """
     out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
 
 
-# Of the matrices and their decomposition, the decomposition: an operation with the derivatives of what it is of.
+# Returns the decomposition, an operand next to the matrices, with the derivatives with respect to the matrices.
 singular_basis_p = Primitive("singular_basis", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 works_on_last(singular_basis_p, 2, 2, 1, 2)
 singular_basis_p.host(lambda x, s, u, vh, turned: [s, u, vh])
@@ -294,11 +294,11 @@ singular_basis_p.lowering(lambda hlo, x, s, u, vh, turned: [s, u, vh])
 
 
 @singular_basis_p.abstract_eval
-def _singular_basis_shape(x: ShapedArray, *known: ShapedArray, turned: bool) -> list[ShapedArray]:
+def _singular_basis_abstract_eval(x: ShapedArray, *known: ShapedArray, turned: bool) -> list[ShapedArray]:
     check_matrices("singular_basis", x)
     shapes_of_results = [ShapedArray(*result) for result in _results(x.shape, x.dtype, False)]
-    for given, wanted in zip(known, shapes_of_results, strict=True):
-        if given.shape != wanted.shape or given.dtype != wanted.dtype:
+    for operand, wanted in zip(known, shapes_of_results, strict=True):
+        if operand.shape != wanted.shape or operand.dtype != wanted.dtype:
             raise ShapeError(f"singular_basis of matrices {x} takes arrays of types {shapes_of_results}, got {known}")
     return shapes_of_results
 
@@ -325,9 +325,9 @@ def _singular_basis_along(primals: Any, tangents: Any, *, turned: bool) -> Any:
 
 
 def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
-    # As for eigenvalues. Vectors of equal singular values are turned alike, on both sides, so that the Hermitian part
-    # of the direction is diagonal between them. Where they are zero, they become those of the direction, without what
-    # it does in the spaces of the other singular values.
+    # As for eigenvalues. Left and right vectors of equal singular values turn together, so that the Hermitian part of
+    # the direction is diagonal between them. The vectors of zeros become singular vectors of the direction, projected
+    # to the complement of the other vectors.
     s, u, vh = known
     if x.shape[-2] < x.shape[-1]:
         (s, v, uh), (ts, tv, tuh) = _along(adjoint(x), adjoint(t), (s, adjoint(vh), adjoint(u)))
@@ -349,18 +349,18 @@ def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
 
 
 def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
-    """The vectors of singular values that are zero, as a direction chooses them.
+    """Return the vectors of zero singular values that belong to a direction.
 
     Args:
-      zero: which of the descending singular values are zero (..., n).
+      zero: a mask of the descending singular values that are zero (..., n).
       left: left singular vectors (..., m, n), with n at most m.
-      beyond: in the columns of zeros, what the direction makes of the right vectors, without what of it is in the
-        spaces of the other left ones (..., m, n).
+      beyond: in the columns of zeros, the direction applied to the right vectors, projected to the complement of the
+        other left vectors (..., m, n).
 
     Returns:
-      ``left`` with other vectors in the columns of zeros, and a unitary matrix (..., n, n), by which the right ones are
-      multiplied: the singular vectors of what is beyond. They are orthonormal, also if the rank of that is less than
-      the number of zeros. Without derivative.
+      ``left`` with the left singular vectors of ``beyond`` in the columns of zeros, and a unitary matrix (..., n, n) to
+      multiply the right vectors by. They are orthonormal even if the rank of ``beyond`` is less than the number of
+      zeros. They have no derivative.
     """
     out: list[Any] = vectors_of_zeros_p.bind(zero, ops.stop_gradient_p.bind(left), beyond)
     return out
@@ -377,8 +377,8 @@ def _vectors_of_zeros_jvp(primals: Any, tangents: Any) -> Any:
 
 @vectors_of_zeros_p.decomposition
 def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
-    # The others' left vectors stand in the other columns, times so large a number that their singular values are the
-    # first ones, and stay apart from those of what is beyond, which is orthogonal to them.
+    # The other columns hold the other left vectors, times a number so large that their singular values come first,
+    # separate from the values of ``beyond``, which is orthogonal to them.
     n, rank = left.shape[-1], len(left.shape)
     column_is_zero, row_is_zero = (shapes.expand_dims(zero, (i,)) for i in (-2, -1))
     size = norm(ops.where(column_is_zero, beyond, 0), (rank - 2, rank - 1))
@@ -386,8 +386,8 @@ def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
     _, u, vh = svd(ops.where(column_is_zero, beyond, scaled(left, shapes.expand_dims(size, (-1, -2)))))
     among = ops.and_p.bind(row_is_zero, column_is_zero)
     turn = ops.where(among, adjoint(vh), 0)
-    kept = ops.and_p.bind(on_diagonal(n), ops.not_p.bind(column_is_zero))
-    return [ops.where(column_is_zero, u, left), ops.where(kept, 1, turn)]
+    is_other = ops.and_p.bind(on_diagonal(n), ops.not_p.bind(column_is_zero))
+    return [ops.where(column_is_zero, u, left), ops.where(is_other, 1, turn)]
 
 
 vectors_of_zeros_p.lowering(lambda hlo, *xs: hlo.inline(_vectors_of_zeros, *xs))
@@ -403,7 +403,7 @@ def _vectors_of_zeros_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 @vectors_of_zeros_p.abstract_eval
-def _vectors_of_zeros_shape(zero: ShapedArray, left: ShapedArray, beyond: ShapedArray) -> list[ShapedArray]:
+def _vectors_of_zeros_abstract_eval(zero: ShapedArray, left: ShapedArray, beyond: ShapedArray) -> list[ShapedArray]:
     *batch, m, n = left.shape
     if beyond.shape != left.shape or zero.shape != (*batch, n) or n > m:
         raise ShapeError(
@@ -417,12 +417,12 @@ def _vectors_of_zeros_shape(zero: ShapedArray, left: ShapedArray, beyond: Shaped
 
 
 def pinv(x: Any, tolerance: Any, hermitian: bool) -> Any:
-    """The pseudo-inverses of matrices (Moore and Penrose), without the singular values that are small.
+    """The Moore-Penrose pseudo-inverses of matrices, without small singular values.
 
     Args:
       x: matrices (..., m, n).
-      tolerance: (...), real: singular values that are at most so large a part of the largest one count as zero.
-      hermitian: whether the matrices are Hermitian, and the decomposition is that by eigenvalues.
+      tolerance: (...), real: singular values up to this fraction of the largest one count as zero.
+      hermitian: whether the matrices are Hermitian, and decomposed by eigenvalues.
     """
     return pinv_p.bind(x, tolerance, hermitian=hermitian)
 
@@ -443,7 +443,7 @@ def _pinv_by_svd(x: Any, tolerance: Any, *, hermitian: bool) -> Any:
     largest = reductions.reduce_max(sizes, (len(s.shape) - 1,))
     bound = shapes.expand_dims(ops.mul(largest, tolerance), (-1,))
     inverse = inverse_where(ops.gt_p.bind(sizes, bound), s)
-    # What is not a number stays so.
+    # NaN stays NaN.
     inverse = ops.where(ops.is_finite_p.bind(s), inverse, s)
     return product(column_scaled(right, inverse), adjoint(left))
 
@@ -456,7 +456,7 @@ def _pinv_impl(args: Sequence[Any], params: dict[str, Any]) -> Any:
     x, tolerance = args
     if params["hermitian"] or len(x.shape) != 2 or 0 in x.shape:
         return _pinv_by_svd(x, tolerance, **params)
-    # One matrix: the same in few steps, since its singular values may take less time than the steps.
+    # The same for one matrix in few steps, since its singular values may take less time than the steps.
     return ArrayImpl(decomposed(partial(_pinv_of_one, tolerance._value), x._value)[0])
 
 
@@ -471,7 +471,7 @@ def _pinv_of_one(tolerance: Any, x: Any) -> Any:
 
 
 @pinv_p.abstract_eval
-def _pinv_shape(x: ShapedArray, tolerance: ShapedArray, *, hermitian: bool) -> ShapedArray:
+def _pinv_abstract_eval(x: ShapedArray, tolerance: ShapedArray, *, hermitian: bool) -> ShapedArray:
     check_matrices("pinv", x)
     if hermitian:
         check_square("pinv of Hermitian matrices", x)
@@ -492,7 +492,7 @@ def _pinv_jvp(primals: Any, tangents: Any, *, hermitian: bool) -> Any:
     p = pinv(x, tolerance, hermitian)
     if t is ZERO or 0 in x.shape:
         return p, ZERO
-    if hermitian:  # of which the lower triangle is read
+    if hermitian:  # only the lower triangle is read
         t, x = hermitian_of_lower(t), hermitian_of_lower(x)
     moved = ops.neg(product(p, product(t, p)))
     adjoint_p, adjoint_t = adjoint(p), adjoint(t)
@@ -507,7 +507,7 @@ def _pinv_jvp(primals: Any, tangents: Any, *, hermitian: bool) -> Any:
 
 
 def polar(x: Any) -> Any:
-    """The matrices W with orthonormal columns for which W* A is Hermitian and has no negative eigenvalue.
+    """The polar factors W of A: they have orthonormal columns, and W* A is Hermitian without negative eigenvalues.
 
     Args:
       x: the matrices A (..., m, n), with n at most m.
@@ -529,7 +529,7 @@ polar_p.lowering(lambda hlo, x: hlo.inline(_polar_by_svd, x))
 
 
 @polar_p.abstract_eval
-def _polar_shape(x: ShapedArray) -> ShapedArray:
+def _polar_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_matrices("polar", x)
     if x.shape[-2] < x.shape[-1]:
         raise ShapeError(f"polar takes matrices with no more columns than rows, got shape {x.shape}")
@@ -538,8 +538,8 @@ def _polar_shape(x: ShapedArray) -> ShapedArray:
 
 @polar_p.jvp
 def _polar_jvp(primals: Any, tangents: Any) -> Any:
-    # A = W H. With S = W* dW, which is skew: S H + H S = W* dA - dA* W; what of dW is outside of W is that of
-    # dA inv(H). Nothing is divided by a difference of singular values. Higham 2008, "Functions of matrices", section 8.
+    # A = W H. With S = W* dW, which is skew: S H + H S = W* dA - dA* W; the component of dW outside of W is that of dA
+    # inv(H). There is no division by a difference of singular values. Higham 2008, "Functions of matrices", section 8.
     (x,), (t,) = primals, tangents
     w = polar(x)
     if 0 in x.shape:
@@ -553,7 +553,7 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def lyapunov(h: Any, c: Any) -> Any:
-    """The solutions X of H X + X H = C, for Hermitian positive definite H; zero where H is zero, in its eigenbasis."""
+    """Solve H X + X H = C for X, with Hermitian positive definite H; zero where H is zero, in its eigenbasis."""
     return lyapunov_p.bind(h, c)
 
 
@@ -573,7 +573,7 @@ lyapunov_p.lowering(lambda hlo, h, c: hlo.inline(_lyapunov_by_eigh, h, c))
 
 
 @lyapunov_p.abstract_eval
-def _lyapunov_shape(h: ShapedArray, c: ShapedArray) -> ShapedArray:
+def _lyapunov_abstract_eval(h: ShapedArray, c: ShapedArray) -> ShapedArray:
     check_square("lyapunov", h)
     check_decomposable("lyapunov", h)
     if h.shape != c.shape:
@@ -607,7 +607,7 @@ def _lyapunov_transpose(ct: Any, h: Any, c: LinearVar) -> Any:
 
 
 def nuclear_norm(x: Any) -> Any:
-    """The sums of the singular values of matrices."""
+    """The nuclear norms of matrices: the sums of their singular values."""
     return nuclear_norm_p.bind(x)
 
 
@@ -625,14 +625,14 @@ nuclear_norm_p.lowering(lambda hlo, x: hlo.inline(_nuclear_norm_by_svd, x))
 
 
 @nuclear_norm_p.abstract_eval
-def _nuclear_norm_shape(x: ShapedArray) -> ShapedArray:
+def _nuclear_norm_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_matrices("nuclear_norm", x)
     return ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))
 
 
 @nuclear_norm_p.jvp
 def _nuclear_norm_jvp(primals: Any, tangents: Any) -> Any:
-    # tr H of A = W H has the derivative tr(W* dA). Where the rank is less than full it is one of the subgradients.
+    # tr H of A = W H has the derivative tr(W* dA). Where the rank is not full, this is a subgradient.
     (x,), (t,) = primals, tangents
     out = nuclear_norm(x)
     if 0 in x.shape:

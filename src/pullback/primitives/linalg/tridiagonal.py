@@ -1,4 +1,4 @@
-"""Systems of equations with tridiagonal matrices, and Cholesky factors of matrices that change by a vector."""
+"""Tridiagonal linear systems, and rank-one updates of Cholesky factors."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from pullback.primitives.power_series import convolution, total
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
-    """The solutions X of A X = B, for tridiagonal A.
+    """Solve A X = B for X, with tridiagonal A.
 
     Args:
-      dl: the diagonal below that of A, (..., n); its first element is not read.
-      d: the diagonal of A, (..., n).
-      du: the diagonal above, (..., n); its last element is not read.
+      dl: the diagonal below the main one, (..., n); its first element is not read.
+      d: the main diagonal of A, (..., n).
+      du: the diagonal above the main one, (..., n); its last element is not read.
       b: the matrices B, (..., n, k).
     """
     return tridiagonal_solve_p.bind(dl, d, du, b)
@@ -63,7 +63,7 @@ def _tridiagonal_solve_host(dl: Any, d: Any, du: Any, b: Any) -> Any:
     routine = host_routine("lapack", "gtsv", b.dtype)
 
     def solve(b: Any, dl: Any, d: Any, du: Any) -> Any:
-        if len(d) == 1:  # SciPy's wrapper does not take diagonals of length zero
+        if len(d) == 1:  # SciPy's wrapper does not accept diagonals of length zero
             return [b / d if d[0] else np.full_like(b, not_a_number(b.dtype))]
         *_, x, failed = routine(dl[1:], d, du[:-1], b)
         return [np.full_like(b, not_a_number(b.dtype)) if failed else x]
@@ -72,7 +72,7 @@ def _tridiagonal_solve_host(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 @tridiagonal_solve_p.abstract_eval
-def _tridiagonal_solve_shape(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray) -> ShapedArray:
+def _tridiagonal_solve_abstract_eval(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray) -> ShapedArray:
     same_dtype("tridiagonal_solve", [dl, d, du, b])
     check_decomposable("tridiagonal_solve", b)
     if not dl.shape == d.shape == du.shape == b.shape[:-1] or b.ndim < 2:
@@ -83,9 +83,9 @@ def _tridiagonal_solve_shape(dl: ShapedArray, d: ShapedArray, du: ShapedArray, b
     return ShapedArray(b.shape, b.dtype)
 
 
-def _moved(x: Any, places: int, axis: int) -> Any:
-    """The elements moved along an axis by one place, with a zero in the place that is free."""
-    config = [((places, -places, 0) if i == axis else (0, 0, 0)) for i in range(len(x.shape))]
+def _moved(x: Any, offset: int, axis: int) -> Any:
+    """Shift elements along an axis by ``offset`` positions, and fill with zeros."""
+    config = [((offset, -offset, 0) if i == axis else (0, 0, 0)) for i in range(len(x.shape))]
     return pad(x, 0, config)
 
 
@@ -95,29 +95,29 @@ def _tridiagonal_solve_jvp(primals: Any, tangents: Any) -> Any:
     *diagonals, _ = primals
     *changes, t = tangents
     x = tridiagonal_solve(*primals)
-    for change, places in zip(changes, _PLACES, strict=True):
+    for change, offset in zip(changes, _OFFSETS, strict=True):
         if change is not ZERO:
-            term = ops.neg(_times_diagonal(change, x, places=places))
+            term = ops.neg(_times_diagonal(change, x, offset=offset))
             t = term if t is ZERO else ops.add_any_p.bind(t, term)
     return x, tridiagonal_solve_p.bind(*diagonals, t)
 
 
-_PLACES = 1, 0, -1
-"""How far from the diagonal an element of each of the three is: rows are moved by so much."""
+_OFFSETS = 1, 0, -1
+"""The offset of each of the three diagonals from the main one: the number of positions to shift rows by."""
 
 
-def _times_diagonal(diagonal: Any, x: Any, *, places: int) -> Any:
-    return ops.mul(shapes.expand_dims(diagonal, (-1,)), _moved(x, places, len(x.shape) - 2) if places else x)
+def _times_diagonal(diagonal: Any, x: Any, *, offset: int) -> Any:
+    return ops.mul(shapes.expand_dims(diagonal, (-1,)), _moved(x, offset, len(x.shape) - 2) if offset else x)
 
 
 @taylor(tridiagonal_solve_p)
 def _tridiagonal_solve_taylor(ans: Series, dl: Series, d: Series, du: Series, b: Series) -> Coefficient:
     def coefficient(k: int) -> Any:
-        parts = [
-            convolution(partial(_times_diagonal, places=places), diagonal, ans, k, first=1)
-            for diagonal, places in zip((dl, d, du), _PLACES, strict=True)
+        terms = [
+            convolution(partial(_times_diagonal, offset=offset), diagonal, ans, k, first=1)
+            for diagonal, offset in zip((dl, d, du), _OFFSETS, strict=True)
         ]
-        rest = ops.difference(b[k], total(parts))
+        rest = ops.difference(b[k], total(terms))
         return rest if rest is ZERO else tridiagonal_solve_p.bind(dl[0], d[0], du[0], rest)
 
     return coefficient
@@ -133,7 +133,7 @@ masked_tridiagonal_solve_p = masked_solution(tridiagonal_solve_p, lambda **param
 
 
 @tridiagonal_solve_p.lowering
-def _tridiagonal_solve_xla(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
+def _tridiagonal_solve_lowering(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
     if 0 in b.shape:
         return b
     diagonal, batch = (d.shape, d.dtype), d.shape[:-1]
@@ -148,7 +148,7 @@ def _tridiagonal_solve_xla(hlo: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 def cholesky_update(r: Any, w: Any) -> Any:
-    """The upper triangular factors of R* R + w w*, with a positive diagonal.
+    """The upper triangular Cholesky factors of R* R + w w*, with a positive diagonal.
 
     Args:
       r: upper triangular matrices R (..., n, n).
@@ -163,7 +163,7 @@ works_on_last(cholesky_update_p, 2, 1)
 
 @cholesky_update_p.host
 def _cholesky_update_host(r: Any, w: Any) -> Any:
-    # By a rotation for each row, after Golub and Van Loan, "Matrix computations", section 6.5.4.
+    # One rotation for each row, after Golub and Van Loan, "Matrix computations", section 6.5.4.
     r, row = np.triu(r), np.conj(w)
     for i in range(r.shape[-1]):
         first, other = r[..., i, i, None].copy(), row[..., i, None].copy()
@@ -177,7 +177,7 @@ def _cholesky_update_host(r: Any, w: Any) -> Any:
 
 
 @cholesky_update_p.abstract_eval
-def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> ShapedArray:
+def _cholesky_update_abstract_eval(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     check_square("cholesky_update", r)
     check_decomposable("cholesky_update", r)
     same_dtype("cholesky_update", [r, w])
@@ -190,7 +190,7 @@ def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> ShapedArray:
 
 @cholesky_update_p.jvp
 def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
-    # That of the Cholesky factor of the sum (Murray 2016, arXiv:1602.07527).
+    # The derivative of the Cholesky factor of the sum (Murray 2016, arXiv:1602.07527).
     (r, w), (tr, tw) = primals, (instantiate(t, x) for t, x in zip(tangents, primals, strict=True))
     out = cholesky_update(r, w)
     n = r.shape[-1]
@@ -207,7 +207,7 @@ def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @cholesky_update_p.lowering
-def _cholesky_update_xla(hlo: Any, r: Any, w: Any) -> Any:
+def _cholesky_update_lowering(hlo: Any, r: Any, w: Any) -> Any:
     if 0 in r.shape:
         return r
     *batch, n = w.shape
@@ -225,7 +225,7 @@ def _cholesky_update_xla(hlo: Any, r: Any, w: Any) -> Any:
         safe = ops.convert_element_type(ops.where(none, 1, length), r.dtype)
         cosine, sine = ops.where(none, 1, ops.div(first, safe)), ops.div(other, safe)
         new = ops.add(ops.mul(ops.conj(cosine), above), ops.mul(ops.conj(sine), row))
-        place = ops.eq_p.bind(iota(INT32, (1, n, 1), 1), i)
-        return ops.where(place, new, r), ops.sub(ops.mul(cosine, row), ops.mul(sine, above))
+        is_row = ops.eq_p.bind(iota(INT32, (1, n, 1), 1), i)
+        return ops.where(is_row, new, r), ops.sub(ops.mul(cosine, row), ops.mul(sine, above))
 
     return hlo.reshape(repeat(hlo, n, step, hlo.inline(start, r, w))[0], r.shape)

@@ -1,13 +1,13 @@
-"""Random bits: the counter-based generator Threefry-2x32, and what keys are made of.
+"""Random bits from the counter-based generator Threefry-2x32, and random keys.
 
-The generator is a keyed bijection of pairs of 32-bit words (Salmon, Moraes, Dror and Shaw, *Parallel random
-numbers: as easy as 1, 2, 3*, SC 2011, section 4.2): the n-th pair of random words is the image of the n-th
-counter, so that any of them can be computed by itself, and a key is never changed.
+The generator is a keyed bijection of pairs of 32-bit words (Salmon, Moraes, Dror and Shaw, *Parallel random numbers: as
+easy as 1, 2, 3*, SC 2011, section 4.2): the n-th pair of random words is the image of the n-th counter, so that each
+pair is computed independently, and a key never changes.
 
-How counters are laid out over an array is JAX's convention, of which there are two. In the *original* one the
-words 0, 1, ..., n - 1 of an array are n counters, and counter i is hashed together with counter i + n/2, the
-first half of the results coming from the first words of the pairs and the second half from the second words.
-In the *partitionable* one element i is hashed from the 64-bit counter i alone.
+The layout of counters over an array follows one of JAX's two conventions. In the *original* one the words 0, 1, ..., n
+- 1 of an array are n counters, and counter i is hashed together with counter i + n/2: the first words of the pairs are
+the first half of the results, and the second words the second half. In the *partitionable* one element i is hashed from
+the 64-bit counter i alone.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from pullback.primitives.rules import jvp_zero
 
 @dataclass(frozen=True, slots=True)
 class BlockKey:
-    """A key of a generator whose bits are those of XLA's: ``rbg`` or ``unsafe_rbg``.
+    """A key of a generator that draws its bits by XLA's generator: ``rbg`` or ``unsafe_rbg``.
 
     Attributes:
-      words: its words, uint32 of shape (4,).
-      unsafe: whether new keys are random bits of the old one, too, and no hash of it.
+      words: the words of the key, uint32 of shape (4,).
+      unsafe: whether new keys are random bits drawn from the key, instead of a hash.
     """
 
     words: Any
@@ -52,7 +52,7 @@ class BlockKey:
 
 
 Words = tuple[Any, Any] | BlockKey
-"""A key: the two words of the default generator, each a uint32 scalar, or a key of another."""
+"""A key: two uint32 scalars, the words of a key of the default generator, or a key of another generator."""
 
 _word = np.dtype(np.uint32)
 
@@ -60,7 +60,7 @@ _word = np.dtype(np.uint32)
 
 
 def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """The pair of words of the key ``k0, k1`` for the counter ``x0, x1``; all broadcast."""
+    """The pair of random words for the key ``k0, k1`` and the counter ``x0, x1``; all operands broadcast."""
     return threefry2x32_p.bind(k0, k1, x0, x1)  # type: ignore[no-any-return]
 
 
@@ -68,10 +68,10 @@ threefry2x32_p = Primitive("threefry2x32", multiple_results=True, keeps_weak_typ
 threefry2x32_p.jvp_rule = jvp_zero(threefry2x32_p)
 
 _ODD, _EVEN = (tuple((r, 32 - r) for r in rotations) for rotations in ((13, 15, 26, 6), (17, 29, 16, 24)))
-_SCHEDULE = (_ODD, _EVEN, _ODD, _EVEN, _ODD)  # 20 rounds: how far each rotates left, that is to say, right.
+_SCHEDULE = (_ODD, _EVEN, _ODD, _EVEN, _ODD)  # the rotations of 20 rounds: to the left, and 32 minus that.
 _PARITY = 0x1BD11BDA
-_FEW = 256  # Up to so many counters Python's integers are quicker than 112 operations of NumPy.
-_CHUNK = 16384  # So many counters at a time stay in the processor's cache.
+_FEW = 256  # Up to this many counters, Python's integers are faster than 112 operations of NumPy.
+_CHUNK = 16384  # This many counters stay in the CPU's cache.
 
 
 @threefry2x32_p.host
@@ -92,17 +92,17 @@ compiled_from(threefry2x32_p, 60_000)  # 100,000: 1421 / 483; 1,000,000: 14891 /
 
 
 def _hash_few(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """The hash of all counters at once."""
+    """Hash a few counters, packed into one Python integer."""
     k0, k1, x0, x1 = [_pack(x, size) for x in operands]
     y0, y1 = _hash_lanes(k0, k1, x0, x1, size)
     return _unpack(y0, size), _unpack(y1, size)
 
 
 def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
-    """The hash of counters that are one Python integer, with 64 bits for each of them.
+    """Hash counters that are packed into one Python integer, with a lane of 64 bits for each.
 
-    What a word's rotation or sum spills over stays in the upper half of its 64 bits, or falls into the upper half
-    of its neighbour's, and is masked out.
+    The overflow of a word's rotation or sum stays in the upper half of its lane, or falls into the upper half of the
+    neighbouring lane, and is masked out.
     """
     ones, mask = _lanes(size)
     schedule = (k0, k1, k0 ^ k1 ^ _PARITY * ones)
@@ -118,7 +118,7 @@ def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
 
 @cache
 def _lanes(size: int) -> tuple[int, int]:
-    """The numbers whose lanes are all 1, and all 2**32 - 1."""
+    """Return the numbers with 1, and with 2**32 - 1, in each of ``size`` lanes."""
     ones = sum(1 << 64 * i for i in range(size))
     return ones, ones * 0xFFFFFFFF
 
@@ -132,7 +132,7 @@ def _unpack(x: int, size: int) -> Any:
 
 
 def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
-    """The hash of many counters, a piece at a time."""
+    """Hash many counters in chunks, which stay in the cache."""
     y0, y1 = np.empty(size, _word), np.empty(size, _word)
     scratch = np.empty(_CHUNK, _word)
     for start in range(0, size, _CHUNK):
@@ -143,7 +143,7 @@ def _hash_many(operands: Sequence[Any], size: int) -> tuple[Any, Any]:
 
 
 def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
-    """The hash, into ``a`` and ``b``."""
+    """Hash a chunk of counters into the arrays ``a`` and ``b``."""
     k0, k1, x0, x1 = operands
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     np.add(x0, k0, a)
@@ -161,7 +161,7 @@ def _hash_piece(operands: Sequence[Any], a: Any, b: Any, scratch: Any) -> None:
 
 
 @threefry2x32_p.abstract_eval
-def _threefry_shape(*operands: ShapedArray) -> list[ShapedArray]:
+def _threefry_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
         raise DtypeError(f"threefry2x32 takes operands of uint32, got {', '.join(map(str, operands))}")
     shape = broadcast_shape("threefry2x32", [x.shape for x in operands])
@@ -178,8 +178,8 @@ def _threefry_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 
 @threefry2x32_p.lowering
-def _threefry_xla(hlo: Any, *operands: Any) -> list[Any]:
-    """A call of a function, so that the hash is written once however often it is used."""
+def _threefry_lowering(hlo: Any, *operands: Any) -> list[Any]:
+    """Emit a call of a shared function, so that the module contains the hash only once."""
     key = "threefry2x32", tuple(x.shape for x in operands)
     function = hlo.module.shared.get(key)
     if function is None:
@@ -191,24 +191,24 @@ def _threefry_xla(hlo: Any, *operands: Any) -> list[Any]:
 
 
 def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    """All rounds one after another: run in a third of the time of a loop over them, and compiled in half."""
+    """Emit all rounds unrolled, which run in a third of the time of a loop, and compile in half of it."""
 
     def constant(number: int) -> Any:
         return hlo.splat(number, shape, _word)
 
-    k0, k1, x0, x1 = (hlo.spread(x, shape) for x in (k0, k1, x0, x1))
-    k2 = hlo.same("stablehlo.xor", hlo.same("stablehlo.xor", k0, k1), constant(_PARITY))
+    k0, k1, x0, x1 = (hlo.broadcast(x, shape) for x in (k0, k1, x0, x1))
+    k2 = hlo.elementwise("stablehlo.xor", hlo.elementwise("stablehlo.xor", k0, k1), constant(_PARITY))
     schedule = (k0, k1, k2)
-    a, b = hlo.same("stablehlo.add", x0, k0), hlo.same("stablehlo.add", x1, k1)
+    a, b = hlo.elementwise("stablehlo.add", x0, k0), hlo.elementwise("stablehlo.add", x1, k1)
     for i, rotations in enumerate(_SCHEDULE):
         for left, right in rotations:
-            a = hlo.same("stablehlo.add", a, b)
-            up = hlo.same("stablehlo.shift_left", b, constant(left))
-            down = hlo.same("stablehlo.shift_right_logical", b, constant(right))
-            b = hlo.same("stablehlo.xor", hlo.same("stablehlo.or", up, down), a)
-        a = hlo.same("stablehlo.add", a, schedule[(i + 1) % 3])
-        b = hlo.same("stablehlo.add", b, schedule[(i + 2) % 3])
-        b = hlo.same("stablehlo.add", b, constant(i + 1))
+            a = hlo.elementwise("stablehlo.add", a, b)
+            up = hlo.elementwise("stablehlo.shift_left", b, constant(left))
+            down = hlo.elementwise("stablehlo.shift_right_logical", b, constant(right))
+            b = hlo.elementwise("stablehlo.xor", hlo.elementwise("stablehlo.or", up, down), a)
+        a = hlo.elementwise("stablehlo.add", a, schedule[(i + 1) % 3])
+        b = hlo.elementwise("stablehlo.add", b, schedule[(i + 2) % 3])
+        b = hlo.elementwise("stablehlo.add", b, constant(i + 1))
     return [a, b]
 
 
@@ -216,12 +216,12 @@ def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> l
 
 
 def random_wrap(words: Any, dtype: np.dtype[Any] = dtypes.key_dtype) -> Any:
-    """Typed keys of shape ``S``, of a dtype, from uint32 words of shape ``S + (n,)``."""
+    """Make typed keys of shape ``S`` from uint32 words of shape ``S + (n,)``."""
     return random_wrap_p.bind(words, dtype=dtype)
 
 
 def random_unwrap(keys: Any) -> Any:
-    """The uint32 words of shape ``S + (n,)`` of typed keys of shape ``S``."""
+    """Return the uint32 words, of shape ``S + (n,)``, of typed keys of shape ``S``."""
     return random_unwrap_p.bind(keys)
 
 
@@ -232,31 +232,31 @@ random_wrap_p.jvp_rule = jvp_zero(random_wrap_p)
 random_unwrap_p = Primitive("random_unwrap", keeps_weak_type=False, cost=Cost.SIMPLE)
 random_unwrap_p.host_rule = lambda x: x[dtypes.key_field(x.dtype)]
 random_unwrap_p.jvp_rule = jvp_zero(random_unwrap_p)
-_PART = np.dtype(np.float64)
+_HALF_KEY = np.dtype(np.float64)
 
 
 @random_wrap_p.lowering
-def _wrap_xla(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
-    """Four words are the two parts of a complex number, which the compiler moves as it is."""
+def _wrap_lowering(hlo: Any, words: Any, *, dtype: np.dtype[Any]) -> Any:
+    """Emit keys of two words as 64-bit integers, of four words as complex numbers, whose bits survive moves."""
     shape = words.shape[:-1]
     if dtypes.key_words(dtype) == 2:
         return hlo.bitcast(words, shape, dtype)
     starts = [0] * len(shape)
-    parts = hlo.bitcast(hlo.reshape(words, (*shape, 2, 2)), (*shape, 2), _PART)
-    real, imag = (hlo.reshape(hlo.slice(parts, [*starts, i], [*shape, i + 1]), shape) for i in (0, 1))
+    halves = hlo.bitcast(hlo.reshape(words, (*shape, 2, 2)), (*shape, 2), _HALF_KEY)
+    real, imag = (hlo.reshape(hlo.slice(halves, [*starts, i], [*shape, i + 1]), shape) for i in (0, 1))
     return hlo.op("stablehlo.complex", [real, imag], shape, dtype)
 
 
 @random_unwrap_p.lowering
-def _unwrap_xla(hlo: Any, keys: Any) -> Any:
+def _unwrap_lowering(hlo: Any, keys: Any) -> Any:
     if dtypes.key_words(keys.dtype) == 2:
         return hlo.bitcast(keys, (*keys.shape, 2), _word)
-    parts = [hlo.op(f"stablehlo.{part}", [keys], keys.shape, _PART) for part in ("real", "imag")]
-    return hlo.concatenate([hlo.bitcast(x, (*keys.shape, 2), _word) for x in parts], len(keys.shape))
+    halves = [hlo.op(f"stablehlo.{part}", [keys], keys.shape, _HALF_KEY) for part in ("real", "imag")]
+    return hlo.concatenate([hlo.bitcast(x, (*keys.shape, 2), _word) for x in halves], len(keys.shape))
 
 
 @random_wrap_p.abstract_eval
-def _wrap_shape(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
+def _wrap_abstract_eval(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
     count = dtypes.key_words(dtype)
     if words.dtype != _word or words.shape[-1:] != (count,):
         raise ShapeError(f"the words of keys must be uint32 of a shape that ends with {count}, got {words}")
@@ -264,7 +264,7 @@ def _wrap_shape(words: ShapedArray, *, dtype: np.dtype[Any]) -> ShapedArray:
 
 
 @random_unwrap_p.abstract_eval
-def _unwrap_shape(keys: ShapedArray) -> ShapedArray:
+def _unwrap_abstract_eval(keys: ShapedArray) -> ShapedArray:
     if not dtypes.is_key(keys.dtype):
         raise DtypeError(f"expected typed random keys, got {keys}")
     return ShapedArray((*keys.shape, dtypes.key_words(keys.dtype)), _word)
@@ -275,14 +275,14 @@ def _unwrap_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
     return random_unwrap(args[0]), dims[0]
 
 
-# What is looked at to find keys that are used twice ------------------------------------------------------------------
+# Marks for the check that keys are not reused ----------------------------------------------------------------------
 
 random_use_p = Primitive("random_use", cost=Cost.SIMPLE, passes_nan=True)
 random_clone_p = Primitive("random_clone", cost=Cost.SIMPLE)
 
 
 def _unchanged(p: Primitive) -> None:
-    """Make an operation one that returns typed keys as they are."""
+    """Declare that an operation returns typed keys unchanged."""
     p.host_rule = lambda x, **params: x
     p.jvp_rule = jvp_zero(p)
 
@@ -301,12 +301,12 @@ _unchanged(random_clone_p)
 
 
 def random_use(keys: Any, name: str) -> Any:
-    """Typed keys, said to be used by a function of ``random``."""
+    """Return typed keys, marked as used by the function ``name`` of ``random``."""
     return random_use_p.bind(keys, name=name)
 
 
 def random_clone(keys: Any) -> Any:
-    """Typed keys, said to be others than before."""
+    """Return typed keys, marked as new."""
     return random_clone_p.bind(keys)
 
 
@@ -314,7 +314,7 @@ def random_clone(keys: Any) -> Any:
 
 
 def words_at(words: Any, *index: int) -> tuple[Any, Any]:
-    """The two words of one key of the default generator, from uint32 words of shape ``S + (2,)``."""
+    """Return the two words of one key of the default generator, from uint32 words of shape ``S + (2,)``."""
     if is_on_default_device(words):
         pair = words._value[index]
         return ArrayImpl(pair[0]), ArrayImpl(pair[1])
@@ -325,9 +325,9 @@ def words_at(words: Any, *index: int) -> tuple[Any, Any]:
 
 
 def random_seed(seed: Any) -> Any:
-    """The words, of shape (2,), of the key of a seed: an array of integers without axes.
+    """The words, of shape (2,), of the key of a seed, an integer array without axes.
 
-    The seed is split into its upper and lower 32 bits; one of 32 bits or fewer has no upper ones.
+    They are the upper and lower 32 bits of the seed; in a seed of at most 32 bits the upper ones are zero.
     """
     low = ops.convert_element_type(seed, _word)
     if seed.dtype.itemsize < 8:
@@ -338,12 +338,12 @@ def random_seed(seed: Any) -> Any:
 
 
 def key_from(key: Words, words: Any) -> Words:
-    """The key of some words, of shape (n,), of the same generator as another key."""
+    """Make a key of the same generator as ``key`` from words of shape (n,)."""
     return BlockKey(words, key.unsafe) if isinstance(key, BlockKey) else words_at(words)
 
 
 def random_split(key: Words, shape: Shape) -> Any:
-    """The words of new keys: an array of shape ``shape + (n,)``."""
+    """The words of new keys, an array of shape ``shape + (n,)``."""
     if isinstance(key, BlockKey):
         if key.unsafe:
             count = math.prod(shape)
@@ -356,30 +356,30 @@ def random_split(key: Words, shape: Shape) -> Any:
 
 
 STRIDE = 10
-"""Of the random blocks of an unsafe key, each so many there is one that is a new key."""
+"""The number of random blocks of an unsafe key for each new key."""
 
 
 def _halves_of(key: BlockKey) -> list[tuple[Any, Any]]:
-    """A key of four words as two keys of the default generator."""
+    """Split a key of four words into two keys of the default generator."""
     return [words_at(slicing.slice_in_dim(key.words, i, i + 2, 0)) for i in (0, 2)]
 
 
 def lane_keys(key: Words, shape: Shape) -> tuple[Any, ...]:
-    """The words of an array of new keys, each an array of ``shape``."""
+    """The words of new keys, as a tuple of arrays of ``shape``, one for each word."""
     if not isinstance(key, BlockKey) and config.threefry_partitionable:
         return tuple(threefry2x32(*key, 0, _counters(shape)))
     return word_arrays(random_split(key, shape))
 
 
 def word_arrays(words: Any) -> tuple[Any, ...]:
-    """The words of keys, each an array of shape ``S``, from an array of shape ``S + (n,)``."""
+    """Split the words of keys, of shape ``S + (n,)``, into n arrays of shape ``S``."""
     *shape, count = words.shape
     rank = len(shape)
     return tuple([shapes.squeeze(slicing.slice_in_dim(words, i, i + 1, rank), (rank,)) for i in range(count)])
 
 
 def subkeys(key: Words, count: int) -> list[Words]:
-    """Some new keys, to draw from each of them."""
+    """Return ``count`` new keys to draw from."""
     words = random_split(key, (count,))
     if isinstance(key, BlockKey):
         return [
@@ -389,7 +389,7 @@ def subkeys(key: Words, count: int) -> list[Words]:
 
 
 def random_fold_in(key: Words, data: Any) -> Any:
-    """The words, of shape (n,), of the key that a key and a uint32 number determine."""
+    """The words, of shape (n,), of the key that is derived from a key and a uint32 number."""
     if isinstance(key, BlockKey):
         if key.unsafe:
             seeded = BlockKey(slicing.concatenate([random_seed(data)] * 2, 0), True)
@@ -404,7 +404,7 @@ def random_fold_in(key: Words, data: Any) -> Any:
 
 
 def _stack(first: Any, second: Any) -> Any:
-    """Two arrays of one shape, along a new last axis."""
+    """Stack two arrays along a new last axis."""
     rank = len(first.shape)
     return slicing.concatenate([shapes.expand_dims(x, (rank,)) for x in (first, second)], rank)
 
@@ -413,7 +413,7 @@ def _stack(first: Any, second: Any) -> Any:
 
 
 def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
-    """Random unsigned integers of 8, 16, 32 or 64 bits."""
+    """Draw an array of random unsigned integers of 8, 16, 32 or 64 bits."""
     if isinstance(key, BlockKey):
         return _block_bits(key, bit_width, shape)
     size = math.prod(shape)
@@ -436,13 +436,13 @@ def random_bits(key: Words, bit_width: int, shape: Shape) -> Any:
 
 
 def _block_bits(key: BlockKey, bit_width: int, shape: Shape) -> Any:
-    """The bits of XLA's own generator."""
+    """Draw random bits by XLA's generator."""
     dtype = np.dtype(f"u{bit_width // 8}")
     return rng_bit_generator_p.bind(key.words, shape=shape, dtype=dtype, algorithm=RandomAlgorithm.RNG_DEFAULT)[1]
 
 
 def _words(key: tuple[Any, Any], count: int) -> Any:
-    """The first words of a key in the original layout."""
+    """The first ``count`` random words of a key in the original layout."""
     if not is_symbolic(count) and count <= 2 * _FEW and _is_known(*key):
         return ArrayImpl(_few_words(int(key[0]._value), int(key[1]._value), count))
     words = slicing.concatenate(_halves(key, count), 0)
@@ -450,12 +450,12 @@ def _words(key: tuple[Any, Any], count: int) -> Any:
 
 
 def _is_known(*values: Any) -> bool:
-    """Whether a result for these values is computed at once, whatever traces there are."""
+    """Whether these values are concrete, on the default device, and evaluated eagerly."""
     return state.trace.quick and all(map(is_on_default_device, values))
 
 
 def _few_words(k0: int, k1: int, count: int) -> Any:
-    """The first words of a key: :func:`_words` without its six operations on arrays."""
+    """The result of :func:`_words`, without its six array operations."""
     half = -(-count // 2)
     ones, _ = _lanes(half)
     y0, y1 = _hash_lanes(k0 * ones, k1 * ones, *_few_counters(count), half)
@@ -470,7 +470,7 @@ def _few_counters(count: int) -> tuple[int, int]:
 
 
 def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
-    """The first and the second half of a key's words in the original layout; an odd last counter goes with 0."""
+    """Return both halves of a key's words in the original layout; an odd last counter is paired with 0."""
     half = -(-count // 2)
     lower = _counters((half,))
     upper = ops.add(lower, half)
@@ -479,7 +479,7 @@ def _halves(key: tuple[Any, Any], count: int) -> list[Any]:
 
 
 def _counters(shape: Shape) -> Any:
-    """0, 1, 2, ... in row-major order."""
+    """An array of ``shape`` that counts 0, 1, 2, ... in row-major order."""
     size = math.prod(shape)
     if state.trace.quick:
         return ArrayImpl(np.arange(size, dtype=_word).reshape(shape))
@@ -487,14 +487,14 @@ def _counters(shape: Shape) -> Any:
 
 
 def _join(high: Any, low: Any) -> Any:
-    """64-bit numbers from their upper and lower words."""
+    """Join upper and lower words into 64-bit numbers."""
     wide = np.dtype(np.uint64)
     high, low = (ops.convert_element_type(x, wide) for x in (high, low))
     return ops.or_p.bind(ops.shift_left_p.bind(high, 32), low)
 
 
 def _narrow(words: Any, bit_width: int) -> Any:
-    """The lowest bits of words."""
+    """Truncate words to their lowest ``bit_width`` bits."""
     return ops.convert_element_type(words, np.dtype(f"u{bit_width // 8}"))
 
 
@@ -502,45 +502,45 @@ def _narrow(words: Any, bit_width: int) -> Any:
 
 
 def unit_of(bits: Any, dtype: np.dtype[Any]) -> Any:
-    """Uniform numbers from 0 to 1: as many random bits as the mantissa of ``dtype`` holds, behind the point."""
+    """Uniform numbers from 0 to 1: a binary fraction of random bits, as many as the mantissa of ``dtype`` holds."""
     _, mask, scale = _fraction(dtype)
-    kept = ops.and_p.bind(bits, mask)
+    fraction = ops.and_p.bind(bits, mask)
     if dtype.itemsize > 1:
-        return ops.mul(ops.convert_element_type(kept, dtype), scale)
-    wide = ops.mul(ops.convert_element_type(kept, np.dtype(np.float32)), scale)
+        return ops.mul(ops.convert_element_type(fraction, dtype), scale)
+    wide = ops.mul(ops.convert_element_type(fraction, np.dtype(np.float32)), scale)
     return ops.convert_element_type(wide, dtype)
 
 
 def fraction_bits(dtype: np.dtype[Any]) -> int:
-    """How many random bits to draw for a uniform number."""
+    """The number of random bits to draw for a uniform number of ``dtype``."""
     return _fraction(dtype)[0]
 
 
 @lru_cache
 def _fraction(dtype: np.dtype[Any]) -> tuple[int, int, float]:
-    """How many random bits to draw for a fraction, the mask of those that count, and the unit of the lowest one."""
+    """Return the number of bits to draw for a fraction, the mask of the used bits, and the value of the lowest bit."""
     info = dtypes.finfo(dtype)
     if info.bits not in (8, 16, 32, 64):
-        raise ArgumentError(f"there are random floats of 8, 16, 32 and 64 bits, and none of {dtypes.short_name(dtype)}")
+        raise ArgumentError(f"random floats have 8, 16, 32 or 64 bits, got {dtypes.short_name(dtype)}")
     width = info.bits if info.nmant >= 8 else 8
     return width, (1 << width) - (1 << width - info.nmant), 2.0**-width
 
 
 def above(u: Any, dtype: np.dtype[Any], low: float) -> Any:
-    """Uniform numbers between a constant and 1, for uniform ones from 0 to 1."""
+    """Scale uniform numbers from 0 to 1 to the interval from ``low`` to 1."""
     bottom, span = _range(dtype, low)
     return ops.add(ops.mul(u, span), bottom)
 
 
 @lru_cache
 def _range(dtype: np.dtype[Any], low: float) -> tuple[float, float]:
-    """A constant in ``dtype``, and its distance from 1 in ``dtype``."""
+    """Return ``low`` rounded to ``dtype``, and its distance from 1 in ``dtype``."""
     bottom = np.asarray(low).astype(dtype)
     return float(bottom), float(np.asarray(1).astype(dtype) - bottom)
 
 
 def normal_of(u: Any) -> Any:
-    """Numbers of the standard normal distribution, for uniform ones from 0 to 1."""
+    """Map uniform numbers from 0 to 1 to standard normal numbers."""
     return ops.mul(math.sqrt(2), ops.erf_inv_p.bind(above(u, u.dtype, _next_to_minus_one(u.dtype))))
 
 

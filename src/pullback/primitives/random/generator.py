@@ -1,4 +1,4 @@
-"""XLA's generator of random bits, as an operation: the bits and the next key, of a key and a shape."""
+"""XLA's generator of random bits, as an operation from a key and a shape to bits and the next key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WIDTHS = {np.dtype(np.uint32): 4, np.dtype(np.uint64): 2}
 
 
 @rng_bit_generator_p.abstract_eval
-def _bits_shape(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
+def _bits_abstract_eval(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
     if key.dtype not in _WIDTHS:
         raise DtypeError(f"rng_bit_generator takes a key of u32[4] or u64[2], got {key}")
     if key.shape != (_WIDTHS[key.dtype],):
@@ -47,7 +47,7 @@ def _bits_shape(key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], algorit
 
 @rng_bit_generator_p.impl
 def _bits_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
-    """By NumPy where that is quicker than to compile a program: 10,000 words take it 0.5 ms."""
+    """Draw bits by NumPy for small sizes, where compiling would take longer: 10,000 words take 0.5 ms."""
     (key,) = operands
     shape, size = params["shape"], math.prod(params["shape"])
     if (
@@ -76,7 +76,7 @@ _LARGEST_BY_NUMPY = 20_000
 
 @rng_bit_generator_p.batch
 def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
-    """All bits are those of the first key, and only the first of the new keys is another than before, as in JAX."""
+    """Batch as JAX does: draw all bits from the first key, and change only the first of the keys."""
     keys = shapes.moveaxis(args[0], dims[0], 0)
     shape = (axis.size, *params["shape"])
     if not axis.size:
@@ -88,11 +88,11 @@ def _bits_batch(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
 
 
 @rng_bit_generator_p.lowering
-def _bits_xla(hlo: Any, key: Any, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
+def _bits_lowering(hlo: Any, key: Any, *, shape: Shape, dtype: np.dtype[Any], algorithm: RandomAlgorithm) -> Any:
     word, drawn = np.dtype(np.uint64), dtype if dtype.itemsize >= 4 else _word
     state = key if key.dtype == word else hlo.bitcast(hlo.reshape(key, (2, 2)), (2,), word)
     attributes = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm.name.removeprefix('RNG_')}>"
-    new, bits = hlo.many("stablehlo.rng_bit_generator", [state], [((2,), word), (shape, drawn)], attributes)
+    new, bits = hlo.multi_result("stablehlo.rng_bit_generator", [state], [((2,), word), (shape, drawn)], attributes)
     if key.dtype != word:
         new = hlo.reshape(hlo.bitcast(new, (2, 2), key.dtype), (4,))
     return [new, hlo.convert(bits, dtype)]

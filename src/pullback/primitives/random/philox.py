@@ -1,9 +1,9 @@
-"""The counter-based generator Philox-4x32, by which XLA draws the bits of keys of four words.
+"""The counter-based generator Philox-4x32, which XLA uses for keys of four words.
 
 The generator is a keyed bijection of blocks of four 32-bit words (Salmon, Moraes, Dror and Shaw, *Parallel random
-numbers: as easy as 1, 2, 3*, SC 2011, section 4.3), so that any block can be computed by itself. XLA's convention is
-that the first two words of a key are the key of the bijection, and that the counter of block ``n``, a number of 128
-bits, begins with the other two words and ends with the first two, to which ``n`` is added.
+numbers: as easy as 1, 2, 3*, SC 2011, section 4.3), so that each block is computed independently. In XLA's convention
+the first two words of a key are the key of the bijection. The counter of block ``n``, a number of 128 bits, begins with
+the other two words and ends with the first two, to which ``n`` is added.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ROUNDS = 10
 
 
 def philox4x32(words: Iterable[Any], index: Any) -> list[Any]:
-    """The four words of some blocks of keys' numbers.
+    """The four random words of blocks ``index`` of the keys ``words``.
 
     Args:
       words: the four words of keys, uint32.
-      index: the numbers of blocks, uint32. All broadcast.
+      index: the numbers of blocks, uint32. All operands broadcast.
     """
     return philox4x32_p.bind(*words, index)  # type: ignore[no-any-return]
 
@@ -46,7 +46,7 @@ def _philox_host(*operands: Any) -> list[Any]:
     w0, w1, w2, w3, index = [np.asarray(x, _word) for x in operands]
     low = (w3.astype(_wide) << 32 | w2) + index
     high = (w1.astype(_wide) << 32 | w0) + (low < index)
-    counter = [part.astype(_word) for part in (low, low >> 32, high, high >> 32)]
+    counter = [word.astype(_word) for word in (low, low >> 32, high, high >> 32)]
     keys: list[Any] = [w0, w1]
     for _ in range(_ROUNDS):
         first, second = (_wide.type(m) * c for m, c in zip(_MULTIPLIERS, counter[::2], strict=True))
@@ -60,7 +60,7 @@ def _philox_host(*operands: Any) -> list[Any]:
 
 
 @philox4x32_p.abstract_eval
-def _philox_shape(*operands: ShapedArray) -> list[ShapedArray]:
+def _philox_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     if any(x.dtype != _word for x in operands):
         raise DtypeError(f"philox4x32 takes operands of uint32, got {', '.join(map(str, operands))}")
     return [ShapedArray(broadcast_shape("philox4x32", [x.shape for x in operands]), _word)] * 4
@@ -76,8 +76,8 @@ def _philox_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
 
 
 @philox4x32_p.lowering
-def _philox_xla(hlo: Any, *operands: Any) -> list[Any]:
-    """A call of a function, so that the rounds are written once however often they are used."""
+def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
+    """Emit a call of a shared function, so that the module contains the rounds only once."""
     name = "philox4x32", tuple(x.shape for x in operands)
     function = hlo.module.shared.get(name)
     if function is None:
@@ -90,7 +90,7 @@ def _philox_xla(hlo: Any, *operands: Any) -> list[Any]:
 
 def _write_rounds(hlo: Any, shape: Shape, *operands: Any) -> list[Any]:
     def both(name: str, x: Any, y: Any) -> Any:
-        return hlo.same(f"stablehlo.{name}", x, y)
+        return hlo.elementwise(f"stablehlo.{name}", x, y)
 
     def halves(x: Any) -> tuple[Any, Any]:
         up = both("shift_right_logical", x, hlo.splat(32, shape, _wide))
@@ -100,7 +100,7 @@ def _write_rounds(hlo: Any, shape: Shape, *operands: Any) -> list[Any]:
         return both("or", hlo.convert(low, _wide), both("shift_left", hlo.convert(high, _wide), shift))
 
     shift = hlo.splat(32, shape, _wide)
-    w0, w1, w2, w3, index = (hlo.spread(x, shape) for x in operands)
+    w0, w1, w2, w3, index = (hlo.broadcast(x, shape) for x in operands)
     step = hlo.convert(index, _wide)
     low = both("add", joined(w2, w3), step)
     high = both("add", joined(w0, w1), hlo.convert(hlo.compare(low, step, "LT"), _wide))

@@ -1,17 +1,17 @@
-"""Samples of the gamma, Poisson and binomial distributions, by rejection: loops over whole arrays of samples.
+"""Samples of the gamma, Poisson and binomial distributions by rejection, in loops over arrays of samples.
 
-The methods are those of Marsaglia and Tsang (*A simple method for generating gamma variables*, ACM TOMS 26, 2000), with
-their power of a uniform number for parameters below 1; of Knuth (*The Art of Computer Programming* 2, 3.4.1) for small
-means of the Poisson distribution and of Hörmann (*The transformed rejection method for generating Poisson random
-variables*, 1993) for others; and, for the binomial one, sums of geometric numbers (Devroye, *Non-Uniform Random Variate
-Generation*, 1986, X.4.3), or again Hörmann's (*The generation of binomial random variates*, 1993).
+The methods: for the gamma distribution Marsaglia and Tsang (*A simple method for generating gamma variables*, ACM TOMS
+26, 2000), with their power of a uniform number for parameters below 1; for the Poisson distribution Knuth (*The Art of
+Computer Programming* 2, 3.4.1) for small means, and Hörmann (*The transformed rejection method for generating Poisson
+random variables*, 1993) for others; for the binomial distribution sums of geometric numbers (Devroye, *Non-Uniform
+Random Variate Generation*, 1986, X.4.3), or Hörmann (*The generation of binomial random variates*, 1993).
 
-Which random bits each step takes is JAX's convention. A sample of the gamma distribution has a key of its own. All
-Poisson or binomial samples that are drawn from one key share its chain of keys, and the n-th of them takes the n-th
-number of each array of uniform numbers; in transformed rejection all of them are drawn until each was accepted once,
-and what was accepted last counts.
+Each step draws the same random bits as in JAX. Each gamma sample has its own key. All Poisson or binomial samples of
+one key share its chain of keys, and the n-th sample takes the n-th number of each array of uniform numbers; transformed
+rejection draws all samples of a key until each was accepted at least once, and keeps the last accepted values.
 
-Eager, a loop goes over the samples (or keys) that are not finished yet; compiled, over all of them until the last is.
+An eager loop continues with the samples (or keys) that are not finished; a compiled one with all of them until the last
+is finished.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from pullback.primitives.special.incomplete import gamma_slope_p
 
 Arrays = list[Any]
 Step = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], tuple[Arrays, Arrays, Any]]
-"""``step(shared, operands, state) -> shared, state, finished``: one turn of a loop, on arrays of samples."""
+"""``step(shared, operands, state) -> shared, state, finished``: an iteration of a loop over arrays of samples."""
 
 _word = np.dtype(np.uint32)
 _floor, _ge, _le = ops.floor_p.bind, ops.ge_p.bind, ops.le_p.bind
 _and, _or, _not, _lgamma = ops.and_p.bind, ops.or_p.bind, ops.not_p.bind, ops.lgamma_p.bind
 
-# Keys and numbers of single samples --------------------------------------------------------------------------------
+# Keys and numbers of individual samples ----------------------------------------------------------------------------
 
 
 def split_lanes(k0: Any, k1: Any, count: int, partitionable: bool) -> list[tuple[Any, Any]]:
-    """As many new keys from each key as ``random_split`` makes of one: by one hash along a new first axis."""
+    """Split each key into ``count`` new keys as ``random_split`` does, by one hash along a new first axis."""
     rank = len(k0.shape)
     low = ArrayImpl(np.arange(count, dtype=_word).reshape(count, *(1,) * rank))
     high: Any = ArrayImpl(np.full_like(low._value, 0) if partitionable else low._value + _word.type(count))
@@ -73,7 +73,7 @@ def _stack(xs: Sequence[Any]) -> Any:
 
 
 def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: bool) -> Any:
-    """The numbers at some positions of an array of ``size`` random integers: see ``random_bits``."""
+    """The elements at ``index`` of an array of ``size`` random integers, as ``random_bits`` would draw it."""
     wide = np.dtype(np.uint64)
     if width == 64:
         y0, y1 = threefry2x32(k0, k1, *((0, index) if partitionable else (index, add(index, size))))
@@ -97,7 +97,7 @@ def bits_at(k0: Any, k1: Any, index: Any, size: int, width: int, partitionable: 
 
 
 def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionable: bool) -> Arrays:
-    """Uniform numbers from each of some keys, by one hash."""
+    """Draw uniform numbers from each of ``keys``, by one hash."""
     k0, k1 = (_stack(words) for words in zip(*keys, strict=True))
     if shape_of(index) and not keys[0][0].shape:
         k0, k1 = (shapes.reshape(k, (len(keys), *(1,) * len(index.shape))) for k in (k0, k1))
@@ -106,11 +106,11 @@ def _uniform(keys: Sequence[Any], index: Any, size: int, dtype: Any, partitionab
 
 
 class Generator(NamedTuple):
-    """How numbers are drawn from arrays of keys, which are tuples of arrays of their words.
+    """A random generator on arrays of keys, which are tuples of arrays of their words.
 
     Attributes:
-      name: the generator: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.
-      partitionable: how the words of the default generator are laid out.
+      name: ``threefry2x32``, ``rbg`` or ``unsafe_rbg``.
+      partitionable: whether the default generator uses its partitionable layout.
     """
 
     name: str
@@ -118,11 +118,11 @@ class Generator(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many words a key has."""
+        """The number of words of a key."""
         return 2 if self.name == "threefry2x32" else 4
 
     def split(self, key: Sequence[Any], count: int) -> list[tuple[Any, ...]]:
-        """As many new keys from each key as ``random_split`` makes of one."""
+        """Split each key into ``count`` new keys, as ``random_split`` does."""
         if self.name == "unsafe_rbg":
             return [tuple(philox4x32(key, scalar_array(_word.type(STRIDE * i)))) for i in range(count)]
         if self.name == "rbg":
@@ -135,14 +135,14 @@ class Generator(NamedTuple):
         return list(split_lanes(k0, k1, count, self.partitionable))
 
     def uniform(self, keys: Sequence[Sequence[Any]], index: Any, size: int, dtype: Any) -> Arrays:
-        """From each of some keys, the uniform numbers at some positions of an array of ``size``."""
+        """For each of ``keys``, the elements at ``index`` of an array of ``size`` uniform numbers."""
         if self.width == 2:
             return _uniform(keys, index, size, dtype, self.partitionable)
         return [unit_of(block_bits_at(key, index, fraction_bits(dtype)), dtype) for key in keys]
 
 
 def block_bits_at(key: Sequence[Any], index: Any, width: int) -> Any:
-    """The numbers at some positions of an array of random integers that XLA's generator draws."""
+    """The elements at ``index`` of an array of random integers, as XLA's generator would draw it."""
     share = 2 if width == 64 else 4
     words = philox4x32(key, ops.div(index, share))
     if width == 64:
@@ -166,15 +166,15 @@ def _wrapped(values: Sequence[Any]) -> Arrays:
 def _loop_eagerly(
     step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
 ) -> list[np.ndarray[Any, Any]]:
-    """Run a loop on NumPy arrays, along whose first axis are what loops; what is shared may have no axes.
+    """Run a loop on NumPy arrays of samples along the first axis; shared arrays may have no axes.
 
     Args:
-      step: one turn.
-      shared, operands, state: its arguments at first.
-      waiting: booleans of one axis: which of them loop at all.
+      step: one iteration.
+      shared, operands, state: the initial arguments of ``step``.
+      waiting: booleans of one axis: the samples that loop at all.
 
     Returns:
-      The state of all.
+      The final state of all samples.
     """
     width = max(math.prod(x.shape[1:]) for x in state)
     count = max(1, _BLOCK // max(width, 1))
@@ -182,14 +182,14 @@ def _loop_eagerly(
         return _block_eagerly(step, shared, operands, state, waiting)
     blocks = []
     for start in range(0, waiting.size, count):
-        part = slice(start, start + count)
-        keys, given, before = ([x[part] if x.ndim else x for x in xs] for xs in (shared, operands, state))
-        blocks.append(_block_eagerly(step, keys, given, before, waiting[part]))
-    return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+        block = slice(start, start + count)
+        keys, block_operands, before = ([x[block] if x.ndim else x for x in xs] for xs in (shared, operands, state))
+        blocks.append(_block_eagerly(step, keys, block_operands, before, waiting[block]))
+    return [np.concatenate(results) for results in zip(*blocks, strict=True)]
 
 
 _BLOCK = 16384
-"""So many numbers at a time stay in the cache; and no hash is so large that it is compiled for its shape."""
+"""The number of values in a block, which stay in the cache, and whose hash is not compiled for its shape."""
 
 
 def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: Any) -> Any:
@@ -202,17 +202,17 @@ def _block_eagerly(step: Step, shared: Any, operands: Any, state: Any, waiting: 
             shared, operands, state = ([x[going] if x.ndim else x for x in xs] for xs in (shared, operands, state))
         if not members.size:
             return out
-        parts = step(_wrapped(shared), _wrapped(operands), _wrapped(state))
-        shared, state = ([x._value for x in xs] for xs in parts[:2])
-        for whole, part in zip(out, state, strict=True):
-            whole[members] = part
-        going = np.flatnonzero(~parts[2]._value)
+        results = step(_wrapped(shared), _wrapped(operands), _wrapped(state))
+        shared, state = ([x._value for x in xs] for xs in results[:2])
+        for target, values in zip(out, state, strict=True):
+            target[members] = values
+        going = np.flatnonzero(~results[2]._value)
 
 
 def _loop_compiled(
     hlo: Any, step: Step, shared: Sequence[Any], operands: Sequence[Any], state: Sequence[Any], waiting: Any
 ) -> Arrays:
-    """Write the same loop on values."""
+    """Emit the loop of ``_loop_eagerly``, which masks finished samples."""
     n, m = len(shared), len(state)
     carry = [*shared, *state, waiting]
     kinds = [(x.shape, x.dtype) for x in carry]
@@ -225,7 +225,7 @@ def _loop_compiled(
 
     body = hlo.region(kinds, lambda *values: hlo.inline(turn, *values, *operands))
     going = hlo.region(kinds, lambda *values: [hlo.inline(lambda x: reduce_or(x, (0,)), values[-1])])
-    out: Arrays = hlo.many("stablehlo.while", carry, kinds, regions=[going, body])[n : n + m]
+    out: Arrays = hlo.multi_result("stablehlo.while", carry, kinds, regions=[going, body])[n : n + m]
     return out
 
 
@@ -237,7 +237,7 @@ def _along_first(x: Any, like: Any) -> Any:
 
 
 def random_gamma(words: Sequence[Any], a: Any, log_space: bool, generator: Generator) -> Any:
-    """Samples of the gamma distribution of parameter ``a``, one from each key, or their logarithms."""
+    """Draw a sample of the gamma distribution of parameter ``a`` from each key, or its logarithm."""
     return random_gamma_p.bind(*words, a, log_space=log_space, generator=generator)
 
 
@@ -246,29 +246,30 @@ random_gamma_p.batch_rule = batch_broadcasting(random_gamma_p)
 
 
 @random_gamma_p.abstract_eval
-def _gamma_shape(*avals: ShapedArray, log_space: bool, generator: Generator) -> ShapedArray:
+def _gamma_abstract_eval(*avals: ShapedArray, log_space: bool, generator: Generator) -> ShapedArray:
     check_dtype("random_gamma", FLOAT, avals[-1].dtype)
     return ShapedArray(broadcast_shape("random_gamma", [x.shape for x in avals]), avals[-1].dtype)
 
 
 def _gamma_constants(a: Any) -> tuple[Any, Any]:
-    """The location and the inverse width, for ``a``, or for ``a`` + 1 where it is below 1."""
+    """Return the constants d = a - 1/3 and 1 / sqrt(9 d) of the method, with a + 1 instead of a below 1."""
     d = sub(where(_ge(a, 1), a, add(a, 1)), 1 / 3)
     return d, div(1 / 3, ops.sqrt(d))
 
 
-def _chosen(condition: Any, yes: Any, no: Any) -> Any:
-    """``where``, which eager is spared if the condition is nowhere true: it rarely is."""
+def _where_if_any(condition: Any, yes: Any, no: Any) -> Any:
+    """``where``, except that it returns ``no`` if the condition is concrete and false everywhere, the usual case."""
     if isinstance(condition, ArrayImpl) and not condition._value.any():
         return no
     return where(condition, yes, no)
 
 
 def _gamma_step(generator: Generator) -> Step:
-    """One normal number for each sample.
+    """Make the loop step of gamma samples, which draws a normal and a uniform number for each sample.
 
-    Where it is too small, another is drawn with the chain of keys ``x`` alone; so the state says which samples do so:
-    it holds the words of the next key, of that for normal numbers, of that for the uniform number, and two arrays.
+    If the normal number is too small, the next iteration draws only that again, from its own chain of keys. So the
+    state holds the words of the next key, of the key for normal numbers, and of the key for the uniform number, a mask
+    of samples in this case, and the result.
     """
     n = generator.width
 
@@ -276,7 +277,7 @@ def _gamma_step(generator: Generator) -> Step:
         d, width = operands
         before, (again, _) = state[: 3 * n], state[3 * n :]
         new = [word for key in generator.split(before[:n], 3) for word in key]
-        words = [_chosen(again, old, word) for old, word in zip(before, new, strict=True)]
+        words = [_where_if_any(again, old, word) for old, word in zip(before, new, strict=True)]
         following, for_normal, for_uniform = words[:n], words[n : 2 * n], words[2 * n :]
         (*for_normal,), drawn = generator.split(for_normal, 2)
         x, u = generator.uniform([drawn, for_uniform], scalar_array(_word.type(0)), 1, d.dtype)
@@ -293,7 +294,7 @@ def _gamma_step(generator: Generator) -> Step:
 
 
 def _gamma_result(a: Any, d: Any, cube: Any, *key: Any, log_space: bool, generator: Generator) -> Any:
-    """The sample, by a uniform number to the power of 1 / a where a is below 1."""
+    """The sample, or its logarithm; for a below 1 it includes a uniform number to the power of 1 / a."""
     large = _ge(a, 1)
     if isinstance(large, ArrayImpl) and large._value.all():
         return log(d) + log(cube) if log_space else d * cube
@@ -318,7 +319,7 @@ def _gamma_eager(operands: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 def _flattened(operands: Sequence[Any]) -> tuple[Any, Arrays]:
-    """The shape of the result, and operands of that shape on one axis."""
+    """Return the shape of the result, and the operands broadcast to it, on one axis."""
     shape = broadcast_shape("random", [shape_of(x) for x in operands])
     return shape, [_flat(x, shape) for x in operands]
 
@@ -328,9 +329,9 @@ def _flat(x: Any, shape: Any) -> Any:
 
 
 @random_gamma_p.lowering
-def _gamma_xla(hlo: Any, *operands: Any, log_space: bool, generator: Generator) -> Any:
+def _gamma_lowering(hlo: Any, *operands: Any, log_space: bool, generator: Generator) -> Any:
     size = (math.prod(hlo.result.shape),)
-    *words, a = (hlo.reshape(hlo.spread(x, hlo.result.shape), size) for x in operands)
+    *words, a = (hlo.reshape(hlo.broadcast(x, hlo.result.shape), size) for x in operands)
     d, width = hlo.inline(_gamma_constants, a)
     keys = hlo.inline(lambda *words: [word for key in generator.split(words, 2) for word in key], *words)
     first, for_small = keys[: generator.width], keys[generator.width :]
@@ -346,7 +347,7 @@ def _gamma_xla(hlo: Any, *operands: Any, log_space: bool, generator: Generator) 
 
 @random_gamma_p.jvp
 def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Generator) -> Any:
-    """The derivative of a sample where its place in the order is fixed (Figurnov, Mohamed and Mnih 2018)."""
+    """Return samples, and their derivatives at fixed quantiles (Figurnov, Mohamed and Mnih 2018)."""
     a, t = primals[-1], tangents[-1]
     out = random_gamma_p.bind(*primals, log_space=log_space, generator=generator)
     if t is ZERO:
@@ -356,9 +357,9 @@ def _gamma_jvp(primals: Any, tangents: Any, *, log_space: bool, generator: Gener
 
 
 def log_slope(a: Any, log_x: Any) -> Any:
-    """The derivative of the logarithm of a sample by its parameter.
+    """The derivative of the logarithm of a gamma sample with respect to the parameter ``a``.
 
-    For small samples the distribution function is x**a / Γ(a + 1), which serves where x itself underflows too.
+    For small samples the distribution function is x**a / Γ(a + 1), which works even where x underflows.
     """
     small = lt(log_x, _SMALL)
     limit = (ops.digamma(a + 1) - log_x) / a
@@ -367,18 +368,18 @@ def log_slope(a: Any, log_x: Any) -> Any:
 
 
 _SMALL = -36.0
-"""For logarithms below this the second term of the distribution function's series is no longer seen."""
+"""The logarithm below which the second term of the distribution function's series is negligible."""
 
 
 # Arrays of samples from one key ------------------------------------------------------------------------------------
 
 
 def _of_arrays(name: str, evaluate: Callable[..., Any]) -> Primitive:
-    """An operation on the words of keys of shape ``S``, and on parameters of one shape that begins with ``S``.
+    """Declare an operation on words of keys, of shape ``S``, and on parameters, of a shape that begins with ``S``.
 
     Args:
       name: the name in jaxprs and errors.
-      evaluate: ``evaluate(draws, *parameters)``, of parameters with the keys along the first of two axes.
+      evaluate: ``evaluate(draws, *parameters)``, for parameters of two axes: the keys, and the samples of a key.
     """
     p = Primitive(name, keeps_weak_type=False)
     p.jvp_rule = jvp_zero(p)
@@ -421,23 +422,23 @@ def _loop_inlined(step: Step, shared: Arrays, operands: Arrays, state: Arrays, w
     return out
 
 
-# A loop within the lowering of an operation of this file, which no transformation sees.
+# A loop within the lowering of an operation of this file, which transformations never process.
 random_loop_p = Primitive("random_loop", multiple_results=True, keeps_weak_type=False)
 
 
 @random_loop_p.abstract_eval
-def _loop_shapes(*avals: ShapedArray, step: Step, counts: tuple[int, int, int]) -> list[ShapedArray]:
+def _loop_abstract_eval(*avals: ShapedArray, step: Step, counts: tuple[int, int, int]) -> list[ShapedArray]:
     return list(avals[counts[0] + counts[1] : -1])
 
 
 @random_loop_p.lowering
-def _loop_xla(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, int]) -> Arrays:
+def _loop_lowering(hlo: Any, *values: Any, step: Step, counts: tuple[int, int, int]) -> Arrays:
     first, second = counts[0], counts[0] + counts[1]
     return _loop_compiled(hlo, step, values[:first], values[first:second], values[second:-1], values[-1])
 
 
 class _Draws:
-    """Numbers from some keys, ``size`` from each, and loops over them."""
+    """Random numbers from ``count`` keys, ``size`` from each, and loops over them."""
 
     def __init__(self, loop: Any, keys: Arrays, count: int, size: int, generator: Generator) -> None:
         self.loop, self.keys, self.count, self.size, self.generator = loop, keys, count, size, generator
@@ -449,11 +450,11 @@ class _Draws:
         return self.generator.uniform(keys, index, self.size, dtype)
 
     def index(self) -> Any:
-        """The position of each number among those of its key."""
+        """The index of each number among the numbers of its key."""
         return slicing.iota(_word, (self.count, self.size), 1)
 
     def each(self, step: Step, operands: Arrays, state: Arrays, waiting: Any) -> Any:
-        """Loop over numbers, which take part until they are finished; the first element of the state."""
+        """Loop over numbers, each until it is finished; return the first element of the state."""
         flat = (self.count * self.size,)
         shape = () if self.count == 1 else flat
         wide = [
@@ -464,11 +465,12 @@ class _Draws:
         return shapes.reshape(self.loop(step, wide, operands, state, shapes.reshape(waiting, flat))[0], waiting.shape)
 
     def together(self, attempt: Callable[..., Any], operands: Arrays) -> Any:
-        """Draw all numbers of a key until each was accepted, and return those that were accepted last.
+        """Draw all numbers of a key until each was accepted, and return the last accepted ones.
 
         Args:
-          attempt: ``attempt(u, v, *operands)``, of two uniform numbers each, returns numbers, and which are accepted.
-          operands: for each number.
+          attempt: ``attempt(u, v, *operands)`` returns numbers from pairs of uniform numbers, and a mask of the
+            accepted ones.
+          operands: arrays with an element for each number.
         """
         dtype = operands[0].dtype
 
@@ -490,14 +492,14 @@ def _filled(like: Any, value: Any, dtype: Any = None) -> Any:
 
 
 _FEW = 10.0
-"""From this mean on the Poisson and the binomial distribution are sampled by transformed rejection."""
+"""The mean from which the Poisson and binomial distributions are sampled by transformed rejection."""
 
 
 # The Poisson distribution ------------------------------------------------------------------------------------------
 
 
 def random_poisson(words: Sequence[Any], mean: Any, generator: Generator) -> Any:
-    """Samples of Poisson distributions, as floats; -1 where there is no such distribution.
+    """Draw samples of Poisson distributions, as floats; -1 where ``mean`` is invalid.
 
     The words of keys have a shape ``S``; ``mean`` has a shape that begins with ``S``.
     """
@@ -543,14 +545,14 @@ random_poisson_p = _of_arrays("random_poisson", _poisson)
 
 
 def random_binomial(words: Sequence[Any], n: Any, p: Any, generator: Generator) -> Any:
-    """Samples of binomial distributions; nan where there is no such distribution. ``n`` and ``p`` have one shape."""
+    """Draw samples of binomial distributions; NaN for invalid parameters. ``n`` and ``p`` have the same shape."""
     return random_binomial_p.bind(*words, n, p, generator=generator)
 
 
 _TAILS = tuple(
     math.lgamma(k + 1) - 0.5 * math.log(2 * math.pi) - (k + 0.5) * math.log(k + 1) + (k + 1) for k in range(10)
 )
-"""What Stirling's formula lacks to the logarithm of k! (Hörmann 1993, section 2)."""
+"""The logarithm of k! minus Stirling's formula (Hörmann 1993, section 2)."""
 
 
 def _tail(k: Any) -> Any:

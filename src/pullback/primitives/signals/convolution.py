@@ -1,7 +1,8 @@
-"""Convolutions of any number of dimensions, strided, dilated, in groups.
+"""Convolutions of any number of dimensions, with strides, dilations and groups.
 
 Both derivatives of a convolution are convolutions (Dumoulin and Visin, *A guide to convolution arithmetic for deep
-learning*, 2016): that by the operand has strides for dilations, and that by the kernel has the batch for features.
+learning*, 2016): with respect to the operand, strides and dilations change roles; with respect to the kernel, batch and
+features do.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axes of a convolution's operand, kernel and result are the batch, the features and the space.
+    """The axes of batch, features and space in a convolution's operand, kernel and result.
 
     Attributes:
-      lhs_spec: the axes of the operand: batch, features, then those of space.
-      rhs_spec: the axes of the kernel: features of the result, features of the operand, then those of space.
-      out_spec: the axes of the result: batch, features, then those of space.
+      lhs_spec: the axes of the operand: batch, features, then space.
+      rhs_spec: the axes of the kernel: features of the result, features of the operand, then space.
+      out_spec: the axes of the result: batch, features, then space.
     """
 
     lhs_spec: tuple[int, ...]
@@ -49,13 +50,13 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """Where a convolution goes, along each axis of space.
+    """The strides, padding and dilations of a convolution, for each axis of space.
 
     Attributes:
-      strides: how far apart the places of the window are.
-      padding: how many zeros are before and after the operand, once it is dilated; negative ones cut it.
-      lhs_dilation: how far apart the elements of the operand are.
-      rhs_dilation: how far apart the elements of the kernel are.
+      strides: the distance between neighbouring windows.
+      padding: the numbers of zeros before and after the dilated operand; negative numbers remove elements.
+      lhs_dilation: the distance between elements of the operand.
+      rhs_dilation: the distance between elements of the kernel.
     """
 
     strides: Shape
@@ -65,35 +66,35 @@ class Geometry(NamedTuple):
 
 
 def dilated(size: int, dilation: int) -> int:
-    """How long ``size`` elements are that are ``dilation`` apart."""
+    """The length of ``size`` elements at distance ``dilation``."""
     return 1 + (size - 1) * dilation if size else 0
 
 
 def window_count(size: int, window: int, stride: int, padding: tuple[int, int], base: int, step: int) -> int:
-    """How many windows there are along an axis of ``size`` elements, ``base`` apart, of a window's, ``step`` apart."""
+    """The number of windows along an axis, with dilations ``base`` of the operand and ``step`` of the window."""
     room = dilated(size, base) + sum(padding) - dilated(window, step)
     return room // stride + 1 if room >= 0 else 0
 
 
 def back_padding(size: int, window: int, count: int, stride: int, low: int, base: int, step: int) -> tuple[int, int]:
-    """The padding of the results of ``count`` windows, ``stride`` apart, whose windows are at the ``size`` elements."""
+    """The padding along an axis of the transposed convolution, which maps ``count`` results to ``size`` elements."""
     return dilated(window, step) - 1 - low, dilated(size, base) + low - dilated(count, stride)
 
 
 def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
 ) -> list[tuple[int, int]]:
-    """The paddings that a word stands for: pairs of how many elements go before and after each axis.
+    """Return the padding that a word stands for: for each axis the numbers of elements before and after it.
 
     Args:
       in_shape: the sizes of the axes.
-      window_shape: those of the windows.
-      window_strides: how far apart the windows are.
-      padding: ``VALID`` for none; ``SAME`` for as many windows as the stride has multiples in the size, the odd element
-        at the end; ``SAME_LOWER`` for the same with the odd element at the beginning. Small letters will do.
+      window_shape: the sizes of the windows.
+      window_strides: the distances between neighbouring windows.
+      padding: ``VALID`` for none; ``SAME`` for ``ceil(size / stride)`` windows, with an odd element at the end;
+        ``SAME_LOWER`` for the same with the odd element at the start. Lower case is accepted.
 
     Raises:
-      ArgumentError: there is no such word (a TypeError, ValueError).
+      ArgumentError: the word is unknown (a TypeError, ValueError).
 
     >>> from pullback import lax
     >>> lax.padtype_to_pads((5, 6), (2, 3), (1, 2), "SAME")
@@ -105,7 +106,7 @@ def padtype_to_pads(
     if word not in ("SAME", "SAME_LOWER"):
         raise ArgumentError(f"padding must be 'VALID', 'SAME', 'SAME_LOWER' or a sequence of pairs, got {padding!r}")
     pairs = []
-    sizes = (map(as_size, given) for given in (in_shape, window_shape, window_strides))
+    sizes = (map(as_size, values) for values in (in_shape, window_shape, window_strides))
     for size, window, stride in zip(*sizes, strict=True):
         total = max((-(-size // stride) - 1) * stride + window - size, 0)
         less, more = total // 2, total - total // 2
@@ -114,7 +115,7 @@ def padtype_to_pads(
 
 
 def padding_pairs(name: str, padding: Any) -> Pairs:
-    """A sequence of pairs of integers."""
+    """Convert a user's padding to a tuple of pairs of integers, or raise."""
     try:
         return tuple([(operator.index(low), operator.index(high)) for low, high in padding])
     except (TypeError, ValueError):
@@ -132,7 +133,7 @@ def _keeps(
     axis: int, operand: int, lhs: Shape, rhs: Shape, *, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, **params: Any,
 ) -> int | None:  # fmt: skip
-    """The batch, the features of the result, and features that each have kernels of their own: one for each."""
+    """The result axis that corresponds to a batch axis, output features, or features in groups of one, or None."""
     if batch_group_count > 1:
         return None
     batch, features, *_ = dimension_numbers.out_spec
@@ -140,15 +141,15 @@ def _keeps(
         return features if axis == dimension_numbers.rhs_spec[0] else None
     if axis == dimension_numbers.lhs_spec[0]:
         return batch
-    apart = feature_group_count == lhs[axis] == rhs[dimension_numbers.rhs_spec[0]]
-    return features if axis == dimension_numbers.lhs_spec[1] and apart else None
+    is_depthwise = feature_group_count == lhs[axis] == rhs[dimension_numbers.rhs_spec[0]]
+    return features if axis == dimension_numbers.lhs_spec[1] and is_depthwise else None
 
 
 # Types -------------------------------------------------------------------------------------------------------------
 
 
 @conv_general_dilated_p.abstract_eval
-def _conv_shape(
+def _conv_abstract_eval(
     lhs: ShapedArray, rhs: ShapedArray, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> ShapedArray:  # fmt: skip
@@ -193,7 +194,7 @@ def _check_specs(numbers: ConvDimensionNumbers, rank: int) -> None:
 
 
 def check_geometry(name: str, geometry: Geometry, rank: int) -> None:
-    """Refuse strides, dilations or paddings that are not ``rank`` in number, or not positive."""
+    """Raise unless there are ``rank`` positive strides and dilations, and ``rank`` pairs of padding."""
     strides, padding, lhs_dilation, rhs_dilation = geometry
     for what, values in (("strides", strides), ("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
         if len(values) != rank or any(v < 1 for v in values):
@@ -205,7 +206,7 @@ def check_geometry(name: str, geometry: Geometry, rank: int) -> None:
 
 
 def _check_groups(n: int, c: int, o: int, i: int, features: int, batches: int) -> None:
-    """Refuse groups that do not divide what they are groups of."""
+    """Raise unless the group counts divide the batch and the features, and match the kernel."""
     name = "conv_general_dilated"
     for what, count in (("feature_group_count", features), ("batch_group_count", batches)):
         if count < 1:
@@ -250,14 +251,14 @@ def _by_operand(
     ct: Any, shape: Shape, kernel: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of the operand: that of the result, with gaps for the strides, by the kernel turned around."""
+    """The cotangent of the operand: convolve ``ct``, dilated by the strides, with the reversed kernel."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     o, i, *space = rhs_spec
     padding = []
     for a, k, b, stride, (low, _), base, step in zip(lhs_spec[2:], space, out_spec[2:], *geometry):
         padding.append(back_padding(shape[a], kernel.shape[k], ct.shape[b], stride, low, base, step))
     groups = max(feature_group_count, batch_group_count)
-    if groups > 1:  # the features that a group computes are those that it computes from
+    if groups > 1:  # each group's output features become its input features
         kernel = _into(_out_of(kernel, o, groups), i)
     out = conv_general_dilated_p.bind(
         ct,
@@ -277,7 +278,7 @@ def _by_kernel(
     ct: Any, lhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The cotangent of the kernel: the operand by the cotangent of the result, over the batch in place of features."""
+    """The cotangent of the kernel: convolve the operand with ``ct``, summing over the batch instead of features."""
     (n, c, *xs), (o, i, *ks), (m, f, *ys) = dimension_numbers
     padding = []
     for a, k, b, stride, (low, _), base, step in zip(xs, ks, ys, *geometry):
@@ -295,13 +296,13 @@ def _by_kernel(
 
 
 def _out_of(x: Any, axis: int, groups: int) -> Any:
-    """An axis (g, a) cut in two, of which the first, of ``groups``, comes first of all."""
+    """Split an axis (g, a), with g = ``groups``, and move g to the front."""
     size = x.shape[axis] // groups
     return shapes.moveaxis(shapes.reshape(x, (*x.shape[:axis], groups, size, *x.shape[axis + 1 :])), axis, 0)
 
 
 def _into(x: Any, axis: int) -> Any:
-    """The first axis g merged with an axis b, counted without it, to one (g, b)."""
+    """Merge the first axis g into axis number ``axis`` of the others, b, as (g, b)."""
     moved = shapes.moveaxis(x, 0, axis)
     merged = moved.shape[axis] * moved.shape[axis + 1]
     return shapes.reshape(moved, (*moved.shape[:axis], merged, *moved.shape[axis + 2 :]))
@@ -315,9 +316,9 @@ def _conv_batch(
     axis: MappedAxis, args: Any, dims: Any, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """A mapped axis joins the batch or the features of the result; where both operands are mapped it is one of groups.
+    """Merge the mapped axis into the batch or the output features; if both operands are mapped, into the groups.
 
-    It joins an axis that is in ``groups`` parts behind these: an axis (g, a) becomes (g, mapped, a).
+    In an axis that is divided into groups it goes behind the group index: an axis (g, a) becomes (g, mapped, a).
     """
     (lhs, rhs), (dl, dr) = args, dims
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -327,17 +328,17 @@ def _conv_batch(
         return zeros((0, *_result_shape(*one, geometry, dimension_numbers, groups)), lhs.dtype), 0
     if dl is not None and dr is not None:
         by_batch = batch_group_count > 1
-        lhs = _joined(lhs, dl, lhs_spec[0 if by_batch else 1], 1)
-        rhs = _joined(rhs, dr, rhs_spec[0], 1)
+        lhs = _merged_into_groups(lhs, dl, lhs_spec[0 if by_batch else 1], 1)
+        rhs = _merged_into_groups(rhs, dr, rhs_spec[0], 1)
         more = axis.size
         groups = (1, batch_group_count * more) if by_batch else (feature_group_count * more, 1)
-        cut, parts = out_spec[1], 1
+        cut, outer = out_spec[1], 1
     elif dl is not None:
-        lhs = _joined(lhs, dl, lhs_spec[0], batch_group_count)
-        cut, parts = out_spec[0], 1
+        lhs = _merged_into_groups(lhs, dl, lhs_spec[0], batch_group_count)
+        cut, outer = out_spec[0], 1
     else:
-        parts = max(groups)
-        rhs = _joined(rhs, dr, rhs_spec[0], parts)
+        outer = max(groups)
+        rhs = _merged_into_groups(rhs, dr, rhs_spec[0], outer)
         cut = out_spec[1]
     out = conv_general_dilated_p.bind(
         lhs,
@@ -348,11 +349,11 @@ def _conv_batch(
         batch_group_count=groups[1],
         precision=precision,
     )
-    return _parted(out, cut, axis.size, parts), cut
+    return _split_groups(out, cut, axis.size, outer), cut
 
 
-def _joined(x: Any, d: int, axis: int, groups: int) -> Any:
-    """The mapped axis ``d`` within the axis (g, a), counted without it, as (g, mapped, a)."""
+def _merged_into_groups(x: Any, d: int, axis: int, groups: int) -> Any:
+    """Merge the mapped axis ``d`` into axis number ``axis`` of the others, (g, a), as (g, mapped, a)."""
     size, n = x.shape[d], (x.shape[:d] + x.shape[d + 1 :])[axis]
     if groups == 1:
         x = shapes.moveaxis(x, d, axis)
@@ -363,8 +364,8 @@ def _joined(x: Any, d: int, axis: int, groups: int) -> Any:
     return shapes.reshape(x, (*x.shape[:axis], size * n, *x.shape[axis + 3 :]))
 
 
-def _parted(x: Any, axis: int, size: int, groups: int) -> Any:
-    """An axis (g, mapped, a) as two, (mapped) and (g, a)."""
+def _split_groups(x: Any, axis: int, size: int, groups: int) -> Any:
+    """Split an axis (g, mapped, a) into two, (mapped) and (g, a)."""
     n = x.shape[axis] // (groups * size)
     if groups == 1:
         return shapes.reshape(x, (*x.shape[:axis], size, n, *x.shape[axis + 1 :]))
@@ -380,7 +381,7 @@ masked_conv_general_dilated_p = masked_sum_of_products(conv_general_dilated_p)
 
 
 @conv_general_dilated_p.lowering
-def _conv_xla(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+def _conv_lowering(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     dtype, shape = lhs.dtype, hlo.result.shape
     if 0 in shape or 0 in lhs.shape or 0 in rhs.shape:
         return hlo.splat(0, shape, dtype)
@@ -395,13 +396,13 @@ def _conv_xla(hlo: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
 
 
 def _complex_convolution(hlo: Any, lhs: Any, rhs: Any, shape: Shape, params: dict[str, Any]) -> Any:
-    """Four real ones: the compiler has none for processors."""
-    part = np.dtype(f"f{lhs.dtype.itemsize // 2}")
+    """Emit a complex convolution as four real ones, since the compiler has none for CPUs."""
+    real = np.dtype(f"f{lhs.dtype.itemsize // 2}")
     (a, b), (c, d) = (
-        [hlo.op(f"stablehlo.{name}", [v], v.shape, part) for name in ("real", "imag")] for v in (lhs, rhs)
+        [hlo.op(f"stablehlo.{name}", [v], v.shape, real) for name in ("real", "imag")] for v in (lhs, rhs)
     )
     ac, bd, ad, bc = (_convolution(hlo, v, w, shape, **params) for v, w in ((a, c), (b, d), (a, d), (b, c)))
-    parts = [hlo.same("stablehlo.subtract", ac, bd), hlo.same("stablehlo.add", ad, bc)]
+    parts = [hlo.elementwise("stablehlo.subtract", ac, bd), hlo.elementwise("stablehlo.add", ad, bc)]
     return hlo.op("stablehlo.complex", parts, shape, lhs.dtype)
 
 
@@ -409,10 +410,10 @@ def _is_small_product(
     lhs: Any, rhs: Any, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
     batch_group_count: int, precision: Any,
 ) -> bool:  # fmt: skip
-    """Whether to write a convolution of few features as a product of its windows and the kernel.
+    """Whether to emit a convolution of few features as a matrix product of its windows and the kernel.
 
-    Of one feature the product takes a quarter of the compiler's time: 0.54 instead of 1.96 ms for 32 images of 28 x 28
-    and 32 kernels of 3 x 3; of 32 features it takes half as long again. The windows are no larger than the result.
+    For one feature the product takes a quarter of the compiler's time: 0.54 instead of 1.96 ms for 32 images of 28 x 28
+    and 32 kernels of 3 x 3; for 32 features it takes 1.5 times as long. The windows are no larger than the result.
     """
     del precision
     (n, c, *_), (o, _, *window), (m, f, *_) = dimension_numbers
@@ -428,7 +429,7 @@ def _is_small_product(
 
 
 FEW = 2
-"""Up to so many features of the operand a convolution may be a product of matrices."""
+"""The most features of the operand for which a convolution may become a matrix product."""
 
 
 def _by_product(hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> Any:
@@ -438,25 +439,25 @@ def _by_product(hlo: Any, lhs: Any, rhs: Any, shape: Shape, **params: Any) -> An
 def _product_of_windows(
     lhs: Any, rhs: Any, shape: Shape, geometry: Geometry, dimension_numbers: ConvDimensionNumbers, **_others: Any
 ) -> Any:
-    """The windows beside each other, times the kernel as a matrix."""
-    (n, c, *space), (o, i, *window), (_, _, *places) = dimension_numbers
+    """A convolution as a matrix product: a row of all elements for each window, times the kernel as a matrix."""
+    (n, c, *space), (o, i, *window), (_, _, *out_space) = dimension_numbers
     x = shapes.transpose(lhs, (n, *space, c))
     x = pad(x, x.dtype.type(0), [(0, 0, 0), *((low, high, 0) for low, high in geometry.padding), (0, 0, 0)])
     sizes = [rhs.shape[k] for k in window]
-    parts = []
+    columns = []
     for element in itertools.product(*map(range, sizes)):
         first = [e * step for e, step in zip(element, geometry.rhs_dilation)]
-        last = [f + dilated(shape[a], stride) for f, a, stride in zip(first, places, geometry.strides)]
+        last = [f + dilated(shape[a], stride) for f, a, stride in zip(first, out_space, geometry.strides)]
         start, limit = (0, *first, 0), (x.shape[0], *last, x.shape[-1])
-        parts.append(slice(x, start, limit, (1, *geometry.strides, 1)))
-    windows = concatenate(parts, len(x.shape) - 1)
+        columns.append(slice(x, start, limit, (1, *geometry.strides, 1)))
+    windows = concatenate(columns, len(x.shape) - 1)
     depth = windows.shape[-1]
     kernel = shapes.reshape(shapes.transpose(rhs, (*window, i, o)), (depth, rhs.shape[o]))
     rows = shapes.reshape(windows, (math.prod(windows.shape[:-1]), depth))
     product = dot_general(rows, kernel, (((1,), (0,)), ((), ())))
     out = shapes.reshape(product, (*windows.shape[:-1], rhs.shape[o]))  # the axes: batch, space, features
     order = [0] * len(shape)
-    for source, a in enumerate((0, *places, len(shape) - 1)):
+    for source, a in enumerate((0, *out_space, len(shape) - 1)):
         order[a] = source
     return shapes.transpose(out, order)
 
@@ -464,13 +465,13 @@ def _product_of_windows(
 def _in_order(
     hlo: Any, lhs: Any, rhs: Any, shape: Shape, *, dimension_numbers: ConvDimensionNumbers, **params: Any
 ) -> Any:
-    """The operation with its axes in the order for which the processor's compiler has a library: features last.
+    """Emit a convolution with features last, the order of axes for which the CPU's compiler has a library.
 
-    The compiler orders them itself, but only outside of functions and loops; what is left runs as loops over numbers.
-    The gradient of a network of 50 layers, in functions of its own, takes ten times as long so.
+    The compiler reorders axes only outside of functions and loops; other convolutions run as scalar loops. The gradient
+    of a network of 50 layers, each in a function, then takes ten times as long.
     """
-    (n, c, *space), (o, i, *window), (m, f, *places) = dimension_numbers
-    orders, last = ((n, *space, c), (*window, i, o), (m, *places, f)), len(shape) - 1
+    (n, c, *space), (o, i, *window), (m, f, *out_space) = dimension_numbers
+    orders, last = ((n, *space, c), (*window, i, o), (m, *out_space, f)), len(shape) - 1
     own = ConvDimensionNumbers(
         (0, last, *range(1, last)), (last, last - 1, *range(last - 1)), (0, last, *range(1, last))
     )
@@ -481,7 +482,7 @@ def _in_order(
 
 
 def _ordered(hlo: Any, x: Any, order: Sequence[int]) -> Any:
-    """A value with its axes in another order, if it is another."""
+    """Transpose a value, unless ``order`` is the identity."""
     return x if list(order) == list(range(len(order))) else hlo.transpose(x, order)
 
 
@@ -489,7 +490,7 @@ def _convolution(
     hlo: Any, lhs: Any, rhs: Any, shape: Shape, *, geometry: Geometry, dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int, batch_group_count: int, precision: tuple[str, str] | None,
 ) -> Any:  # fmt: skip
-    """The operation itself, of real operands."""
+    """Emit ``stablehlo.convolution`` of real operands."""
     specs = [_spec_text(spec, names) for spec, names in zip(dimension_numbers, ("bf", "oi", "bf"))]
     attributes = (
         f"batch_group_count = {batch_group_count} : i64, feature_group_count = {feature_group_count} : i64, "
@@ -506,7 +507,7 @@ def _convolution(
 
 
 def _spec_text(spec: Sequence[int], names: str) -> str:
-    """Axes as text, such as ``[b, 0, 1, f]``."""
+    """Axes as StableHLO text, such as ``[b, 0, 1, f]``."""
     found = [""] * len(spec)
     for a, name in zip(spec, [*names, *map(str, range(len(spec) - 2))]):
         found[a] = name
@@ -514,7 +515,7 @@ def _spec_text(spec: Sequence[int], names: str) -> str:
 
 
 def _accumulated(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which products are summed, and of the convolution: narrow ones are widened."""
+    """The dtype to compute a convolution in: narrow dtypes are widened."""
     if dtypes.is_bool(dtype) or (dtypes.is_integer(dtype) and dtype.itemsize < 4):
         return np.dtype(np.int32)
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype

@@ -1,10 +1,9 @@
-"""Discrete cosine and sine transforms along the last axis, of types 1 to 4: one linear operation.
+"""Discrete cosine and sine transforms of types 1 to 4 along the last axis, as one linear operation.
 
-On the host they are pocketfft's, by way of ``scipy.fft``. Compiled, they are Fourier transforms of the same length (of
-twice the length for types 1 and 4), with factors before and after: Makhoul 1980, *A fast cosine transform in one and
-two dimensions*. A sine transform is the cosine transform of the same type of the operand in the other order, or with
-signs
-that alternate: Britanak, Yip and Rao 2007, *Discrete Cosine and Sine Transforms*, chapter 2.
+On the host they are pocketfft's, through ``scipy.fft``. When compiled, they are Fourier transforms of the same length
+(twice the length for types 1 and 4), with factors before and after: Makhoul 1980, *A fast cosine transform in one and
+two dimensions*. A sine transform is the cosine transform of the same type of the reversed operand, or with alternating
+signs: Britanak, Yip and Rao 2007, *Discrete Cosine and Sine Transforms*, chapter 2.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pullback.primitives.signals.fourier import FftType, fft
 
 
 def cosine_transform(x: Any, type: int, sine: bool = False) -> Any:
-    """The transform of a type, 1 to 4, of real numbers along the last axis; nothing is divided (SciPy's "backward")."""
+    """The unnormalized transform of a type, 1 to 4, of real numbers along the last axis (SciPy's "backward")."""
     return cosine_transform_p.bind(x, type=type, sine=sine)
 
 
@@ -41,14 +40,14 @@ cosine_transform_p.jvp_rule = jvp_linear(cosine_transform_p)
 
 @cosine_transform_p.host
 def _host(x: Any, *, type: int, sine: bool) -> Any:
-    if x.size == 0:  # of a batch of no arrays
+    if x.size == 0:  # an empty batch
         return np.empty(x.shape, x.dtype)
     scipy_fft = imported("scipy.fft")
     return (scipy_fft.dst if sine else scipy_fft.dct)(x, type)
 
 
 @cosine_transform_p.abstract_eval
-def _shape(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
+def _abstract_eval(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
     if x.dtype.char not in "fd":
         raise DtypeError(f"cosine_transform takes float32 or float64, got {dtypes.short_name(x.dtype)}")
     least = 2 if type == 1 and not sine else 1
@@ -62,16 +61,16 @@ def _shape(x: ShapedArray, *, type: int, sine: bool) -> ShapedArray:
 
 @cosine_transform_p.transpose
 def _transpose(ct: Any, x: LinearVar, *, type: int, sine: bool) -> Any:
-    """Types 2 and 3 are each other's transposes, and 1 and 4 symmetric, but for elements that count once, not twice."""
+    """Transpose a transform: types 2 and 3 swap, 1 and 4 are symmetric, except for weights of the end elements."""
     n = x.shape[-1]
-    once = np.ones(n, x.dtype)
+    multiplicities = np.ones(n, x.dtype)
     if type == 1 and not sine:
-        once[[0, -1]] = 2
+        multiplicities[[0, -1]] = 2
     elif type in (2, 3):
-        once[-1 if sine else 0] = 2
+        multiplicities[-1 if sine else 0] = 2
     if type == 4 or (type == 1 and sine):
         return (cosine_transform(ct, type, sine),)
-    weights = ArrayImpl(once)
+    weights = ArrayImpl(multiplicities)
     if type == 3:
         return (ops.div(cosine_transform(ct, 2, sine), weights),)
     out = cosine_transform(ops.mul(ct, weights), 1 if type == 1 else 3, sine)
@@ -82,14 +81,14 @@ def _transpose(ct: Any, x: LinearVar, *, type: int, sine: bool) -> Any:
 
 
 @cosine_transform_p.lowering
-def _xla(hlo: Any, x: Any, *, type: int, sine: bool) -> Any:
+def _lowering(hlo: Any, x: Any, *, type: int, sine: bool) -> Any:
     if 0 in x.shape:
         return hlo.splat(0, x.shape, x.dtype)
     return hlo.inline(lambda x: _by_fft(x, type, sine), x)
 
 
 def _by_fft(x: Any, type: int, sine: bool) -> Any:
-    """The transform as a Fourier transform."""
+    """Evaluate the transform by a Fourier transform."""
     last = len(x.shape) - 1
     n = x.shape[last]
     if type == 1:
@@ -108,13 +107,13 @@ def _by_fft(x: Any, type: int, sine: bool) -> Any:
 
 
 def _turns(numerators: Any, denominator: int, like: Any) -> ArrayImpl:
-    """exp(-2πi k / d) for each numerator k."""
+    """``exp(-2πi k / d)`` for each numerator k and the denominator d."""
     exact = np.exp(-2j * math.pi * np.asarray(numerators, np.float64) / denominator)
     return ArrayImpl(exact.astype(dtypes.to_complex(like.dtype)))
 
 
 def _second(x: Any) -> Any:
-    """y[k] = 2 Σ x[j] cos(π k (2j + 1) / 2n): the elements of even number, and then those of odd number backwards."""
+    """The type 2 cosine transform, y[k] = 2 Σ x[j] cos(π k (2j + 1) / 2n), by an FFT of the reordered elements."""
     last = len(x.shape) - 1
     n = x.shape[last]
     zeros, ones = (0,) * last, (1,) * last
@@ -126,7 +125,7 @@ def _second(x: Any) -> Any:
 
 
 def _third(x: Any) -> Any:
-    """y[k] = x[0] + 2 Σ x[j] cos(π j (2k + 1) / 2n), the inverse of the second but for a factor of 2n."""
+    """The type 3 cosine transform, y[k] = x[0] + 2 Σ x[j] cos(π j (2k + 1) / 2n), 2n times the inverse of type 2."""
     last = len(x.shape) - 1
     n = x.shape[last]
     behind = slicing.slice_in_dim(x, 1, n, last)
@@ -141,7 +140,7 @@ def _third(x: Any) -> Any:
 
 
 def _fourth(x: Any) -> Any:
-    """y[k] = 2 Σ x[j] cos(π (2k + 1) (2j + 1) / 4n)."""
+    """The type 4 cosine transform, y[k] = 2 Σ x[j] cos(π (2k + 1) (2j + 1) / 4n)."""
     last = len(x.shape) - 1
     n = x.shape[last]
     turned = ops.mul(ops.convert_element_type(x, dtypes.to_complex(x.dtype)), _turns(np.arange(n), 4 * n, x))

@@ -1,7 +1,7 @@
-"""The discrete Fourier transform over the last axes of an array: one linear operation, of four kinds.
+"""The discrete Fourier transform over the last axes of an array, as one linear operation of four kinds.
 
-On the host it is pocketfft's, by way of ``scipy.fft``, which computes single precision in single precision; NumPy's
-own takes twice the time for real operands, and ten times for several axes.
+On the host it is pocketfft's, through ``scipy.fft``, which computes single precision in single precision; NumPy's takes
+twice the time for real operands, and ten times for several axes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class FftType(enum.IntEnum):
 
 
 def fft(x: Any, kind: FftType, lengths: Sequence[int]) -> Any:
-    """The transform of a kind over the last ``len(lengths)`` axes, which have these sizes where they are not halved.
+    """The transform of a kind over the last axes, one for each of ``lengths``.
 
-    ``FFT`` and ``IFFT`` take real operands too. The inverse transforms are divided by the product of the lengths.
+    These axes have the sizes ``lengths``, except an axis that a real transform halves. ``FFT`` and ``IFFT`` accept real
+    operands too. The inverse transforms are divided by the product of the lengths.
     """
     return fft_p.bind(x, fft_type=kind, fft_lengths=tuple(lengths))
 
@@ -54,7 +55,7 @@ _HOST = {FftType.FFT: "fft", FftType.IFFT: "ifft", FftType.RFFT: "rfft", FftType
 
 @fft_p.host
 def _fft_host(x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
-    if x.size == 0:  # of a batch of no arrays
+    if x.size == 0:  # an empty batch
         shape = _result_shape(x.shape, fft_type, fft_lengths)
         return np.empty(shape, _result_dtype(x.dtype, fft_type))
     count = len(fft_lengths)
@@ -68,7 +69,7 @@ def _fft_host(x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
         transform = getattr(scipy_fft, _HOST[fft_type] + "n")
         out = transform(x, fft_lengths if halved else None, tuple(range(-count, 0)))
     if x.dtype.kind == "f" and fft_type is not FftType.RFFT:
-        out += 0  # half of it is filled in with conjugates, -0 among them where a complex transform has 0
+        out += 0  # half of it are conjugates, with -0 where a complex transform has 0
     return out
 
 
@@ -79,14 +80,14 @@ compiled_from(fft_p, 100_000)  # 512 x 512: 2596 / 1222
 
 
 @fft_p.abstract_eval
-def _fft_shape(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> ShapedArray:
+def _fft_abstract_eval(x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape) -> ShapedArray:
     return ShapedArray(_result_shape(x.shape, fft_type, fft_lengths), _result_dtype(x.dtype, fft_type))
 
 
 def _result_dtype(dtype: np.dtype[Any], kind: FftType) -> np.dtype[Any]:
-    taken = {FftType.RFFT: "fd", FftType.IRFFT: "FD"}.get(kind, "fdFD")
-    if dtype.char not in taken:
-        shown = " or ".join(str(np.dtype(char)) for char in taken)
+    accepted = {FftType.RFFT: "fd", FftType.IRFFT: "FD"}.get(kind, "fdFD")
+    if dtype.char not in accepted:
+        shown = " or ".join(str(np.dtype(char)) for char in accepted)
         raise DtypeError(f"fft of kind {kind.name} takes {shown}, got {dtypes.short_name(dtype)}; convert with astype")
     return dtypes.to_real(dtype) if kind is FftType.IRFFT else dtypes.to_complex(dtypes.to_real(dtype))
 
@@ -112,8 +113,10 @@ def _result_shape(shape: Shape, kind: FftType, lengths: Shape) -> Shape:
 
 @fft_p.transpose
 def _fft_transpose(ct: Any, x: LinearVar, *, fft_type: FftType, fft_lengths: Shape) -> Any:
-    """The matrix of a complex transform is symmetric. Those of real ones are each other's, but for conjugation, and for
-    the coefficients that stand for their conjugates too: an inverse transform counts these twice."""
+    """Transpose a transform: complex ones are symmetric, and RFFT and IRFFT swap, up to conjugation and weights.
+
+    The weights are for coefficients that also represent their conjugates: an inverse transform counts these twice.
+    """
     if not fft_lengths:
         return (ct if dtypes.is_complex(x.dtype) or fft_type is FftType.IRFFT else ops.real(ct),)
     if fft_type is FftType.RFFT:
@@ -129,7 +132,7 @@ def _fft_transpose(ct: Any, x: LinearVar, *, fft_type: FftType, fft_lengths: Sha
 
 
 def _multiplicities(length: int) -> Any:
-    """For each coefficient of a real transform of some length, how many of the whole transform it determines."""
+    """The number of coefficients of the complex transform that each coefficient of a real transform determines."""
     counts = np.full(length // 2 + 1, 2.0)
     counts[0] = 1
     if length % 2 == 0:
@@ -151,24 +154,24 @@ def _fft_batch(axis: MappedAxis, args: Any, dims: Any, *, fft_type: FftType, fft
 # Compilation -------------------------------------------------------------------------------------------------------
 
 _MOST_AXES = 3
-"""Over how many axes the compiler transforms at once."""
+"""The most axes of one transform of the compiler."""
 
 
 @fft_p.lowering
-def _fft_xla(hlo: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
+def _fft_lowering(hlo: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
     result = hlo.result
     if 0 in result.shape:
         return hlo.splat(0, result.shape, result.dtype)
-    whole = fft_type in (FftType.FFT, FftType.IFFT)
+    is_complex = fft_type in (FftType.FFT, FftType.IFFT)
     if not fft_lengths:
-        real = not whole and fft_type is FftType.IRFFT
+        real = not is_complex and fft_type is FftType.IRFFT
         return hlo.op("stablehlo.real", [x], x.shape, result.dtype) if real else hlo.convert(x, result.dtype)
-    if whole:
+    if is_complex:
         x = hlo.convert(x, result.dtype)
     last = fft_lengths[-_MOST_AXES:]
     others = fft_lengths[:-_MOST_AXES]
     complex_kind = FftType.FFT if fft_type in (FftType.FFT, FftType.RFFT) else FftType.IFFT
-    if fft_type is not FftType.RFFT:  # a transform to real numbers comes last, one from them first
+    if fft_type is not FftType.RFFT:  # a transform to real numbers is the last step, one from them the first
         x = _over_more_axes(hlo, x, complex_kind, others, len(last))
     x = _written(hlo, x, fft_type, last)
     return _over_more_axes(hlo, x, complex_kind, others, len(last)) if fft_type is FftType.RFFT else x
@@ -183,7 +186,7 @@ def _written(hlo: Any, x: Any, kind: FftType, lengths: Shape) -> Any:
 
 
 def _row_major(hlo: Any, x: Any) -> Any:
-    """The same, kept row-major; as LAPACK takes it the compiler has it column-major, and the transform fails."""
+    """Constrain ``x`` to be row-major: for LAPACK the compiler makes arrays column-major, and the transform fails."""
     layout = f"[dense<{list(reversed(range(len(x.shape))))}> : tensor<{len(x.shape)}xindex>]"
     return hlo.op(
         "stablehlo.custom_call", [x], x.shape, x.dtype,
@@ -193,7 +196,7 @@ def _row_major(hlo: Any, x: Any) -> Any:
 
 
 def _over_more_axes(hlo: Any, x: Any, kind: FftType, lengths: Shape, skipped: int) -> Any:
-    """The complex transform over the axes in front of the last ``skipped``, a few at a time."""
+    """Emit the complex transform over the axes before the last ``skipped``, at most ``_MOST_AXES`` in each step."""
     for end in range(len(lengths), 0, -_MOST_AXES):
         here = lengths[max(end - _MOST_AXES, 0) : end]
         stop = len(x.shape) - skipped - (len(lengths) - end)

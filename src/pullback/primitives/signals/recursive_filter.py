@@ -1,7 +1,7 @@
-"""Recursive filters: each element of the result depends on those before it, as of ``scipy.signal.lfilter``.
+"""Recursive filters, as in ``scipy.signal.lfilter``: each element of the result depends on earlier results.
 
-On the host SciPy's loop in C. Compiled, a loop whose body touches few bytes, of which the compiler makes one piece of
-machine code. The derivatives are such filters again: of the tangent, and backwards of the cotangent.
+On the host it is SciPy's loop in C. When compiled, it is a loop whose body touches few bytes, which the compiler fuses
+to one kernel. The derivatives are recursive filters too: of the tangent, and in reverse of the cotangent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape, same_dtype
-from pullback.primitives.masked import masked_as_a_whole
+from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import cumsum, linear_recurrence, reduce_sum, shift
 from pullback.primitives.sums import sum_to
 
@@ -31,7 +31,7 @@ def recursive_filter(a: Any, x: Any, reverse: bool = False) -> Any:
 
     Args:
       a: coefficients, (..., p), p at least 1.
-      x: the signal, (..., n), of the same dtype; the axes in front broadcast against those of ``a``.
+      x: the signal, (..., n), of the same dtype; the leading axes broadcast against the leading axes of ``a``.
     """
     return recursive_filter_p.bind(a, x, reverse=reverse)
 
@@ -40,16 +40,16 @@ recursive_filter_p = Primitive("recursive_filter", keeps_weak_type=False, cost=C
 
 
 def moving_sum(b: Any, x: Any, start: int = 0, reverse: bool = False) -> Any:
-    """``b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis, of zeros before the first element."""
+    """``b[0] x[n-start] + b[1] x[n-start-1] + ...`` along the last axis, with zeros before the first element."""
     taps, last, n, rank = b.shape[-1], len(b.shape) - 1, x.shape[-1], len(x.shape)
     first = min(start, n)
     low, high = (-first, taps - 1 + first) if reverse else (taps - 1 + first, -first)
     padded = slicing.pad(x, 0, [*[(0, 0, 0)] * (rank - 1), (low, high, 0)])
     terms = []
     for k in range(taps):
-        place = k if reverse else taps - 1 - k
-        part = slicing.slice_in_dim(padded, place, place + n, rank - 1)
-        terms.append(ops.mul(slicing.slice_in_dim(b, k, k + 1, last), part))
+        start_of_tap = k if reverse else taps - 1 - k
+        shifted = slicing.slice_in_dim(padded, start_of_tap, start_of_tap + n, rank - 1)
+        terms.append(ops.mul(slicing.slice_in_dim(b, k, k + 1, last), shifted))
     return reduce(ops.add, terms)
 
 
@@ -59,21 +59,21 @@ def _host(a: Any, x: Any, *, reverse: bool) -> Any:
     shape = (*np.broadcast_shapes(a.shape[:-1], x.shape[:-1]), x.shape[-1])
     if math.prod(shape) == 0:
         return np.zeros(shape, x.dtype)
-    given = x[..., ::-1] if reverse else x
+    samples = x[..., ::-1] if reverse else x
     one = np.ones(1, x.dtype)
     if a.ndim == 1 or math.prod(a.shape[:-1]) == 1:
-        out = signal.lfilter(one, np.concatenate([one, a.reshape(-1)]), given).reshape(shape)
+        out = signal.lfilter(one, np.concatenate([one, a.reshape(-1)]), samples).reshape(shape)
     else:
         filters = np.broadcast_to(a, (*shape[:-1], a.shape[-1]))
-        given = np.broadcast_to(given, shape)
+        samples = np.broadcast_to(samples, shape)
         out = np.empty(shape, x.dtype)
         for i in np.ndindex(*shape[:-1]):
-            out[i] = signal.lfilter(one, np.concatenate([one, filters[i]]), given[i])
+            out[i] = signal.lfilter(one, np.concatenate([one, filters[i]]), samples[i])
     return np.ascontiguousarray(out[..., ::-1]) if reverse else out
 
 
 @recursive_filter_p.abstract_eval
-def _shape(a: ShapedArray, x: ShapedArray, *, reverse: bool) -> ShapedArray:
+def _abstract_eval(a: ShapedArray, x: ShapedArray, *, reverse: bool) -> ShapedArray:
     dtype = same_dtype("recursive_filter", [a, x])
     if not a.shape or not x.shape or a.shape[-1] < 1:
         raise ShapeError(f"recursive_filter: coefficients {a.shape} and a signal {x.shape} need an axis with elements")
@@ -96,13 +96,13 @@ def _transpose(ct: Any, a: Any, x: LinearVar, *, reverse: bool) -> Any:
 
 
 def _signal_at_first(base: Primitive, out: Any, a: Any, x: Any, *, zeros: tuple[bool, ...], reverse: bool) -> Any:
-    """The results, which are the signal itself as long as all before is zero."""
+    """Replace results by the signal up to its first nonzero element, so that earlier zeros stay zero."""
     last = len(x.shape) - 1
     some = ops.convert_element_type(ops.ne_p.bind(x, 0), np.dtype(np.int32))
     return ops.where(ops.eq(shift(cumsum(some, last, reverse), last, 0, reverse), 0), x, out)
 
 
-masked_recursive_filter_p = masked_as_a_whole(recursive_filter_p, _signal_at_first)
+masked_recursive_filter_p = masked_by_amending(recursive_filter_p, _signal_at_first)
 
 
 @recursive_filter_p.batch
@@ -114,19 +114,19 @@ def _batch(axis: MappedAxis, args: Any, dims: Any, *, reverse: bool) -> Any:
 
 # Compilation -------------------------------------------------------------------------------------------------------
 
-_APART = 16
-"""Up to so many earlier elements are carried one by one, so that a step is a few operations on numbers."""
+_MOST_SEPARATE = 16
+"""The most earlier results that the loop carries as separate values, so that a step is a few scalar operations."""
 
 
 @recursive_filter_p.lowering
-def _xla(hlo: Any, a: Any, x: Any, *, reverse: bool) -> Any:
+def _lowering(hlo: Any, a: Any, x: Any, *, reverse: bool) -> Any:
     shape, p = hlo.result.shape, a.shape[-1]
     if 0 in shape:
         return hlo.splat(0, shape, x.dtype)
     if p == 1:
         return hlo.inline(partial(_first_order, shape=shape, reverse=reverse), a, x)
     batch, n, last = math.prod(shape[:-1]), shape[-1], len(shape) - 1
-    rows = hlo.reshape(hlo.transpose(hlo.spread(x, shape), (last, *range(last))), (n, batch))
+    rows = hlo.reshape(hlo.transpose(hlo.broadcast(x, shape), (last, *range(last))), (n, batch))
     spread = hlo.reshape(hlo.transpose(_with_batch(hlo, a, (*shape[:-1], p)), (last, *range(last))), (p, batch))
     out = _loop(hlo, spread, rows, reverse)
     return hlo.transpose(hlo.reshape(out, (n, *shape[:-1])), (*range(1, last + 1), 0))
@@ -136,41 +136,41 @@ def _with_batch(hlo: Any, a: Any, shape: Shape) -> Any:
     return (
         hlo.broadcast_in_dim(a, shape, range(len(shape) - 1, len(shape)))
         if len(a.shape) == 1
-        else (hlo.spread(a, shape))
+        else (hlo.broadcast(a, shape))
     )
 
 
 def _first_order(a: Any, x: Any, shape: Shape, reverse: bool) -> Any:
-    whole = shapes.broadcast_to(x, shape)
-    return linear_recurrence(ops.neg(shapes.broadcast_to(a, shape)), whole, len(shape) - 1, reverse)
+    wide = shapes.broadcast_to(x, shape)
+    return linear_recurrence(ops.neg(shapes.broadcast_to(a, shape)), wide, len(shape) - 1, reverse)
 
 
 def _loop(hlo: Any, a: Any, x: Any, reverse: bool) -> Any:
-    """The filter along the first axis of ``x``, (n, batch), with coefficients (p, batch)."""
+    """Emit the filter along the first axis of ``x``, (n, batch), with coefficients (p, batch)."""
     (n, batch), p, dtype = x.shape, a.shape[0], x.dtype
     index, row = np.dtype(np.int64), (1, batch)
-    apart = p <= _APART
-    taps = [hlo.slice(a, (k, 0), (k + 1, batch)) for k in range(p)] if apart else [a]
-    states = [(row, dtype)] * p if apart else [((p, batch), dtype)]
+    separate = p <= _MOST_SEPARATE
+    taps = [hlo.slice(a, (k, 0), (k + 1, batch)) for k in range(p)] if separate else [a]
+    states = [(row, dtype)] * p if separate else [((p, batch), dtype)]
 
     def body(i: Any, out: Any, *before: Any) -> list[Any]:
-        place = hlo.same("stablehlo.subtract", hlo.number(n - 1, index), i) if reverse else i
-        starts = [place, hlo.number(0, index)]
+        position = hlo.elementwise("stablehlo.subtract", hlo.number(n - 1, index), i) if reverse else i
+        starts = [position, hlo.number(0, index)]
         y = hlo.op("stablehlo.dynamic_slice", [x, *starts], row, dtype, f"slice_sizes = array<i64: 1, {batch}>")
-        if apart:
+        if separate:
             for tap, value in zip(taps, before, strict=True):
-                y = hlo.same("stablehlo.subtract", y, hlo.same("stablehlo.multiply", tap, value))
+                y = hlo.elementwise("stablehlo.subtract", y, hlo.elementwise("stablehlo.multiply", tap, value))
             after = [y, *before[:-1]]
         else:
             y = hlo.inline(_less_sum, y, taps[0], before[0])
             after = [hlo.concatenate([y, hlo.slice(before[0], (0, 0), (p - 1, batch))], 0)]
         out = hlo.op("stablehlo.dynamic_update_slice", [out, y, *starts], out.shape, dtype)
-        return [hlo.same("stablehlo.add", i, hlo.number(1, index)), out, *after]
+        return [hlo.elementwise("stablehlo.add", i, hlo.number(1, index)), out, *after]
 
     types = [((), index), ((n, batch), dtype), *states]
     going = hlo.region(types, lambda i, *_: [hlo.compare(i, hlo.number(n, index), "LT")])
     start = [hlo.number(0, index), hlo.splat(0, (n, batch), dtype), *(hlo.splat(0, *state) for state in states)]
-    return hlo.many("stablehlo.while", start, types, regions=[going, hlo.region(types, body)])[1]
+    return hlo.multi_result("stablehlo.while", start, types, regions=[going, hlo.region(types, body)])[1]
 
 
 def _less_sum(y: Any, a: Any, before: Any) -> Any:

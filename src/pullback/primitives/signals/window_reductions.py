@@ -1,7 +1,7 @@
-"""Reductions over windows: sums, and largest and smallest elements.
+"""Reductions over windows: sums, and largest or smallest elements.
 
-A sum is linear, and its transpose is a sum over windows, too. The derivative of a maximum takes the tangents of the
-elements that were chosen, at positions that one more reduction finds; its transpose puts cotangents back there.
+A sum is linear, and its transpose is a sum over windows too. The derivative of a maximum takes the tangents of the
+selected elements, at positions that another reduction finds; its transpose adds cotangents at these positions.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from pullback.primitives.signals.convolution import (
 
 
 class Windows(NamedTuple):
-    """Where windows are, along each axis of an operand.
+    """The sizes, strides, padding and dilations of windows, for each axis of an operand.
 
     Attributes:
-      sizes: how many elements a window has.
-      strides: how far apart the windows are.
-      padding: how much is before and after the operand, once it is dilated; what is negative cuts it.
-      base_dilation: how far apart the elements of the operand are.
-      window_dilation: how far apart the elements of a window are.
+      sizes: the numbers of elements of a window.
+      strides: the distances between neighbouring windows.
+      padding: the numbers of elements before and after the dilated operand; negative numbers remove elements.
+      base_dilation: the distances between elements of the operand.
+      window_dilation: the distances between elements of a window.
     """
 
     sizes: Shape
@@ -58,19 +58,19 @@ class Windows(NamedTuple):
     window_dilation: Shape
 
     def counts(self, shape: Shape) -> Shape:
-        """How many windows there are along each axis of an operand: the shape of the result."""
+        """The number of windows along each axis of an operand of ``shape``: the shape of the result."""
         return tuple([window_count(n, *axis) for n, axis in zip(shape, self._by_axis())])
 
     def _by_axis(self) -> Any:
         return zip(self.sizes, self.strides, self.padding, self.base_dilation, self.window_dilation)
 
     def with_axis(self, position: int) -> Windows:
-        """Windows of one element along one more axis."""
+        """Add an axis at ``position``, with windows of one element."""
         longer = [(*v[:position], new, *v[position:]) for v, new in zip(self, (1, 1, (0, 0), 1, 1))]
         return Windows(*longer)  # type: ignore[arg-type]
 
     def back(self, shape: Shape) -> Windows:
-        """The windows of the result in which an element of the operand, of this shape, has a part."""
+        """The windows over the result that transpose these windows over an operand of ``shape``."""
         padding = [
             back_padding(n, k, count, stride, low, base, step)
             for n, count, (k, stride, (low, _), base, step) in zip(shape, self.counts(shape), self._by_axis())
@@ -78,15 +78,15 @@ class Windows(NamedTuple):
         return Windows(self.sizes, self.base_dilation, tuple(padding), self.strides, self.window_dilation)
 
     def elements(self) -> list[Shape]:
-        """The elements of a window by their distances from its first, in row-major order."""
+        """The offsets of the elements of a window from its first element, in row-major order."""
         return list(itertools.product(*[range(0, k * step, step) for k, step in zip(self.sizes, self.window_dilation)]))
 
     def are_tiles(self) -> bool:
-        """Whether windows are beside each other, with nothing between them or between their elements."""
+        """Whether the windows are adjacent tiles, without dilation."""
         return self.strides == self.sizes and set(self.base_dilation + self.window_dilation) == {1}
 
     def check(self, name: str, shape: Shape) -> None:
-        """Refuse windows that do not fit the rank of an operand, or that are of no elements."""
+        """Raise unless the windows fit the rank of an operand, and have elements."""
         rank = len(shape)
         if len(self.sizes) != rank or any(k < 1 for k in self.sizes):
             raise ShapeError(
@@ -99,7 +99,7 @@ class Windows(NamedTuple):
 def windows_on(
     shape: Shape, name: str, sizes: Any, strides: Any, padding: Any, base: Any = None, step: Any = None
 ) -> Windows:
-    """The checked windows on an operand of a shape, their padding in numbers."""
+    """Make checked windows on an operand of ``shape``, with numeric padding, from a user's options."""
     ones = (1,) * len(shape)
     strides, base, step = (ones if v is None else tuple(map(operator.index, v)) for v in (strides, base, step))
     plain = Windows(tuple(map(operator.index, sizes)), strides, ((0, 0),) * len(shape), base, step)
@@ -118,7 +118,7 @@ def windows_on(
 
 
 def _declare(name: str, of: Of, **traits: Any) -> Primitive:
-    """An operation over windows of one operand, of its dtype."""
+    """Declare an operation over windows of one operand, which keeps its dtype."""
     p = Primitive(name, **traits)
 
     @p.abstract_eval
@@ -132,10 +132,10 @@ def _declare(name: str, of: Of, **traits: Any) -> Primitive:
 
 
 def _in_windows(p: Primitive) -> None:
-    """Declare that an operation treats each index by itself along the axes whose windows have one element."""
+    """Declare that an operation treats each index separately along axes whose windows have one element."""
 
     @axis_kept(p)
-    def kept(axis: int, operand: int, /, *shapes: Shape, windows: Windows, **params: Any) -> int | None:
+    def result_axis(axis: int, operand: int, /, *shapes: Shape, windows: Windows, **params: Any) -> int | None:
         own = Windows(*[(v[axis],) for v in windows])  # type: ignore[arg-type]
         return axis if own == Windows((), (), (), (), ()).with_axis(0) else None
 
@@ -148,7 +148,7 @@ def _in_windows(p: Primitive) -> None:
 
 
 def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> Any:
-    """The reduction of an operand by an operation of two elements."""
+    """Emit the reduction of an operand over windows by the StableHLO ``operation`` of two elements."""
     sizes, strides, padding, base, step = windows
     scalar = ((), x.dtype)
     attributes = (
@@ -156,9 +156,11 @@ def _write(hlo: Any, x: Any, start: Any, windows: Windows, operation: str) -> An
         f"base_dilations = {hlo.integers(base)}, window_dilations = {hlo.integers(step)}, "
         f"padding = {hlo.dense(padding)}"
     )
-    region = hlo.region([scalar, scalar], lambda a, b: [hlo.same(operation, a, b)])
+    region = hlo.region([scalar, scalar], lambda a, b: [hlo.elementwise(operation, a, b)])
     results = [(windows.counts(x.shape), x.dtype)]
-    return hlo.many("stablehlo.reduce_window", [x, hlo.number(start, x.dtype)], results, attributes, [region])[0]
+    return hlo.multi_result("stablehlo.reduce_window", [x, hlo.number(start, x.dtype)], results, attributes, [region])[
+        0
+    ]
 
 
 # Sums --------------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ def _sum_transpose(ct: Any, x: LinearVar, *, windows: Windows) -> Any:
 
 
 @reduce_window_sum_p.lowering
-def _sum_xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
+def _sum_lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
     from pullback.backends.hlo.recurrences import carried_dtype
 
     if 0 in hlo.result.shape or 0 in x.shape:
@@ -194,7 +196,7 @@ def _sum_xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
 
 
 def reduce_window_extreme(x: Any, windows: Windows, largest: bool) -> Any:
-    """The largest (or smallest) element of each window; NaN if there is one; of nothing, what is below (above) all."""
+    """The largest (or smallest) element of each window; NaN if an element is; the lowest (highest) value if empty."""
     return (reduce_window_max_p if largest else reduce_window_min_p).bind(x, windows=windows)
 
 
@@ -202,7 +204,7 @@ def _extreme(name: str, largest: bool) -> Primitive:
     p = _declare(name, ORDERED)
 
     @p.lowering
-    def xla(hlo: Any, x: Any, *, windows: Windows) -> Any:
+    def lowering(hlo: Any, x: Any, *, windows: Windows) -> Any:
         nothing = extreme(x.dtype, largest=not largest)
         if 0 in hlo.result.shape or 0 in x.shape:
             return hlo.splat(nothing, hlo.result.shape, x.dtype)
@@ -211,9 +213,9 @@ def _extreme(name: str, largest: bool) -> Primitive:
 
     @p.jvp
     def jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
-        """The tangent of the first element that is extreme."""
+        """The tangent of the first extreme element of each window."""
         (x,), (t,) = primals, tangents
-        x = ops.once(x)
+        x = ops.materialized(x)
         positions = window_positions_p.bind(x, windows=windows, largest=largest)
         return p.bind(x, windows=windows), take_chosen_p.bind(t, positions, windows=windows)
 
@@ -224,8 +226,8 @@ reduce_window_max_p = _extreme("reduce_window_max", largest=True)
 reduce_window_min_p = _extreme("reduce_window_min", largest=False)
 
 
-# Which element is extreme: its number in the window, in row-major order, of the first if there are several; of a window
-# of padding alone, how many elements a window has.
+# The row-major number in its window of the first extreme element; for a window of padding only, the number of elements
+# of a window.
 window_positions_p = Primitive("window_positions", keeps_weak_type=False)
 window_positions_p.jvp_rule = jvp_zero(window_positions_p)
 _in_windows(window_positions_p)
@@ -236,31 +238,31 @@ def _position_dtype(windows: Windows) -> np.dtype[Any]:
 
 
 @window_positions_p.abstract_eval
-def _positions_shape(x: ShapedArray, *, windows: Windows, largest: bool) -> ShapedArray:
+def _positions_abstract_eval(x: ShapedArray, *, windows: Windows, largest: bool) -> ShapedArray:
     check_dtype("window_positions", ORDERED, x.dtype)
     windows.check("window_positions", x.shape)
     return ShapedArray(windows.counts(x.shape), _position_dtype(windows))
 
 
 @window_positions_p.lowering
-def _positions_xla(hlo: Any, x: Any, *, windows: Windows, largest: bool) -> Any:
+def _positions_lowering(hlo: Any, x: Any, *, windows: Windows, largest: bool) -> Any:
     few = math.prod(windows.sizes) <= UNROLLED and 0 not in (*x.shape, *hlo.result.shape)
     return hlo.inline(partial(_positions_of_few if few else _positions, windows=windows, largest=largest), x)
 
 
 def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
-    """Element by element, which the compiler makes one loop of."""
+    """Find the positions of extremes element by element, which the compiler fuses into one loop."""
     dtype, count = _position_dtype(windows), math.prod(windows.sizes)
-    parts = window_parts(padded_operand(x, x.dtype.type(0), windows), windows)
+    slices = window_slices(padded_operand(x, x.dtype.type(0), windows), windows)
     padded = any(low > 0 or high > 0 for low, high in windows.padding) or any(b > 1 for b in windows.base_dilation)
     inside: list[Any] = [None] * count
     if padded:
-        inside = window_parts(padded_operand(shapes.full(x.shape, True, np.dtype(bool)), False, windows), windows)
+        inside = window_slices(padded_operand(shapes.full(x.shape, True, np.dtype(bool)), False, windows), windows)
     precedes = ops.gt if largest else ops.lt
-    best, found = parts[0], inside[0]
+    best, found = slices[0], inside[0]
     number: Any = shapes.full(best.shape, 0, dtype)
     for i in range(1, count):
-        one = parts[i]
+        one = slices[i]
         better = ops.or_p.bind(precedes(one, best), ops.and_p.bind(ops.ne_p.bind(one, one), ops.eq(best, best)))
         if padded:
             better = ops.and_p.bind(inside[i], ops.or_p.bind(better, ops.not_p.bind(found)))
@@ -270,7 +272,7 @@ def _positions_of_few(x: Any, windows: Windows, largest: bool) -> Any:
 
 
 def _positions(x: Any, windows: Windows, largest: bool) -> Any:
-    """By a reduction of elements together with where they are in the padded operand."""
+    """Find the positions of extremes by a reduction of pairs of an element and its index in the padded operand."""
     dtype, shape = _position_dtype(windows), windows.counts(x.shape)
     if 0 in shape or 0 in x.shape:
         return shapes.full(shape, math.prod(windows.sizes), dtype)
@@ -278,7 +280,7 @@ def _positions(x: Any, windows: Windows, largest: bool) -> Any:
     none = math.prod(sizes)
     wide = np.dtype(np.int32 if none < 2**31 - 1 else np.int64)
     ends = enumerate(zip(windows.padding, windows.base_dilation))
-    where = _flat([_places(x.shape, a, low, b, wide) for a, ((low, _), b) in ends], sizes)
+    where = _flat([_counting(x.shape, a, low, b, wide) for a, ((low, _), b) in ends], sizes)
     precedes = ops.gt if largest else ops.lt
 
     def first(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
@@ -286,38 +288,38 @@ def _positions(x: Any, windows: Windows, largest: bool) -> Any:
         x_nan, y_nan = ops.ne_p.bind(x, x), ops.ne_p.bind(y, y)
         equal = ops.or_p.bind(ops.eq(x, y), ops.and_p.bind(x_nan, y_nan))
         better = ops.or_p.bind(precedes(x, y), ops.and_p.bind(x_nan, ops.eq(y, y)))
-        chosen = ops.or_p.bind(better, ops.and_p.bind(equal, ops.lt(i, j)))
-        return [ops.where(chosen, x, y), ops.where(chosen, i, j)]
+        precedes_other = ops.or_p.bind(better, ops.and_p.bind(equal, ops.lt(i, j)))
+        return [ops.where(precedes_other, x, y), ops.where(precedes_other, i, j)]
 
     _, found = fold_windows(first, [x, where], [extreme(x.dtype, largest=not largest), wide.type(none)], windows)
     elements, rest = [], found
     for a, (stride, step) in enumerate(zip(windows.strides, windows.window_dilation)):
         below = wide.type(math.prod(sizes[a + 1 :]))
-        place, rest = ops.div(rest, below), ops.rem_p.bind(rest, below)
-        elements.append(ops.div(ops.sub(place, _places(shape, a, 0, stride, wide)), wide.type(step)))
+        position, rest = ops.div(rest, below), ops.rem_p.bind(rest, below)
+        elements.append(ops.div(ops.sub(position, _counting(shape, a, 0, stride, wide)), wide.type(step)))
     number = _flat(elements, windows.sizes)
     nothing = wide.type(math.prod(windows.sizes))
     return ops.convert_element_type(ops.where(ops.eq(found, wide.type(none)), nothing, number), dtype)
 
 
-def _places(shape: Shape, axis: int, low: int, stride: int, dtype: np.dtype[Any]) -> Any:
-    """``low``, ``low + stride``, ... along an axis of a shape."""
+def _counting(shape: Shape, axis: int, low: int, stride: int, dtype: np.dtype[Any]) -> Any:
+    """An array of ``shape`` that counts ``low``, ``low + stride``, ... along an axis."""
     counting = iota_p.bind(dtype=dtype, shape=shape, dimension=axis)
     return ops.add(ops.mul(counting, dtype.type(stride)), dtype.type(low))
 
 
-def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Places along each axis as places in row-major order."""
-    total = places[0]
-    for place, size in zip(places[1:], sizes[1:]):
-        total = ops.add(ops.mul(total, place.dtype.type(size)), place)
+def _flat(indices: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Convert indices along each axis to row-major indices."""
+    total = indices[0]
+    for index, size in zip(indices[1:], sizes[1:]):
+        total = ops.add(ops.mul(total, index.dtype.type(size)), index)
     return total
 
 
-# What was chosen ---------------------------------------------------------------------------------------------------
+# The selected elements ---------------------------------------------------------------------------------------------
 
 UNROLLED = 32
-"""Windows of up to so many elements are gone through element by element, which the compiler makes one loop of."""
+"""The most elements of windows that are unrolled, element by element, which the compiler fuses into one loop."""
 
 take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
 put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
@@ -326,7 +328,7 @@ _in_windows(put_chosen_p)
 
 
 @take_chosen_p.abstract_eval
-def _take_shape(t: ShapedArray, positions: ShapedArray, *, windows: Windows) -> ShapedArray:
+def _take_abstract_eval(t: ShapedArray, positions: ShapedArray, *, windows: Windows) -> ShapedArray:
     return ShapedArray(positions.shape, t.dtype)
 
 
@@ -343,7 +345,7 @@ def _take_transpose(ct: Any, t: LinearVar, positions: Any, *, windows: Windows) 
 
 
 @take_chosen_p.lowering
-def _take_xla(hlo: Any, t: Any, positions: Any, *, windows: Windows) -> Any:
+def _take_lowering(hlo: Any, t: Any, positions: Any, *, windows: Windows) -> Any:
     if 0 in t.shape or 0 in positions.shape:
         return hlo.splat(0, positions.shape, t.dtype)
     return hlo.inline(partial(_take_chosen, windows=windows), t, positions)
@@ -356,8 +358,8 @@ def _take_chosen(t: Any, positions: Any, windows: Windows) -> Any:
         return gather_p.bind(flat, indices, slice_sizes=(1,), dimension_numbers=_OF_ELEMENTS, fill_value=0, **_SCATTER)
     total: Any = t.dtype.type(0)
     padded = padded_operand(t, t.dtype.type(0), windows)
-    for number, part in enumerate(window_parts(padded, windows)):
-        total = ops.where(ops.eq(positions, positions.dtype.type(number)), part, total)
+    for number, tangents in enumerate(window_slices(padded, windows)):
+        total = ops.where(ops.eq(positions, positions.dtype.type(number)), tangents, total)
     return total
 
 
@@ -366,31 +368,31 @@ _SCATTER = {"indices_are_sorted": False, "unique_indices": False, "mode": Gather
 
 
 def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
-    """Where chosen elements are in an operand of some shape, in row-major order, along a last axis of size one."""
+    """The row-major indices of selected elements in an operand of ``shape``, along a last axis of size one."""
     wide = np.dtype(np.int32 if math.prod(shape) < 2**31 else np.int64)
     rest = ops.convert_element_type(positions, wide)
-    places: list[Any] = []
+    indices: list[Any] = []
     outside: Any = None
     for a in reversed(range(len(shape))):
         k, stride, base, step = (v[a] for v in (windows.sizes, windows.strides, *windows[3:]))
         element, rest = ops.rem_p.bind(rest, wide.type(k)), ops.div(rest, wide.type(k))
-        place = ops.add(
-            _places(positions.shape, a, -windows.padding[a][0], stride, wide), ops.mul(element, wide.type(step))
+        position = ops.add(
+            _counting(positions.shape, a, -windows.padding[a][0], stride, wide), ops.mul(element, wide.type(step))
         )
-        places.append(ops.div(place, wide.type(base)))
+        indices.append(ops.div(position, wide.type(base)))
         for wrong in (
-            ops.lt(place, wide.type(0)),
-            ops.gt(places[-1], wide.type(shape[a] - 1)),
-            ops.ne_p.bind(ops.rem_p.bind(place, wide.type(base)), wide.type(0)),
+            ops.lt(position, wide.type(0)),
+            ops.gt(indices[-1], wide.type(shape[a] - 1)),
+            ops.ne_p.bind(ops.rem_p.bind(position, wide.type(base)), wide.type(0)),
         ):
             outside = wrong if outside is None else ops.or_p.bind(outside, wrong)
     outside = ops.or_p.bind(outside, ops.ne_p.bind(rest, wide.type(0)))
-    flat = ops.where(outside, wide.type(math.prod(shape)), _flat(places[::-1], shape))
+    flat = ops.where(outside, wide.type(math.prod(shape)), _flat(indices[::-1], shape))
     return shapes.expand_dims(flat, (-1,))
 
 
 @put_chosen_p.abstract_eval
-def _put_shape(ct: ShapedArray, positions: ShapedArray, *, windows: Windows, shape: Shape) -> ShapedArray:
+def _put_abstract_eval(ct: ShapedArray, positions: ShapedArray, *, windows: Windows, shape: Shape) -> ShapedArray:
     return ShapedArray(shape, ct.dtype)
 
 
@@ -413,7 +415,7 @@ def _put_batch(axis: MappedAxis, args: Any, dims: Any, *, windows: Windows, shap
 
 
 @put_chosen_p.lowering
-def _put_xla(hlo: Any, ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
+def _put_lowering(hlo: Any, ct: Any, positions: Any, *, windows: Windows, shape: Shape) -> Any:
     if 0 in shape or 0 in ct.shape:
         return hlo.splat(0, shape, ct.dtype)
     return hlo.inline(partial(_put_chosen, windows=windows, shape=shape), ct, positions)
@@ -429,66 +431,66 @@ def _put_chosen(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
 
 
 def _put_in_tiles(ct: Any, positions: Any, windows: Windows, shape: Shape) -> Any:
-    """The same for windows beside each other: each element is in one, and is the chosen one or not."""
+    """Scatter cotangents to the selected elements of tiles, in which each element is in one window."""
     ranks = range(len(shape))
-    here = shapes.reshape(_flat([_places(windows.sizes, a, 0, 1, positions.dtype) for a in ranks], windows.sizes), [
+    here = shapes.reshape(_flat([_counting(windows.sizes, a, 0, 1, positions.dtype) for a in ranks], windows.sizes), [
         size for k in windows.sizes for size in (1, k)
     ])  # fmt: skip
-    of_tile, chosen = (shapes.reshape(x, [size for n in ct.shape for size in (n, 1)]) for x in (ct, positions))
-    tiles = ops.where(ops.eq(chosen, here), of_tile, ct.dtype.type(0))
-    whole = shapes.reshape(tiles, [n * k for n, k in zip(ct.shape, windows.sizes)])
-    ends = zip(shape, whole.shape, windows.padding)
-    return pad(whole, ct.dtype.type(0), [(-low, n + low - size, 0) for n, size, (low, _) in ends])
+    of_tile, selected = (shapes.reshape(x, [size for n in ct.shape for size in (n, 1)]) for x in (ct, positions))
+    tiles = ops.where(ops.eq(selected, here), of_tile, ct.dtype.type(0))
+    flat = shapes.reshape(tiles, [n * k for n, k in zip(ct.shape, windows.sizes)])
+    ends = zip(shape, flat.shape, windows.padding)
+    return pad(flat, ct.dtype.type(0), [(-low, n + low - size, 0) for n, size, (low, _) in ends])
 
 
 # Any operation -----------------------------------------------------------------------------------------------------
 
 Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""An associative operation of two lists of arrays of one shape, element by element."""
+"""An associative elementwise operation of two lists of arrays of the same shape."""
 
 
 def padded_operand(x: Any, value: Any, windows: Windows) -> Any:
-    """An operand with a value around and between its elements, as windows see it."""
+    """Pad an operand around and between its elements, as the windows require."""
     return pad(x, value, [(low, high, base - 1) for (low, high), base in zip(windows.padding, windows.base_dilation)])
 
 
-def window_parts(x: Any, windows: Windows) -> list[Any]:
-    """For each element of a window, in row-major order, those of all windows; of an operand that is padded."""
+def window_slices(x: Any, windows: Windows) -> list[Any]:
+    """For each element of a window, in row-major order, the slice with that element of every window of ``x``."""
     counts = windows._replace(padding=((0, 0),) * len(x.shape), base_dilation=(1,) * len(x.shape)).counts(x.shape)
     reach = [dilated(count, stride) for count, stride in zip(counts, windows.strides)]
     return [slice(x, first, [f + r for f, r in zip(first, reach)], windows.strides) for first in windows.elements()]
 
 
 def fold_windows(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], windows: Windows) -> list[Any]:
-    """The reduction over each window of operands of one shape, axis by axis, in row-major order.
+    """Reduce operands of the same shape over each window, axis by axis, in row-major order.
 
     It is a composition of ``combine``, and so are its derivatives. No array is larger than the padded operand.
 
     Args:
       combine: the associative operation.
       xs: the operands.
-      starts: for each operand the number that is around it and between its elements.
+      starts: for each operand the padding value around and between its elements.
       windows: the windows.
     """
     shape = windows.counts(xs[0].shape)
     if 0 in shape:
         return [shapes.full(shape, 0, x.dtype) for x in xs]
-    parts = [padded_operand(x, start, windows) for x, start in zip(xs, starts)]
+    partial_results = [padded_operand(x, start, windows) for x, start in zip(xs, starts)]
     for axis in reversed(range(len(shape))):
         k, stride, step = windows.sizes[axis], windows.strides[axis], windows.window_dilation[axis]
-        parts = _fold_axis(combine, parts, axis, shape[axis], k, stride, step)
-    return parts
+        partial_results = _fold_axis(combine, partial_results, axis, shape[axis], k, stride, step)
+    return partial_results
 
 
 def _fold_axis(
     combine: Combine, xs: Sequence[Any], axis: int, count: int, size: int, stride: int, step: int
 ) -> list[Any]:
-    """The reduction over windows along an axis: of ever longer windows, each of two that are half as long."""
+    """Reduce over windows along an axis: combine windows of half the length, repeatedly."""
     reach = dilated(count, stride)
 
     def windows_from(xs: Sequence[Any], first: int) -> list[Any]:
-        whole = first == 0 and stride == 1 and reach == xs[0].shape[axis]
-        return list(xs) if whole else [slice_in_dim(x, first, first + reach, axis, stride) for x in xs]
+        is_full = first == 0 and stride == 1 and reach == xs[0].shape[axis]
+        return list(xs) if is_full else [slice_in_dim(x, first, first + reach, axis, stride) for x in xs]
 
     if size <= DIRECT or (size - 1) * count <= min(xs[0].shape[axis] * size.bit_length(), UNROLLED * count):
         out = windows_from(xs, 0)
@@ -499,8 +501,8 @@ def _fold_axis(
     longer = list(xs)
     while True:
         if size & length:
-            part = windows_from(longer, done * step)
-            result = part if result is None else list(combine(result, part))
+            term = windows_from(longer, done * step)
+            result = term if result is None else list(combine(result, term))
             done += length
         if 2 * length > size:
             assert result is not None
@@ -516,28 +518,28 @@ def _fold_axis(
 
 
 DIRECT = 4
-"""Along an axis windows of up to so many elements are gone through element by element."""
+"""The most elements of windows along an axis that are combined one by one."""
 
 
 def fold(combine: Combine, xs: Sequence[Any], starts: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-    """The reduction over some axes of operands of one shape: of neighbours, then of these results, and so on.
+    """Reduce operands of the same shape over ``axes``: combine neighbours, then the results, and so on.
 
     It is a composition of ``combine``, and so are its derivatives; all arrays together are twice as large as the
     operands.
     """
     shape = xs[0].shape
-    kept = [a for a in range(len(shape)) if a not in axes]
-    rest, size = tuple(shape[a] for a in kept), math.prod(shape[a] for a in axes)
-    parts = [shapes.reshape(shapes.transpose(x, [*sorted(axes), *kept]), (size, *rest)) for x in xs]
+    others = [a for a in range(len(shape)) if a not in axes]
+    rest, size = tuple(shape[a] for a in others), math.prod(shape[a] for a in axes)
+    rows = [shapes.reshape(shapes.transpose(x, [*sorted(axes), *others]), (size, *rest)) for x in xs]
     first = [shapes.broadcast_to(start, rest) for start in starts]
     if not size:
         return first
     while size > 1:
         even = size // 2 * 2
-        combined = combine(*[[slice_in_dim(x, i, even, 0, 2) for x in parts] for i in (0, 1)])
+        combined = combine(*[[slice_in_dim(x, i, even, 0, 2) for x in rows] for i in (0, 1)])
         if size % 2:
-            parts = [concatenate([c, slice_in_dim(x, even, size, 0)], 0) for c, x in zip(combined, parts)]
+            rows = [concatenate([c, slice_in_dim(x, even, size, 0)], 0) for c, x in zip(combined, rows)]
         else:
-            parts = list(combined)
+            rows = list(combined)
         size = size - size // 2
-    return list(combine(first, [shapes.reshape(x, rest) for x in parts]))
+    return list(combine(first, [shapes.reshape(x, rest) for x in rows]))

@@ -1,4 +1,4 @@
-"""Modified Bessel functions of the first kind and integer order, most times exp(-abs(x)) so that none overflows."""
+"""Modified Bessel functions of the first kind, of integer order; most are scaled by exp(-abs(x)) against overflow."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ chebyshev_sum, integer_pow = lifted(chebyshev.chebyshev_sum), lifted(ops.integer
 # Orders 0 and 1 ------------------------------------------------------------------------------------------------------
 
 
-def _i1e_xla(hlo: Any, x: Any) -> Any:
+def _i1e_lowering(hlo: Any, x: Any) -> Any:
     wide = hlo.convert(x, np.dtype(np.float64))
     out = hlo.op("chlo.bessel_i1e", [wide], x.shape, wide.dtype)
     return hlo.convert(hlo.inline(lambda out, x: ops.where(ops.eq(x, 0), 0, out), out, wide), hlo.result.dtype)
 
 
-def _i0e_xla(hlo: Any, x: Any) -> Any:
+def _i0e_lowering(hlo: Any, x: Any) -> Any:
     if hlo.result.dtype.itemsize == 8:
         return hlo.inline(formula(_i0e_of_doubles), x)
     return in_single(formula(_i0e_of_singles))(hlo, x)
@@ -63,8 +63,8 @@ _BEYOND_TERMS = (
     3.4612228676974575e-17, 4.465621420296758e-17, -4.8305044859440215e-18, -7.23318048787497e-18,
 )  # fmt: skip
 _SPLIT_OF_DOUBLES = 8.0
-"""(1 + x) i0e(x) by Chebyshev polynomials of x / 4 - 1, and beyond 8 i0e(x) √x by those of 16 / x - 1, from values of
-45 digits: both functions change little, so that next to nothing cancels."""
+"""The coefficients are of Chebyshev series, from values of 45 digits: (1 + x) i0e(x) in x / 4 - 1 up to 8, and beyond,
+i0e(x) √x in 16 / x - 1. Both functions vary little, so that almost nothing cancels."""
 
 
 def _i0e_of_doubles(x: Any) -> Any:
@@ -79,9 +79,9 @@ _SPLIT = 5.0
 
 
 def _i0e_of_singles(x: Any) -> Any:
-    """By polynomials: of x**2 up to 5, times exp(-abs(x)), and beyond of 5 / x, times the root of that.
+    """Compute i0e in single precision: exp(-abs(x)) times a polynomial in x**2 up to 5, beyond a polynomial in 5 / x.
 
-    Their coefficients are positive, so that nothing cancels.
+    All coefficients are positive, so that nothing cancels.
     """
     size = abs(x)
     near, far = minimum(size, _SPLIT), maximum(size, _SPLIT)
@@ -99,22 +99,26 @@ def _far(t: Any) -> Any:
     return host.special("i0e")(_SPLIT / t) / np.sqrt(t)
 
 
+def _i0e_jvp(t: Any, x: Any, ans: Any) -> Any:
+    slope = mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))
+    return mul(t, slope)
+
+
 bessel_i0e_p: Primitive = elementwise(
     "bessel_i0e", doc=("The modified Bessel function of order 0, times ``exp(-abs(x))``.", "0.0", "1.0"),
-    of=FLOAT, host=host.special("i0e"), hlo=_i0e_xla,
-    jvp=lambda t, x, ans: mul(t, mul(ops.neg(ops.sign(x)), bessel_fall_p.bind(x))),
+    of=FLOAT, host=host.special("i0e"), hlo=_i0e_lowering, jvp=_i0e_jvp,
     cost=Cost.SPECIAL,
 )  # fmt: skip
 bessel_i1e_p: Primitive = elementwise(
     "bessel_i1e", doc=("The modified Bessel function of order 1, times ``exp(-abs(x))``.", "0.0", "0.0"),
-    of=FLOAT, host=host.special("i1e"), hlo=_i1e_xla,
+    of=FLOAT, host=host.special("i1e"), hlo=_i1e_lowering,
     jvp=lambda t, x, ans: mul(t, _i1e_slope(x, ans)),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
 
 def _i1e_slope(x: Any, value: Any) -> Any:
-    """I0 - I1 less I1 / x, all times exp(-abs(x)); near zero the last is (I0 - I2) / 2."""
+    """The derivative of i1e: ``(I0 - I1 - I1 / x) exp(-abs(x))``, with (I0 - I2) / 2 instead of I1 / x near zero."""
     near = ops.lt(ops.abs(x), 1)
     small, large = ops.where(near, x, 0), ops.where(near, 1, x)
     quotient = ops.where(near, mul(sub(_of_order(small, 0), _of_order(small, 2)), 0.5), div(value, large))
@@ -130,7 +134,7 @@ _FALL_SERIES = tuple(
 
 
 def _fall_host(x: Any) -> Any:
-    """Where x is large by the difference of the asymptotic series (DLMF 10.40.1), else by Kummer's function 13.6.9."""
+    """Evaluate (I0 - I1) exp(-abs(x)), by asymptotic series (DLMF 10.40.1) or Kummer's function (13.6.9)."""
     size = np.asarray(np.abs(x), np.float64)
     near, far = np.minimum(size, _FAR), np.maximum(size, _FAR)
     close = np.asarray(_hyp1f1(0.5, 2.0, 2 * near)) * np.exp(-2 * near)
@@ -140,8 +144,8 @@ def _fall_host(x: Any) -> Any:
 
 _hyp1f1 = host.special("hyp1f1")
 
-# (I0 - I1) exp(-abs(x)), of the size of x: the difference cancels where x is large. It is an integral of positive
-# numbers, and minus the derivative of the scaled function of order 0.
+# (I0 - I1) exp(-abs(x)) at abs(x): minus the derivative of i0e. The difference would cancel where x is large, but it is
+# an integral of a positive function.
 bessel_fall_p: Primitive = elementwise(
     "bessel_fall", of=FLOAT, host=_fall_host, hlo=in_blocks(lambda x: _fall(x)),
     jvp=lambda t, x, ans: mul(t, _fall_slope(x, ans)),
@@ -157,7 +161,7 @@ def _fall_slope(x: Any, value: Any) -> Any:
 
 @formula
 def _fall(x: Any) -> Any:
-    """The integral of exp(abs(x) (cos θ - 1)) (1 - cos θ)."""
+    """Evaluate (I0 - I1) exp(-abs(x)) as an integral of exp(abs(x) (cos θ - 1)) (1 - cos θ)."""
     size, end = _cut(x, 23.0)
 
     def integrand(theta: Any, size: Any) -> Any:
@@ -169,14 +173,14 @@ def _fall(x: Any) -> Any:
 
 
 def _cut(x: Any, below: float) -> tuple[Any, Any]:
-    """The size of x, and where Poisson's integral ends: exp(-2 below) of the integrand is left out."""
+    """Return abs(x), and the end of Poisson's integral: the angle where the integrand falls to exp(-2 below)."""
     size = minimum(abs(x), 1e300)
     half = sqrt(minimum(below / maximum(size, 1e-300), 1))
     return size, asin(half) * 2
 
 
 def _at_infinity(function: Any, limit: Any) -> Any:
-    """SciPy's function, which returns NaN at infinities."""
+    """Wrap a SciPy function that returns NaN at infinities, to return ``limit(x)`` there."""
     return lambda x: np.where(np.isinf(x), limit(x), function(x)).astype(x.dtype)[()]
 
 
@@ -199,7 +203,7 @@ def _mean(x: Any, y: Any) -> Any:
 
 
 def _unscaled(x: Any, order: int) -> Any:
-    """The function itself, which overflows later than exp(abs(x)) does."""
+    """The unscaled function of an order; it overflows for larger x than exp(abs(x)) does."""
     size = ops.abs(x)
     most = ops.min_p.bind(size, 85.0 if x.dtype.itemsize < 8 else 700.0)
     value = mul(mul(_of_order(x, order), ops.exp(most)), ops.exp(sub(size, most)))
@@ -207,9 +211,9 @@ def _unscaled(x: Any, order: int) -> Any:
 
 
 def _odd_integral(at: Any, size: Any, moved: Any) -> Any:
-    """The integral of cos(θ) sinh(z cos(θ)) exp(-size), of z = size + moved, or of -z where x is negative.
+    """The integral of cos(θ) sinh(z cos(θ)) exp(-size), with z = size + moved, or the negative of that where x < 0.
 
-    No exponential is larger than one; what moves of z need not be what moves of the size.
+    No exponential exceeds one. Derivatives of z, through ``moved``, may differ from derivatives of ``size``.
     """
     sign = where(at < 0, shapes.full((), -1.0, at.dtype), 1)
     end = minimum(_cut(at, SERIES_BELOW / 2)[1], math.pi / 2)
@@ -235,7 +239,7 @@ def _i1_in_series(x: Any) -> Any:
 @in_series(bessel_i1e_p)
 @formula
 def _i1e_in_series(x: Any) -> Any:
-    """The size does not move at zero, though x does."""
+    """The Taylor formula of i1e; at zero abs(x) has derivative zero, and x has not."""
     at, size = stop_gradient(x), abs(x)
     return _odd_integral(at, size, x - sign(at) * size)
 
@@ -255,7 +259,7 @@ def _i0e_in_series(x: Any) -> Any:
 
 
 def _slope(x: Any, order: int, value: Any) -> Any:
-    """The derivative of the function of an order from 1 on (DLMF 10.29.1)."""
+    """The derivative of the scaled function of an order of at least 1 (DLMF 10.29.1)."""
     return sub(_mean(_of_order(x, order - 1), _of_order(x, order + 1)), mul(ops.sign(x), value))
 
 
@@ -272,13 +276,13 @@ _ive = host.special("ive")
 
 @bessel_ie_p.host
 def _ie_host(x: Any, *, order: int) -> Any:
-    # Of negative numbers SciPy returns an approximation of lower accuracy.
+    # SciPy's approximation is less accurate for negative numbers.
     out = _ive(np.asarray(order, x.dtype), np.abs(x))
     return out * np.sign(x) if order % 2 else out
 
 
 @bessel_ie_p.abstract_eval
-def _ie_shape(x: ShapedArray, *, order: int) -> ShapedArray:
+def _ie_abstract_eval(x: ShapedArray, *, order: int) -> ShapedArray:
     check_dtype("bessel_ie", FLOAT, x.dtype)
     return ShapedArray(x.shape, x.dtype)
 
@@ -291,15 +295,15 @@ def _ie_jvp(primals: Any, tangents: Any, *, order: int) -> Any:
 
 
 @bessel_ie_p.lowering
-def _ie_xla(hlo: Any, x: Any, *, order: int) -> Any:
+def _ie_lowering(hlo: Any, x: Any, *, order: int) -> Any:
     return in_blocks(lambda x: _poisson(x, order))(hlo, x)
 
 
 @formula
 def _poisson(x: Any, n: int) -> Any:
-    """Poisson's integral (DLMF 10.32.2), of exp(abs(x) (cos θ - 1)) sin(θ)**2n, in which nothing cancels.
+    """The scaled function of order n by Poisson's integral of exp(abs(x) (cos θ - 1)) sin(θ)**2n (DLMF 10.32.2).
 
-    It is cut off where the exponential is below a rounding error of the whole.
+    Nothing cancels in it. It is cut off where the exponential is below a rounding error of the result.
     """
     size, end = _cut(x, 19.0 + 4 * n)
 

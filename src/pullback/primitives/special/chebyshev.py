@@ -1,4 +1,4 @@
-"""Polynomials that approximate functions of one variable, from values that SciPy computes on the host."""
+"""Polynomial approximations of functions of one variable, from values that SciPy computes on the host."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from pullback.primitives.declare import at_once
+from pullback.primitives.declare import host_fused
 from pullback.primitives.formulas import formula
 
 
 @lru_cache
 def power_coefficients(function: Callable[[Any], Any], low: float, high: float, count: int) -> tuple[float, ...]:
-    """The polynomial that equals a smooth function at ``count`` Chebyshev points from ``low`` to ``high``.
+    """Interpolate a smooth function at ``count`` Chebyshev points from ``low`` to ``high``.
 
     Returns:
-      The coefficients of the powers of the variable, that of the highest power first. Where they have both signs and
-      ``low`` and ``high`` are far from 0, some digits are lost: enough are left for results of single precision.
+      The coefficients of the powers of the variable, from the highest power down. Where they have both signs, and
+      ``low`` and ``high`` are far from 0, some digits cancel: enough remain for results of single precision.
     """
     found = np.polynomial.Chebyshev.interpolate(function, count - 1, [low, high]).convert(kind=np.polynomial.Polynomial)
     return tuple(map(float, found.coef[::-1]))
 
 
 def chebyshev_sum(terms: Sequence[float], t: Any) -> Any:
-    """The sum of Chebyshev polynomials at ``t`` in -1 to 1, by Clenshaw's recurrence (DLMF 3.11.29)."""
+    """Evaluate a Chebyshev series at ``t``, from -1 to 1, by Clenshaw's recurrence (DLMF 3.11.29)."""
     return _sum(t, terms=terms)
 
 
@@ -37,4 +37,4 @@ def _clenshaw(t: Any, terms: Sequence[float]) -> Any:
     return t * last - before + terms[0]
 
 
-_sum = at_once("chebyshev_sum", host=_clenshaw, otherwise=formula(_clenshaw))
+_sum = host_fused("chebyshev_sum", host=_clenshaw, otherwise=formula(_clenshaw))

@@ -1,10 +1,10 @@
-"""Elementwise operations that the compiler lacks, or computes less well than the host, in terms of others.
+"""Lowering rules of elementwise operations that the compiler lacks, or computes less accurately than the host.
 
-What is declared with ``COMPOSED`` has its lowering rule here, of the kind ``real_lowering``, and of the kind
-``complex_lowering`` for complex operands. Three things recur. Half precision is computed in
-single, and rounded once. The compiler loses the sign of zeros in complex numbers, which decides on what side of a
-branch cut they are (Kahan, *Branch cuts for complex elementary functions*, in *The State of the Art in Numerical
-Analysis*, 1987): it is put back. And a zero times an infinity is zero where the zero is exact.
+An operation declared with ``COMPOSED`` has its lowering rules here: of the kind ``real_lowering``, and
+``complex_lowering`` for complex operands. Three things recur. Half precision is computed in single, and rounded once.
+The compiler loses the sign of zeros in complex numbers, which decides the side of a branch cut (Kahan, *Branch cuts for
+complex elementary functions*, in *The State of the Art in Numerical Analysis*, 1987): the rules restore it. And a zero
+times an infinity is zero where the zero is exact.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ zeros_like = lifted(shapes.zeros_like)
 
 
 def _in_single(hlo: Builder, operands: tuple[Value, ...]) -> list[Value]:
-    """The operands, those in less than single precision in single."""
+    """Convert operands of less than single precision to single precision."""
     return [hlo.convert(x, _single) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x for x in operands]
 
 
 def _composed(function: Formula) -> XlaRule:
-    """The rule of an operation that is a formula."""
+    """Make the lowering rule of an operation that is a formula of its operands."""
     of_arrays = formula(function)
 
     def rule(hlo: Builder, *operands: Value) -> Value:
@@ -64,7 +64,7 @@ def _composed(function: Formula) -> XlaRule:
 
 
 def _corrected(operation: str, function: Formula) -> XlaRule:
-    """The rule of an operation that the compiler has, and whose result a formula corrects, knowing the operands."""
+    """Make a lowering rule that corrects the compiler's ``operation`` by ``function(result, *operands)``."""
     of_arrays = formula(function)
 
     def rule(hlo: Builder, *operands: Value) -> Value:
@@ -76,7 +76,7 @@ def _corrected(operation: str, function: Formula) -> XlaRule:
 
 
 def _with_sign(size: Any, like: Any) -> Any:
-    """A float, with the sign of another."""
+    """Copy the sign of ``like`` to ``size``, a positive or negative float."""
     dtype = size.dtype
     bits = np.dtype(f"u{dtype.itemsize}")
     top = 1 << (8 * dtype.itemsize - 1)
@@ -88,25 +88,25 @@ def _with_sign(size: Any, like: Any) -> Any:
 
 
 def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Any:
-    """2 to an integer power, by the bits of the float."""
+    """Raise 2 to an integer power, by writing the bits of the float."""
     info = dtypes.finfo(dtype)
     return bitcast_convert_type(shift_left(n + (info.maxexp - 1), info.nmant), dtype)
 
 
 def _exp2(x: Any) -> Any:
-    """The exponential of the fraction, times a power of two in two steps, as the largest one would overflow."""
+    """Compute 2**x as the exponential of the fraction times two powers of two, since one power alone may overflow."""
     dtype = x.dtype
     limit = 2 * (dtypes.finfo(dtype).maxexp - 2)
     x = clamp(-limit, x, limit)
-    whole = round(x)
-    n = convert_element_type(whole, np.dtype(f"int{8 * dtype.itemsize}"))
+    nearest = round(x)
+    n = convert_element_type(nearest, np.dtype(f"int{8 * dtype.itemsize}"))
     half = shift_right_arithmetic(n, 1)
-    part = exp((x - whole) * _LOG_2) * _power_of_two(half, dtype)
-    return part * _power_of_two(n - half, dtype)
+    scaled = exp((x - nearest) * _LOG_2) * _power_of_two(half, dtype)
+    return scaled * _power_of_two(n - half, dtype)
 
 
 def _complex_exp2(z: Any) -> Any:
-    """In two factors, so that a part is infinite only where it must be; of the angle's parts the first is exact."""
+    """Compute 2**z with the modulus in two factors, against overflow, and the angle as an exact term and a rest."""
     root, y = exp2(real(z) * 0.5), imag(z)
     high, bits = high_part(y), 12 if y.dtype == _single else 26
     high_log = math.floor(_LOG_2 * 2**bits) / 2**bits
@@ -118,7 +118,7 @@ def _complex_exp2(z: Any) -> Any:
 
 
 def _log_near_one(out: Any, x: Any, y: Any) -> Any:
-    """Of the logarithm of 1 + x + iy, whose real part is small next to 1, that by the square of the modulus less 1."""
+    """Correct log(1 + x + iy) near modulus 1: compute its small real part from the squared modulus minus 1."""
     excess = x * (x + 2) + square(y)
     near = (excess > -0.75) & (excess < 1.5)
     return complex(where(near, log1p(where(near, excess, 0)) * 0.5, real(out)), imag(out))
@@ -130,10 +130,10 @@ def _complex_log1p(z: Any) -> Any:
 
 
 def _log1p_in_double(x: Any) -> Any:
-    """The compiler's own is a hundred units in the last place off near -0.4.
+    """Compute log1p in double precision; the compiler's log1p is off by a hundred ulps near -0.4.
 
-    With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther off no place is lost by
-    adding 1. (The usual ways to make good what rounding 1 + x loses fail: the compiler takes (1 + x) - 1 for x.)
+    With s = x / (2 + x) it is 2 artanh(s), whose series needs few terms near zero; farther away, adding 1 loses no
+    digits. (The usual corrections for the rounding of 1 + x fail: the compiler simplifies (1 + x) - 1 to x.)
     """
     twice = x * 2 / (x + 2)  # s itself may be below the smallest normal number
     t = square(twice * 0.5)
@@ -143,7 +143,7 @@ def _log1p_in_double(x: Any) -> Any:
 
 
 def _asin_near_zero(out: Any, x: Any) -> Any:
-    """The compiler halves its operand, and the half of the smallest normal numbers is zero to it."""
+    """Correct asin to x near zero: the compiler halves x, which flushes the smallest normal numbers to zero."""
     return where(abs(x) < (1e-4 if x.dtype == _single else 1e-9), x, out)
 
 
@@ -153,7 +153,7 @@ def _atanh_in_double(x: Any) -> Any:
 
 
 def _in_double(operation: str, function: Formula) -> XlaRule:
-    """The rule of an operation that the compiler has, which a formula takes the place of in double precision."""
+    """Make a lowering rule that uses the compiler's ``operation``, but the formula ``function`` in double precision."""
     composed = _composed(function)
 
     def rule(hlo: Builder, x: Value) -> Value:
@@ -163,7 +163,7 @@ def _in_double(operation: str, function: Formula) -> XlaRule:
 
 
 def _cbrt(out: Any, x: Any) -> Any:
-    """A step of Newton's in double precision, as the compiler's own is hundreds of units in the last place off."""
+    """Refine the compiler's cube root, off by hundreds of ulps in double precision, by a step of Newton's method."""
     if x.dtype != _double:
         return out
     step = (out - x / out / out) / 3
@@ -171,13 +171,13 @@ def _cbrt(out: Any, x: Any) -> Any:
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    """By NumPy's formula; the difference of equal infinities would be no number."""
+    """Compute log(exp(x) + exp(y)) by NumPy's formula; the difference of equal infinities would be NaN."""
     larger = maximum(x, y) + log1p(exp(-abs(x - y)))
     return where(x == y, x + _LOG_2, larger)
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    """Without overflow or underflow of the squares; infinite where one operand is, even if the other is no number."""
+    """Compute sqrt(x² + y²) without overflow of the squares; infinite if an operand is, even if the other is NaN."""
     x, y = abs(x), abs(y)
     large = maximum(x, y)
     ratio = minimum(x, y) / where(large == 0, 1, large)
@@ -189,7 +189,7 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 def _halves_of_exponentials(x: Any) -> tuple[Any, Any]:
-    """Half of exp(x) and of exp(-x) for positive x; the first is infinite only where it must be."""
+    """Return exp(x) / 2 and exp(-x) / 2 for positive x; the first overflows only where its value does."""
     root = exp(x * 0.5)
     return root * 0.5 * root, 0.5 / square(root)
 
@@ -206,7 +206,7 @@ def _sinh(x: Any) -> Any:
 
 
 def _product(x: Any, y: Any, finite: Any) -> Any:
-    """``x y``, but where ``x`` is zero it is so even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
+    """``x * y``, and zero where ``x`` is, even if ``y`` is infinite; ``finite`` has the sign of ``y``."""
     return x * where(x == 0, finite, y)
 
 
@@ -231,7 +231,7 @@ def _complex_cosh(z: Any) -> Any:
 
 
 def _complex_atanh(out: Any, z: Any) -> Any:
-    """The compiler's own is infinite where the imaginary part is all the distance from a branch point."""
+    """Correct the compiler's artanh where it is infinite: next to a branch point in the imaginary direction."""
     height = abs(imag(z))
     lost = _infinite(real(out)) & (height > 0)
     near = (_LOG_2 - log(where(lost, height, 1))) * 0.5
@@ -239,12 +239,12 @@ def _complex_atanh(out: Any, z: Any) -> Any:
 
 
 def _complex_atan(z: Any) -> Any:
-    """-i artanh(i z), as the compiler's artanh is."""
+    """Compute the complex arctangent as -i artanh(i z)."""
     turned = atanh(complex(-imag(z), real(z)))
     return complex(imag(turned), -real(turned))
 
 
-# Signs of zeros in complex numbers: corrections of what the compiler returns ----------------------------------------
+# Signs of zeros in complex numbers: corrections of the compiler's results ------------------------------------------
 
 
 def _same_quadrant(out: Any, z: Any) -> Any:
@@ -268,7 +268,7 @@ def _imaginary_on_axis(out: Any, z: Any) -> Any:
 
 
 def _expm1_at_ends(out: Any, z: Any) -> Any:
-    """At zero, and at infinities of which the angle is none, what the array API standard says."""
+    """Correct expm1 at zero and at infinities without an angle, to the values of the array API standard."""
     a, b = real(z), imag(z)
     positive = a > 0
     at_infinity = complex(where(positive, a, -1), where(positive, math.nan, zeros_like(a)))
@@ -277,7 +277,7 @@ def _expm1_at_ends(out: Any, z: Any) -> Any:
 
 
 def _tanh_at_ends(out: Any, z: Any) -> Any:
-    """At the infinities of the real axis a zero imaginary part has the sign of that of ``z``."""
+    """Correct tanh: at real infinity, the zero imaginary part gets the sign of the imaginary part of ``z``."""
     b = imag(z)
     there = _infinite(real(z)) & (b == b)
     out = complex(real(out), where(there, _with_sign(zeros_like(b), b), imag(out)))
@@ -292,7 +292,7 @@ def _infinite(x: Any) -> Any:
 
 
 def _complex_power(out: Any, x: Any, y: Any) -> Any:
-    """The compiler takes the square of the modulus, and two factors, which may overflow where the power does not."""
+    """Correct the compiler's complex power where it overflows or underflows in an intermediate result."""
     finite = is_finite
     lost = (out == 0) | ~finite(out)
     usual = finite(x) & finite(y) & (x != 0)
@@ -301,11 +301,11 @@ def _complex_power(out: Any, x: Any, y: Any) -> Any:
 
 
 def _complex_div(x: Any, y: Any) -> Any:
-    """The product with the conjugate, divided by the square of the modulus.
+    """Divide complex numbers: the product with the conjugate, over the squared modulus, scaled against overflow.
 
-    The divisor is divided by the power of two next to its larger part, and the other operand is moved away from the
-    ends of the range, so that no factor overflows. Ones with their signs stand for the infinite parts of the first
-    operand and for a divisor of zero, large numbers for infinite parts of the divisor: the last factor makes up for it.
+    The divisor is scaled by the power of two next to its larger part, and the dividend is scaled away from the ends of
+    the range, so that no factor overflows. Ones with the same signs replace infinite parts of the dividend and a zero
+    divisor, and large numbers replace infinite parts of the divisor: the last factor compensates for both.
     """
     a, b, c, d = real(x), imag(x), real(y), imag(y)
     size_x, size_y = maximum(abs(a), abs(b)), maximum(abs(c), abs(d))
@@ -333,18 +333,18 @@ def _complex_div(x: Any, y: Any) -> Any:
 
 
 def _complex_sign(hlo: Builder, x: Value) -> Value:
-    """Of an operand whose larger part is near 1: the compiler's own takes its modulus, which may overflow."""
-    return hlo.same("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
+    """Emit the sign of ``x`` scaled to a larger part near 1, since the compiler's modulus may overflow."""
+    return hlo.elementwise("stablehlo.sign", hlo.inline(formula(_near_one), x)[0])
 
 
 def _complex_square(z: Any) -> Any:
-    """Of the smallest numbers, too, whose products the compiler takes for zero before it adds them."""
+    """Square a complex number as (x - y) (x + y), since the compiler flushes tiny products to zero."""
     x, y = real(z), imag(z)
     return complex((x - y) * (x + y), (x + x) * y)
 
 
 def _near_one(z: Any) -> list[Any]:
-    """A complex number, divided by the power of two next to its larger part, and the exponent of that."""
+    """Scale a complex number by the power of two next to its larger part; return it and the exponent."""
     x, y = real(z), imag(z)
     info = dtypes.finfo(x.dtype)
     bits = bitcast_convert_type(maximum(abs(x), abs(y)), np.dtype(f"int{8 * x.dtype.itemsize}"))
@@ -359,30 +359,34 @@ def _any(hlo: Builder, x: Value) -> Value:
 
 
 def _loop(hlo: Builder, start: list[Value], going: XlaRule, step: XlaRule) -> list[Value]:
-    """A loop on arrays of one type, as long as ``going`` holds of any element."""
+    """Emit a loop that runs ``step`` on arrays of one type while ``going`` holds for any element."""
     kinds = [(x.shape, x.dtype) for x in start]
     condition = hlo.region(kinds, lambda *xs: [_any(hlo, going(*xs))])
-    return hlo.many("stablehlo.while", start, kinds, regions=[condition, hlo.region(kinds, step)])
+    return hlo.multi_result("stablehlo.while", start, kinds, regions=[condition, hlo.region(kinds, step)])
 
 
 def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
     one, zero = hlo.splat(1, x.shape, x.dtype), hlo.splat(0, x.shape, x.dtype)
 
     def step(power: Value, x: Value, y: Value) -> list[Value]:
-        odd = hlo.compare(hlo.same("stablehlo.and", y, one), zero, "NE")
-        power = hlo.select(odd, hlo.same("stablehlo.multiply", power, x), power)
-        return [power, hlo.same("stablehlo.multiply", x, x), hlo.same("stablehlo.shift_right_logical", y, one)]
+        odd = hlo.compare(hlo.elementwise("stablehlo.and", y, one), zero, "NE")
+        power = hlo.select(odd, hlo.elementwise("stablehlo.multiply", power, x), power)
+        return [
+            power,
+            hlo.elementwise("stablehlo.multiply", x, x),
+            hlo.elementwise("stablehlo.shift_right_logical", y, one),
+        ]
 
     return _loop(hlo, [one, x, y], lambda power, x, y: hlo.compare(y, zero, "GT"), step)[0]
 
 
 def _pow(hlo: Builder, x: Value, y: Value) -> Value:
-    """Of integers it wraps; the compiler's own looks only at the six lowest bits of the exponent."""
+    """Emit a power; integers by squaring for large exponents, of which the compiler reads only six bits."""
     dtype = x.dtype
     if not dtypes.is_integer(dtype):
-        return hlo.same("stablehlo.power", x, y)
+        return hlo.elementwise("stablehlo.power", x, y)
 
-    out = hlo.same("stablehlo.power", x, y)
+    out = hlo.elementwise("stablehlo.power", x, y)
     if dtypes.iinfo(dtype).max >= 64:
         large = hlo.compare(y, hlo.splat(63, y.shape, dtype), "GT")
         out = hlo.amended(large, out, lambda _: _power_by_squaring(hlo, x, y))
@@ -390,14 +394,14 @@ def _pow(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _integer_power(out: Any, x: Any, y: Any) -> Any:
-    """A negative exponent means 1 over the power, truncated, and 1 over zero is -1, as it is for integers."""
+    """Correct a negative integer power to the truncated inverse, which is -1 for zero, as in integer division."""
     unit = where((y & 1) == 0, x * x, x)
     inverse = where(abs(x) == 1, unit, where(x == 0, x - 1, x * 0))
     return where(y < 0, inverse, out)
 
 
 def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
-    """By Euclid's algorithm, of the sizes, to which that of the smallest integer belongs."""
+    """Emit the gcd by Euclid's algorithm on absolute values, which unsigned integers hold for all integers."""
     dtype = x.dtype
     unsigned = np.dtype(f"u{dtype.itemsize}")
     start = [hlo.convert(_abs(hlo, v), unsigned) for v in (x, y)]
@@ -405,12 +409,12 @@ def _gcd(hlo: Builder, x: Value, y: Value) -> Value:
 
     def step(a: Value, b: Value) -> list[Value]:
         done = hlo.compare(b, zero, "EQ")
-        return [hlo.select(done, a, b), hlo.select(done, b, hlo.same("stablehlo.remainder", a, b))]
+        return [hlo.select(done, a, b), hlo.select(done, b, hlo.elementwise("stablehlo.remainder", a, b))]
 
     return hlo.convert(_loop(hlo, start, lambda a, b: hlo.compare(b, zero, "NE"), step)[0], dtype)
 
 
-# Order of complex numbers: by the real part, then by the imaginary one, and what is no number wins -------------------
+# Lexicographic order of complex numbers, in which NaN wins ---------------------------------------------------------
 
 
 def _complex_max(x: Any, y: Any) -> Any:
@@ -424,7 +428,7 @@ def _complex_min(x: Any, y: Any) -> Any:
 
 
 def _share(x: Any, y: Any, first: Any, second: Any) -> Any:
-    """1, 0, or 1/2 if each of two operands is at least as good as the other; one that is no number is good enough."""
+    """The weight of ``x`` in an extreme of ``x`` and ``y``: 1, 0, or 1/2 if both win; an operand that is NaN wins."""
     one = full((), 1, x.dtype)
     first, second = first | (x != x), second | (y != y)
     return where(first, where(second, one * 0.5, one), 0)
@@ -456,32 +460,32 @@ def _complex_clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def _square_error(x: Any) -> Any:
-    """What rounding leaves of a square: x**2 - fl(x**2), up to the second rounding.
+    """The rounding error of a square, x**2 - fl(x**2), itself rounded.
 
-    The limits keep the compiler from taking a rounded square and a difference for one operation that rounds once.
+    The limits prevent that the compiler fuses the square and the difference into one operation that rounds once.
     """
     high = high_part(x)
     return square(high) - minimum(square(x), 1e10) + (x - high) * (x + high)
 
 
 def _erfc(out: Any, x: Any) -> Any:
-    """The compiler rounds the square in exp(-x**2), which is made good to first order."""
+    """Correct the compiler's erfc, to first order, for the rounding of the square in exp(-x**2)."""
     large = clamp(1, x, 40)
     return where(x > 1, out - out * _square_error(large), out)
 
 
 def _ndtr(x: Any) -> Any:
-    """erfc(y) / 2 for y = -x / sqrt(2), whose rounding is made good, too: exp(-x**2 / 2) is its factor.
+    """The normal distribution function erfc(y) / 2 for y = -x / sqrt(2), corrected for the rounding of y and of x**2.
 
-    Without its last bit y is one number wherever it is used: the compiler may take a product and a difference for one
-    operation that rounds once, and so use two that differ.
+    Setting the last bit of y to zero makes all uses of y equal: otherwise the compiler may fuse its product with a
+    difference, which rounds once, and use different values.
     """
     y = without_last_bits(x * -math.sqrt(0.5), 1)
     value = erfc(y) * 0.5
     size, large = clamp(1, -x, 60), clamp(math.sqrt(0.5), y, 60 * math.sqrt(0.5))
-    high, part = high_part(size), high_part(large)
-    rest = (size - high) * (size + high) * 0.5 - (large - part) * (large + part)
-    error = square(high) * 0.5 - square(part) + rest
+    high, high_large = high_part(size), high_part(large)
+    rest = (size - high) * (size + high) * 0.5 - (large - high_large) * (large + high_large)
+    error = square(high) * 0.5 - square(high_large) + rest
     return where(x < -1, value - value * error, value)
 
 
@@ -489,7 +493,7 @@ _EULER = 0.57721566490153286
 
 
 def _zeta_minus_one(k: int) -> float:
-    """The sum of n^-k over n >= 2, by the formula of Euler and Maclaurin."""
+    """Return zeta(k) - 1, the sum of n^-k over n >= 2, by the Euler-Maclaurin formula."""
     n = 30
     tail = n ** (1 - k) / (k - 1) + n**-k / 2
     rising, factor = float(k), n ** (-k - 1)
@@ -500,7 +504,7 @@ def _zeta_minus_one(k: int) -> float:
 
 
 def lgamma_after_two(w: Any, terms: int) -> Any:
-    """log Γ(2 + w) for w up to 1/2 in size, by Abramowitz and Stegun's formula 6.1.33.
+    """``log Γ(2 + w)`` for abs(w) up to 1/2, by Abramowitz and Stegun's formula 6.1.33.
 
     It is (1 - gamma) w plus the sum of (-1)^k (zeta(k) - 1) w^k / k over k >= 2.
     """
@@ -509,9 +513,9 @@ def lgamma_after_two(w: Any, terms: int) -> Any:
 
 
 def _lgamma_near_zeros(out: Any, x: Any) -> Any:
-    """From 1/2 to 9/2 by a series about the nearest integer, as the compiler's own has no relative accuracy at 1 and 2.
+    """Correct lgamma from 1/2 to 9/2 by a series about the nearest integer: the compiler's is inaccurate near 1 and 2.
 
-    With x = 1 + w, 3 + w, 4 + w it is that of 2 + w and the logarithm of a product more.
+    For x = 1 + w, 3 + w or 4 + w, it adds the logarithm of a product to the series of 2 + w.
     """
     nearest = clamp(1, round(x), 4)
     w = x - nearest
@@ -527,7 +531,7 @@ def _digamma_at_pole(out: Any, x: Any) -> Any:
 
 
 def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
-    """The compiler's own does not hold left of -9."""
+    """Emit polygamma, for negative ``x`` by reflection, since the compiler's is wrong below -9."""
     order, point = _in_single(hlo, (n, x))
 
     def at(p: Value) -> Value:
@@ -543,15 +547,16 @@ def _polygamma(hlo: Builder, n: Value, x: Value) -> Value:
 
 
 def _reflections(x: Any) -> list[Any]:
-    """For a negative number its fraction r, and 1 - r, and 1 - x, which are positive."""
+    """Return the positive points r, 1 - r and 1 - x for a negative x with fraction r."""
     below = floor(x)
     return [x - below, below + 1 - x, 1 - x]
 
 
 def _reflect(n: Any, x: Any, here: Any, by_fraction: Any, by_rest: Any, by_reflection: Any) -> Any:
-    """The sum of (x + j)^-(n + 1) over j that the function is, taken apart where x + j changes its sign.
+    """Combine polygamma at a negative x from its values at ``_reflections(x)``.
 
-    The negative terms are those of the sums from 1 - r and from 1 - x, which have all after them in common.
+    The function is a sum of (x + j)^-(n + 1) over j, split where x + j changes its sign. The negative terms are the
+    terms of the sum from 1 - r that are not in the sum from 1 - x.
     """
     even = _is_even(n)
     both = where(even, by_fraction - by_rest, by_fraction + by_rest)
@@ -563,29 +568,29 @@ def _is_even(n: Any) -> Any:
 
 
 def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
-    """At infinity zero, at the poles infinite, as SciPy has it; of order zero it is digamma."""
+    """Correct polygamma to zero at infinity, infinity at the poles, as in SciPy, and digamma for order zero."""
     even = _is_even(n)
     pole = (x <= 0) & (floor(x) == x)
     out = where(pole & even, -math.inf, where(pole, math.inf, out))
-    far = x > 1e15  # where the compiler's own underflows: the first term of the asymptotic series
+    far = x > 1e15  # where the compiler's underflows, use the first term of the asymptotic series
     size = exp(lgamma(maximum(n, 1))) * x ** (-n)
     out = where(far, where(even, -size, size), out)
     return where((n > 0) & (floor(n) == n), out, where(n == 0, digamma(x), math.nan))
 
 
-def _once(hlo: Builder, x: Value) -> Value:
-    from pullback.backends.hlo.in_place import once
+def _materialized_lowering(hlo: Builder, x: Value) -> Value:
+    from pullback.backends.hlo.in_place import materialized
 
-    return once(hlo, x)
+    return materialized(hlo, x)
 
 
-# Parts ---------------------------------------------------------------------------------------------------------------
+# Real and imaginary parts, quotients -------------------------------------------------------------------------------
 
 
 def _sign(hlo: Builder, x: Value) -> Value:
     if dtypes.is_unsigned(x.dtype):
         return hlo.convert(hlo.compare(x, hlo.splat(0, x.shape, x.dtype), "NE"), x.dtype)
-    return hlo.same("stablehlo.sign", x)
+    return hlo.elementwise("stablehlo.sign", x)
 
 
 def _floor_rem(x: Any, y: Any) -> Any:
@@ -595,14 +600,14 @@ def _floor_rem(x: Any, y: Any) -> Any:
 
 def _floor_div(x: Any, y: Any) -> Any:
     quotient, rest = x / y, remainder(x, y)
-    whole = (x - rest) / y
-    whole = round(where(is_above(rest, y), whole - 1, whole))
-    whole = where(whole == 0, _with_sign(whole, quotient), whole)
-    return where(y == 0, quotient, whole)
+    floored = (x - rest) / y
+    floored = round(where(is_above(rest, y), floored - 1, floored))
+    floored = where(floored == 0, _with_sign(floored, quotient), floored)
+    return where(y == 0, quotient, floored)
 
 
 def _abs(hlo: Builder, x: Value) -> Value:
-    return x if dtypes.is_unsigned(x.dtype) else hlo.same("stablehlo.abs", x)
+    return x if dtypes.is_unsigned(x.dtype) else hlo.elementwise("stablehlo.abs", x)
 
 
 def _complex(hlo: Builder, x: Value, y: Value) -> Value:
@@ -635,7 +640,7 @@ real_lowering(ops.max_share_p)(_composed(_max_share))
 real_lowering(ops.min_share_p)(_composed(_min_share))
 real_lowering(ops.ndtr_p)(_composed(_ndtr))
 real_lowering(ops.nextafter_p)(lambda hlo, x, y: hlo.op("chlo.next_after", [x, y], x.shape, x.dtype))
-real_lowering(ops.once_p)(_once)
+real_lowering(ops.once_p)(_materialized_lowering)
 real_lowering(ops.polygamma_p)(_polygamma)
 real_lowering(ops.pow_p)(_pow)
 real_lowering(ops.sign_p)(_sign)
@@ -663,7 +668,7 @@ complex_lowering(ops.max_p)(_composed(_complex_max))
 complex_lowering(ops.max_share_p)(_composed(_complex_max_share))
 complex_lowering(ops.min_p)(_composed(_complex_min))
 complex_lowering(ops.min_share_p)(_composed(_complex_min_share))
-complex_lowering(ops.once_p)(_once)
+complex_lowering(ops.once_p)(_materialized_lowering)
 complex_lowering(ops.pow_p)(_corrected("stablehlo.power", _complex_power))
 complex_lowering(ops.sign_p)(_complex_sign)
 complex_lowering(ops.sin_p)(_composed(_complex_sin))

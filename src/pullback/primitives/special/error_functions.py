@@ -1,9 +1,8 @@
-"""Relatives of the error function: scaled, of complex numbers, inverse, Dawson's, Fresnel's and Owen's integrals.
+"""Functions related to the error function: erfcx, wofz, ndtri, and Dawson's, Fresnel's and Owen's integrals.
 
-Compiled, all but the inverse are integrals of positive functions, so that nothing cancels, or series; the function of
-complex numbers is the trapezoidal rule with the correction for its poles. Whatever the dtype, they are computed in
-double precision and rounded once. Formulas with numbers such as 7.7.10 are those of the *Digital Library of
-Mathematical Functions*.
+When compiled, all except the inverse are integrals of positive functions, so that nothing cancels, or series; wofz is
+the trapezoidal rule with a correction for poles. For every dtype they are computed in double precision and rounded
+once. Numbers such as 7.7.10 are formulas of the *Digital Library of Mathematical Functions*.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.checks import COMPLEX, FLOAT
-from pullback.primitives.declare import at_once, by_formula, elementwise, in_double, in_single
+from pullback.primitives.declare import composite, elementwise, host_fused, in_double, in_single
 from pullback.primitives.elementwise import mul
 from pullback.primitives.power_series import derivative, of_product
 from pullback.primitives.power_series import integral as coefficients_of_integral
@@ -45,12 +44,12 @@ chebyshev_sum, expand_dims, reduce_sum = map(
 )
 
 _BELOW = 38.0
-"""Integrands are cut off where they are exp(-38) of their maximum, less than a rounding error."""
+"""Integrands are cut off where they fall to exp(-38) of their maximum, less than a rounding error."""
 _ROOT_PI = math.sqrt(math.pi)
 
 
 def halves(x: Any) -> tuple[Any, Any]:
-    """A number of double precision as a sum of two, of which the first has 26 bits: its square is exact."""
+    """Split ``x``, in double precision, into two terms, the first of 26 bits, so that its square is exact."""
     bits = np.dtype(np.uint64)
     word = bitcast_convert_type(x, bits) & shapes.full((), ~np.uint64(0x7FFFFFF), bits)
     high = bitcast_convert_type(word, x.dtype)
@@ -58,10 +57,10 @@ def halves(x: Any) -> tuple[Any, Any]:
 
 
 def exp_of_square(x: Any, factor: float) -> Any:
-    """exp(factor x²) without the rounding of x², where factor is a power of two, or minus one."""
+    """``exp(factor * x²)`` without the rounding of x²; the factor is a power of two, or the negative of one."""
     high, low = halves(maximum(minimum(x, 1e100), -1e100))
     rest = expm1(low * (high + high + low) * factor)
-    return exp(square(high) * factor) * (1 + rest)  # the compiler makes a product of exponentials one
+    return exp(square(high) * factor) * (1 + rest)  # the compiler would merge a product of exponentials
 
 
 # erfcx -------------------------------------------------------------------------------------------------------------
@@ -75,12 +74,12 @@ _SCALED = (
     8.6109005212772468e-14, 2.59476489837122e-15, -5.8722543815010506e-15, -1.7019328812344318e-15,
     1.3873587121173449e-17, 1.4092174407259633e-16, 3.8412754939993898e-17,
 )  # fmt: skip
-"""(1 + 2 x) erfcx(x) by Chebyshev polynomials of (x - 2) / (x + 2), from values of 45 digits; the variable is that of
+"""The Chebyshev coefficients of (1 + 2 x) erfcx(x) in (x - 2) / (x + 2), from values of 45 digits; the variable is from
 Shepherd and Laframboise, *Chebyshev approximation of (1 + 2x) exp(x²) erfc x*, Mathematics of Computation 36 (1981)."""
 
 
 def erfcx_of_positive(x: Any, single: bool) -> Any:
-    """The function of positive numbers in double precision; ``single`` says that results of single precision do."""
+    """Evaluate erfcx for positive numbers in double precision; ``single``: to the accuracy of single precision only."""
     x = minimum(x, 1e300)
     value = chebyshev_sum(_SCALED[:18] if single else _SCALED, (x - 2) / (x + 2))
     return value / (x * 2 + 1)
@@ -95,7 +94,7 @@ def _erfcx_value(x: Any, single: bool) -> Any:
 
 
 def _erfcx_derivative(x: Any, *, order: int) -> Any:
-    """For positive x the integral of (-2 t)**n exp(-t² - 2 x t), 7.7.1; below zero by w' = 2 x w - 2 / √π."""
+    """A derivative of erfcx: an integral for positive x (7.7.1), else by the recurrence w' = 2 x w - 2 / √π."""
     size, far = abs(x), _BELOW + 6 * order
     end = minimum(math.sqrt(far), far / 2 / size)
 
@@ -121,7 +120,7 @@ erfcx_derivative_p: Primitive = by_integrals(
 
 
 def _host_erfcx(x: Any) -> Any:
-    """SciPy's function; of negative numbers, where it rounds x² first, 2 exp(x²) less that of the positive one."""
+    """Evaluate SciPy's erfcx; for negative x, where that rounds x² first, 2 exp(x²) - erfcx(-x)."""
     if x.dtype != np.float64 or not np.any(x < -1):
         return _scipy_erfcx(x)
     low = np.clip(x, -30.0, -1.0)
@@ -142,7 +141,7 @@ erfcx_p: Primitive = elementwise(
 @in_series(erfcx_p)
 @formula
 def _erfcx_in_series(x: Any) -> Any:
-    """As its derivatives: an integral of the size, and where x is negative 2 exp(x²) less that."""
+    """The Taylor formula of erfcx: an integral in abs(x); for negative x, 2 exp(x²) minus that integral."""
     negative = x < 0
     size = where(negative, -x, x)
     end = minimum(math.sqrt(SERIES_BELOW), SERIES_BELOW / 2 / fixed(size))
@@ -154,25 +153,25 @@ def _erfcx_in_series(x: Any) -> Any:
 # Dawson's integral -------------------------------------------------------------------------------------------------
 
 _FAR = 7.0
-"""From here on the asymptotic series serve: their smallest terms are below exp(-49)."""
+"""The least variable for which the asymptotic series are used: their smallest terms are below exp(-49)."""
 
 
 def _far_series(z: Any, order: int) -> Any:
-    """A derivative of the sum of (2k - 1)!! / 2**k / z**(2k + 1), 7.12.1."""
+    """The derivative of order ``order`` of the sum of (2k - 1)!! / 2**k / z**(2k + 1) (7.12.1)."""
     coefficients = []
     for k in range(26):
         double_factorial = math.prod(range(1, 2 * k, 2))
         coefficients.append(double_factorial / 2**k * math.prod(range(2 * k + 1, 2 * k + 1 + order)))
-    inverse = 1 / z  # whose powers do not overflow
+    inverse = 1 / z  # its powers do not overflow
     return integer_pow(inverse, order + 1) * (-1.0) ** order * polynomial(square(inverse), coefficients[::-1])
 
 
 @formula
 def _dawsn(x: Any, *, order: int = 0) -> Any:
-    """A derivative of the integral of exp(-u (2x - u)) over u from 0 to x, in which nothing cancels.
+    """A derivative of Dawson's integral D, of exp(-u (2x - u)) over u from 0 to x, in which nothing cancels.
 
-    The first, 1 - 2 x D, is exp(-2x²) less the integral of 2 x exp(-2 x u) (exp(u²) - 1), where it is small; further
-    ones are by recurrence, and far from zero all by the asymptotic series.
+    The first, 1 - 2 x D, is exp(-2x²) minus the integral of 2 x exp(-2 x u) (exp(u²) - 1) where it is small; higher
+    ones follow by recurrence. Far from zero, all are asymptotic series.
     """
     size = abs(x)
     near = minimum(size, _FAR)
@@ -199,7 +198,7 @@ _DAWSON_SERIES = [(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range
 
 
 def _host_dawsn(x: Any) -> Any:
-    """SciPy's function; next to zero, where that is off by 75 roundings, its Taylor series (DLMF 7.6.3)."""
+    """Evaluate SciPy's dawsn; near zero, where that is off by 75 ulps, its Taylor series (DLMF 7.6.3)."""
     near = np.abs(x) < 0.3
     if x.dtype != np.float64 or not np.any(near):
         return _scipy_dawsn(x)
@@ -216,11 +215,11 @@ dawsn_p: Primitive = elementwise(
 @in_series(dawsn_p)
 @formula
 def _dawsn_in_series(x: Any) -> Any:
-    """x times the integral of exp(-x² v (2 - v)) over v from 0 to 1, whose derivatives by x² do not cancel."""
-    square_part = square(x)
-    most = minimum(60 / fixed(square_part), 1)  # 48 nodes are too few for more
+    """The Taylor formula of dawsn: x times an integral of exp(-x² v (2 - v)), whose derivatives do not cancel."""
+    squared = square(x)
+    most = minimum(60 / fixed(squared), 1)  # 48 nodes are too few for more
     end = most / (sqrt(1 - most) + 1)
-    return x * integral(lambda v, z: exp(-(z * (v * (2 - v)))), end, square_part)
+    return x * integral(lambda v, z: exp(-(z * (v * (2 - v)))), end, squared)
 
 
 # Faddeeva's function -----------------------------------------------------------------------------------------------
@@ -230,39 +229,39 @@ _STEP = math.sqrt(math.pi / _COUNT)
 
 
 def _faddeeva_near(z: Any) -> Any:
-    """w(z) in the first quadrant by the trapezoidal or the midpoint rule, corrected for the poles of the integrand.
+    """Evaluate w(z) in the first quadrant, by the trapezoidal or midpoint rule with a correction for poles.
 
     M. Al Azah and S. N. Chandler-Wilde, *Computation of the complex error function using modified trapezoidal rules*,
     SIAM Journal on Numerical Analysis 59 (2021): the relative error is below 1e-14 with 12 points.
     """
     x, y = real(z), imag(z)
-    place = x / _STEP
-    place = place - floor(place)
-    trapezoid = (y < x) & ((place >= 0.25) & (place <= 0.75))
+    fraction = x / _STEP
+    fraction = fraction - floor(fraction)
+    trapezoid = (y < x) & ((fraction >= 0.25) & (fraction <= 0.75))
     plain = y >= maximum(x, math.pi / _STEP)
     shift = where(trapezoid, shapes.full((), 0.0, x.dtype), 0.5)
     k = iota(x.dtype, (_COUNT,), 0)
     nodes = (expand_dims(shift, (len(x.shape),)) + k) * _STEP
     weights = exp(-square(nodes))
-    weights = where(nodes == 0, weights * 0.5, weights)  # the two sides share the node at zero
+    weights = where(nodes == 0, weights * 0.5, weights)  # the node at zero counts for both sides
     wide = expand_dims(z, (len(x.shape),))
     zero = shapes.full((), 0.0, x.dtype)
     # A product of differences: the difference of squares would cancel near a node.
-    parts = (wide - complex(nodes, zero)) * (wide + complex(nodes, zero))
-    terms = complex(weights, zero) / parts
+    differences = (wide - complex(nodes, zero)) * (wide + complex(nodes, zero))
+    terms = complex(weights, zero) / differences
     total = reduce_sum(terms, (len(x.shape),))
     value = z * total * (2j * _STEP / math.pi)
     capped = complex(x, minimum(y, math.pi / _STEP))
     turned = exp(capped * (-2j * math.pi / _STEP))
     sign = where(trapezoid, shapes.full((), -1.0, x.dtype), 1)
-    square_part = exp(complex((y - x) * (x + y), x * y * -2))
-    correction = 2 * square_part / (1 + turned * complex(sign, zero))
+    gauss = exp(complex((y - x) * (x + y), x * y * -2))
+    correction = 2 * gauss / (1 + turned * complex(sign, zero))
     return where(plain, value, value + correction)
 
 
 @formula
 def _wofz(z: Any, *, order: int = 0) -> Any:
-    """A derivative of w(z): w' = 2i / sqrt(pi) - 2 z w (7.10.2), of the first quadrant and by reflection (7.4.3)."""
+    """A derivative of w(z): by w' = 2i / sqrt(pi) - 2 z w (7.10.2) in the first quadrant, and reflection (7.4.3)."""
     x, y = real(z), imag(z)
     low = y < 0
     upper = where(low, -z, z)
@@ -285,7 +284,7 @@ def _wofz(z: Any, *, order: int = 0) -> Any:
 
 
 def _hermite_recurrence(z: Any, value: Any, rest: Any, order: int) -> Any:
-    """A derivative of a solution of w' = rest - 2 z w."""
+    """The derivative of order ``order`` of ``value``, a solution of w' = rest - 2 z w."""
     before: Any = None
     for n in range(order):
         other = rest if n == 0 else before * (-2 * n)
@@ -293,7 +292,7 @@ def _hermite_recurrence(z: Any, value: Any, rest: Any, order: int) -> Any:
     return value
 
 
-wofz_derivative_p: Primitive = by_formula(
+wofz_derivative_p: Primitive = composite(
     "wofz_derivative", of=COMPLEX, formula=doubled(_wofz),
     jvp=(lambda t, z, order: mul(t, wofz_derivative_p.bind(z, order=order + 1)),),
 )  # fmt: skip
@@ -326,13 +325,14 @@ _TAILS = (
 
 
 def _ndtri(p: Any) -> Any:
-    """By rational approximations: M. J. Wichura, *Algorithm AS 241: the percentage points of the normal distribution*.
+    """The normal quantile, by the rational approximations of M. J. Wichura.
 
-    Applied Statistics 37 (1988); its relative error is below 1e-16.
+    *Algorithm AS 241: the percentage points of the normal distribution*, Applied Statistics 37 (1988); the relative
+    error is below 1e-16.
     """
     centre = p - 0.5
     inner = abs(centre) <= 0.425
-    square_part = 0.180625 - square(where(inner, centre, 0))
+    squared = 0.180625 - square(where(inner, centre, 0))
     tail = where(centre > 0, 1 - p, p)
     tail = where(inner | (tail <= 0), 0.05, tail)
     r = sqrt(-log_of_positive(tail))
@@ -340,7 +340,7 @@ def _ndtri(p: Any) -> Any:
     inside, outside = minimum(r, 5) - 1.6, maximum(r, 5) - 5
     ratios = [
         polynomial(x, above) / polynomial(x, below)
-        for x, (above, below) in ((square_part, _CENTRE), (inside, _MIDDLE), (outside, _TAILS))
+        for x, (above, below) in ((squared, _CENTRE), (inside, _MIDDLE), (outside, _TAILS))
     ]
     size = where(close, ratios[1], ratios[2])
     out = where(inner, centre * ratios[0], where(centre > 0, size, -size))
@@ -352,7 +352,7 @@ _NEAR_CENTRE = 0.375
 
 @formula
 def _ndtri_of_singles(p: Any) -> Any:
-    """By polynomials of the square of p - 1/2, and beyond 3/8 of that of 1 / r, where r is the root of -log(p)."""
+    """The normal quantile in single precision: a polynomial in (p - 1/2)², or in 1 / sqrt(-log p) in the tails."""
     centre = p - 0.5
     inner = abs(centre) <= _NEAR_CENTRE
     tail = minimum(p, 1 - p)
@@ -384,7 +384,7 @@ def _ndtri_at_ends(p: Any, inside: Any) -> Any:
 
 @formula
 def _ndtri_slope(p: Any, q: Any) -> Any:
-    """One divided by the density of q, from p and not from q**2, by which the rounding of q would grow."""
+    """The inverse of the normal density at the quantile q, from p, since q**2 would amplify the rounding of q."""
     below = p < 0.5
     tail, distance = where(below, p, 1 - p), where(below, -q, q)
     end = tail == 0
@@ -401,7 +401,7 @@ ndtri_p: Primitive = elementwise(
 
 @taylor(ndtri_p)
 def _ndtri_taylor(ans: Series, p: Series) -> Coefficient:
-    """The slope is √(2π) exp(y²/2), so that its logarithm's derivative is y y'."""
+    """The coefficients of the normal quantile y: its slope √(2π) exp(y²/2) has the logarithmic derivative y y'."""
     slope = Series([_ndtri_slope(p[0], ans[0])])
     growth = Series([], lambda k: of_product(ans, derivative(ans), k))
     along, by_growth = coefficients_of_integral(slope, derivative(p)), coefficients_of_integral(slope, growth)
@@ -419,10 +419,10 @@ def _ndtri_taylor(ans: Series, p: Series) -> Coefficient:
 
 @formula
 def _turn(x: Any, *, quarters: int) -> Any:
-    """sin(pi / 2 (x² + quarters)), of which x² is known modulo 4 to the last place."""
+    """``sin(pi / 2 (x² + quarters))``, with x² reduced modulo 4 without rounding."""
     high, low = halves(x)
-    parts = [square(high), high * low * 2, square(low)]
-    reduced = [remainder(part, 4.0) for part in parts]
+    terms = [square(high), high * low * 2, square(low)]
+    reduced = [remainder(term, 4.0) for term in terms]
     rest = reduced[0] + reduced[1] + (reduced[2] + quarters % 4)
     quarter = round(rest)
     angle = (rest - quarter) * (math.pi / 2)
@@ -433,14 +433,14 @@ def _turn(x: Any, *, quarters: int) -> Any:
     return where(turn >= 2, -value, value)
 
 
-fresnel_turn_p: Primitive = by_formula(
+fresnel_turn_p: Primitive = composite(
     "fresnel_turn", of=FLOAT, formula=doubled(_turn),
     jvp=(formula(lambda t, x, quarters: t * (x * math.pi * _next_turn(x, quarters))),),
 )  # fmt: skip
 
 
 def _next_turn(x: Any, quarters: int) -> Any:
-    """The turn by one quarter more; after two it is the first with the other sign, so that two series are all."""
+    """Evaluate ``fresnel_turn_p`` one quarter further; after two, as the negative, so that two series suffice."""
     turn = lifted(fresnel_turn_p.bind)
     return -turn(x, quarters=0) if quarters == 1 else turn(x, quarters=quarters + 1)
 
@@ -450,7 +450,7 @@ _AUXILIARY = math.sqrt(2) / math.pi
 
 @formula
 def _fresnel(x: Any, *, cosine: bool) -> Any:
-    """Near zero the integral itself; from 1.6 on by the auxiliary functions, 7.5.3, 7.5.4, 7.7.10 and 7.7.11."""
+    """A Fresnel integral: by quadrature up to 1.6, beyond by the auxiliary functions (7.5.3, 7.5.4, 7.7.10, 7.7.11)."""
     size = abs(x)
     near = minimum(size, 1.6)
     within = integral(lambda t: (cos if cosine else sin)(square(t) * (math.pi / 2)), near)
@@ -486,7 +486,7 @@ _OF_G = [(-1) ** k * math.prod(range(1, 4 * k + 2, 2)) for k in range(10)]
 
 
 def _host_fresnel(x: Any) -> list[Any]:
-    """SciPy's functions; in doubles far from zero, where they lose x² modulo 4, by series (7.12.2, 7.12.3)."""
+    """Evaluate SciPy's fresnel; in doubles far from zero, where that loses x² modulo 4, by series (7.12.2, 7.12.3)."""
     both = [np.asarray(v) for v in _scipy_fresnel(x)]
     far = np.isfinite(x) & (np.abs(x) > _DISTANT)
     if x.dtype == np.float64 and np.any(far):
@@ -496,19 +496,19 @@ def _host_fresnel(x: Any) -> list[Any]:
 
 
 def _swings(size: Any) -> tuple[Any, Any]:
-    """What the integrals are more than 1/2."""
+    """Return both Fresnel integrals minus 1/2, for large ``size``."""
     high = (size.view(np.uint64) & ~np.uint64(0x7FFFFFF)).view(np.float64)
     low = size - high
     angle = np.fmod(np.fmod(high * high, 4) + np.fmod(2 * high * low, 4) + np.fmod(low * low, 4), 4) * (np.pi / 2)
     inverse = 1 / (np.pi * size)
-    square_part = inverse / size
-    f = inverse * np.polyval(_OF_F[::-1], square_part**2)
-    g = inverse * square_part * np.polyval(_OF_G[::-1], square_part**2)
+    inverse_square = inverse / size
+    f = inverse * np.polyval(_OF_F[::-1], inverse_square**2)
+    g = inverse * inverse_square * np.polyval(_OF_G[::-1], inverse_square**2)
     sine, cosine = np.sin(angle), np.cos(angle)
     return -f * cosine - g * sine, f * sine - g * cosine
 
 
-fresnel = at_once(
+fresnel = host_fused(
     "fresnel", host=_host_fresnel, otherwise=lambda x: [fresnel_s_p.bind(x), fresnel_c_p.bind(x)], results=2
 )
 
@@ -517,7 +517,7 @@ fresnel = at_once(
 
 
 def _owens_t(h: Any, a: Any) -> Any:
-    """Owen's integral, of a up to 1; beyond, by its relation to that of 1 / a (D. B. Owen, 1956)."""
+    """Owen's T by quadrature for abs(a) up to 1; beyond, by its relation to T at 1 / a (D. B. Owen, 1956)."""
     h, size = abs(h), abs(a)
     beyond = size > 1
     product = where((h == 0) | (size == 0), 0, h * size)
@@ -536,7 +536,7 @@ def _owens_by_a(h: Any, a: Any) -> Any:
     return exp(square(h) * (1 + square(a)) * -0.5) / ((1 + square(a)) * (2 * math.pi))
 
 
-# SciPy's function is off by hundreds of roundings, and by a factor of 400 at (20, 1e-38), so that the host computes the
+# SciPy's function is off by hundreds of ulps, and by a factor of 400 at (20, 1e-38), so that the host evaluates the
 # formula too.
 owens_t_p: Primitive = by_integrals(
     "owens_t", formula(_owens_t),

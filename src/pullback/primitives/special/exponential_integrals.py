@@ -1,8 +1,8 @@
-"""Integrals of exponentials, sines and cosines over their variable, and the dilogarithm.
+"""Exponential, sine and cosine integrals, and the dilogarithm.
 
-Compiled, they are series near zero and integrals of positive functions elsewhere, so that nothing cancels. Whatever the
-dtype, they are computed in double precision and rounded once. Formulas with numbers such as 6.2.1 are those of the
-*Digital Library of Mathematical Functions*.
+When compiled, they are series near zero and integrals of positive functions otherwise, so that nothing cancels. For
+every dtype they are computed in double precision and rounded once. Numbers such as 6.2.1 are formulas of the *Digital
+Library of Mathematical Functions*.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import at_once, by_formula, elementwise, in_double
+from pullback.primitives.declare import composite, elementwise, host_fused, in_double
 from pullback.primitives.elementwise import div, mul, neg, sub
 from pullback.primitives.special.precision import doubled
 from pullback.primitives.special.quadrature import SERIES_BELOW, in_blocks, in_series
@@ -43,32 +43,32 @@ _GAMMA = float(np.euler_gamma)
 # The exponential integrals -------------------------------------------------------------------------------------------
 
 _LEAST = 0.25
-"""Below, the exponential integrals are series."""
+"""The variable below which the exponential integrals are series."""
 _TERMS = 14
 
 
 def _expn(n: Any, x: Any) -> Any:
-    """exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u), which is 8.19.3 with t = exp(u).
+    """The exponential integral of order n: exp(-x) times the integral of exp(-x (exp(u) - 1) - (n - 1) u).
 
-    Near zero it is the series 8.19.8. Orders below one, which derivatives ask for, are
+    This is 8.19.3 with t = exp(u). Near zero it is the series 8.19.8. Orders below one, which derivatives need, are
     integrals of exp(-y) (1 + y/x)**-n.
     """
     safe_n = where(n >= 1, n, 1)
     far = maximum(x, _LEAST)
     end = minimum(log1p(_BELOW / far), _BELOW / maximum(safe_n - 1, 1e-300))
-    whole = integral(lambda u, x, n: exp(-(x * expm1(u) + n * u)), end, far, safe_n - 1)
+    distant = integral(lambda u, x, n: exp(-(x * expm1(u) + n * u)), end, far, safe_n - 1)
     near = minimum(maximum(x, 1e-320), _LEAST)
     series, term = None, None
-    for k in range(_TERMS):  # without the term where k = n - 1, in whose place stands a logarithm
+    for k in range(_TERMS):  # without the term of k = n - 1, which is a logarithm instead
         term = 1.0 if term is None else term * (near / -k)
         below = k + 1 - safe_n
-        part = term / where(below == 0, math.inf, below)
-        series = part if series is None else series + part
+        summand = term / where(below == 0, math.inf, below)
+        series = summand if series is None else series + summand
     few = minimum(safe_n, _TERMS + 1.0)
     power = near ** (few - 1) * where(remainder(few, 2.0) == 0, -1.0, shapes.full((), 1.0, near.dtype))
     power = power / exp(lgamma(few))
     series = power * (digamma(few) - log(near)) - series
-    value = where(x < _LEAST, series, whole * exp(-x))
+    value = where(x < _LEAST, series, distant * exp(-x))
     at_zero = where(n > 1, 1 / maximum(n - 1, 0.5), math.inf)
     value = where(x == 0, at_zero, value)
     power = maximum(-n, 0)
@@ -83,7 +83,7 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _host_expn(n: Any, x: Any) -> Any:
-    """SciPy's function, and orders below zero, m! exp(-x) / x**(m + 1) times the sum of x**k / k!, 8.4.10."""
+    """Evaluate SciPy's expn; orders n = -m below one as exp(-x) times a finite sum, through gammaincc (8.4.10)."""
     out = _scipy_expn(np.asarray(n, np.float64), np.asarray(x, np.float64))
     if np.any(np.asarray(n) <= 0):
         m, wide = np.maximum(-np.asarray(n, np.float64), 0), np.asarray(x, np.float64)
@@ -92,10 +92,16 @@ def _host_expn(n: Any, x: Any) -> Any:
     return np.asarray(out).astype((x if hasattr(x, "dtype") else n).dtype)[()]
 
 
+def _expn_by_x(t: Any, n: Any, x: Any, ans: Any) -> Any:
+    """The tangent with respect to x: ``-t`` times the integral of order n - 1 (8.19.13)."""
+    of_order_below = expn_p.bind(sub(n, 1), x)
+    return neg(mul(t, of_order_below))
+
+
 _scipy_expn, _scipy_gammaincc, _scipy_gamma = host.special("expn"), host.special("gammaincc"), host.special("gamma")
 expn_p: Primitive = elementwise(
     "expn", of=FLOAT, arity=2, host=_host_expn, hlo=in_blocks(formula(_expn)),
-    jvp=(None, lambda t, n, x, ans: neg(mul(t, expn_p.bind(sub(n, 1), x)))),
+    jvp=(None, _expn_by_x),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
@@ -103,14 +109,14 @@ expn_p: Primitive = elementwise(
 @in_series(expn_p)
 @formula
 def _expn_in_series(n: Any, x: Any) -> Any:
-    """As the value: near zero the series, elsewhere the integral of exp(-x exp(u) - (n - 1) u); n is 0, 1, ...
+    """The Taylor formula of expn for n = 0, 1, ...: a series near zero, else an integral of exp(-x exp(u) - (n - 1) u).
 
-    The series has a logarithm where k = n - 1; if that is beyond its last term, the logarithm does not count.
+    The series has a logarithm as its term k = n - 1, which is negligible beyond the last term.
     """
     close = x < _LEAST
     far, near = where(close, _LEAST, x), where(close, x, _LEAST)
     end = minimum(log1p(SERIES_BELOW / fixed(far)), SERIES_BELOW / maximum(n - 1, 1))
-    whole = integral(lambda u, x, n: exp(-(x * exp(u) + n * u)), end, far, n - 1)
+    distant = integral(lambda u, x, n: exp(-(x * exp(u) + n * u)), end, far, n - 1)
     terms = 20
     below = [k + 1 - n for k in range(terms)]
     factors = [(-1) ** k / math.factorial(k) / where(b == 0, math.inf, b) for k, b in enumerate(below)]
@@ -121,12 +127,12 @@ def _expn_in_series(n: Any, x: Any) -> Any:
     sign = where(remainder(few, 2.0) == 0, -1.0, shapes.full((), 1.0, near.dtype))
     power = near ** (few - 1) * (sign / exp(lgamma(few)))
     series = power * (digamma(few) - log(near)) - series
-    return where(n == 0, exp(-x) / x, where(close, series, whole))
+    return where(n == 0, exp(-x) / x, where(close, series, distant))
 
 
 @cache
 def _by_taylor(function: str, centre: float) -> list[float]:
-    """The Taylor series about a point of the integral from there of f(x) / x, by falling powers."""
+    """The Taylor coefficients about ``centre`` of the integral of f(x) / x from there, from the highest power down."""
     turn, exponential = (lambda k: math.cos(centre + k * math.pi / 2)), math.exp(centre)
     derivatives = {"cos": turn, "exp(-x)": lambda k: (-1) ** k / exponential, "exp": lambda k: exponential}[function]
     quotient, found = 0.0, [0.0]
@@ -140,7 +146,7 @@ _MIDDLE, _E1_THERE = 0.75, 0.34034081291123000781
 
 
 def _host_exp1(x: Any) -> Any:
-    """SciPy's function; next to 1, where that is a sum that cancels, Taylor's series."""
+    """Evaluate SciPy's exp1; near 1, where its sum cancels, a Taylor series."""
     out = np.asarray(_scipy_exp1(x))
     close = (x > 0.45) & (x <= 1)
     if x.dtype == np.float64 and np.any(close):
@@ -148,10 +154,14 @@ def _host_exp1(x: Any) -> Any:
     return out[()]
 
 
+def _exp1_jvp(t: Any, x: Any, ans: Any) -> Any:
+    integrand = div(ops.exp(neg(x)), x)
+    return neg(mul(t, integrand))
+
+
 _scipy_exp1 = host.special("exp1")
 exp1_p: Primitive = elementwise(
-    "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)),
-    jvp=lambda t, x, ans: neg(mul(t, div(ops.exp(neg(x)), x))),
+    "exp1", of=FLOAT, host=_host_exp1, hlo=in_blocks(lambda x: _exp1(x)), jvp=_exp1_jvp,
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
@@ -159,15 +169,15 @@ exp1_p: Primitive = elementwise(
 @formula
 def _exp1(x: Any) -> Any:
     far = maximum(x, _LEAST)
-    whole = integral(lambda u, x: exp(-(x * expm1(u))), log1p(_BELOW / far), far)
+    distant = integral(lambda u, x: exp(-(x * expm1(u))), log1p(_BELOW / far), far)
     near = minimum(x, _LEAST)
     series = near * _near_zero(-near) - (log(near) + _GAMMA)
-    value = where(x < _LEAST, series, whole * exp(-x))
+    value = where(x < _LEAST, series, distant * exp(-x))
     return where(x == 0, math.inf, where(x == math.inf, 0, where(x >= 0, value, math.nan)))
 
 
 def _near_zero(x: Any) -> Any:
-    """The sum of x**(k - 1) / k / k! over k from 1."""
+    """The sum of x**(k - 1) / k / k! over k >= 1, for small x."""
     return polynomial(x, [1 / (k * math.factorial(k)) for k in range(_TERMS, 0, -1)])
 
 
@@ -175,16 +185,16 @@ _DIVERGING = [float(math.factorial(k)) for k in range(40, -1, -1)]
 
 
 def _expi(x: Any) -> Any:
-    """The logarithm, γ, and exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x, 6.2.7.
+    """Ei(x) as log(x) + γ + exp(x) times the integral of (exp(-s) - exp(-x)) / (x - s) over s from 0 to x (6.2.7).
 
-    From 50 on the product is the asymptotic series 6.12.2.
+    From 50 on the last term is the asymptotic series 6.12.2.
     """
     size = minimum(maximum(x, 1e-320), 1e300)
-    whole = integral(lambda s, x: exp(-s) * (expm1(s - x) / (s - x)), minimum(size, 45.0), maximum(size, 1e-30))
+    scaled = integral(lambda s, x: exp(-s) * (expm1(s - x) / (s - x)), minimum(size, 45.0), maximum(size, 1e-30))
     inverse = 1 / maximum(size, 50)
-    whole = where(size > 50, inverse * polynomial(inverse, _DIVERGING), whole)
+    scaled = where(size > 50, inverse * polynomial(inverse, _DIVERGING), scaled)
     rest = maximum(size - 700, 0)
-    large = whole * exp(size - rest) * exp(rest)
+    large = scaled * exp(size - rest) * exp(rest)
     near = minimum(size, _LEAST)
     value = where(x < _LEAST, near * _near_zero(near), large) + (log(size) + _GAMMA)
     value = where(x > 720, math.inf, value)
@@ -192,13 +202,13 @@ def _expi(x: Any) -> Any:
     return where(x == 0, -math.inf, where(x != x, x, out))
 
 
-_ROOT, _ROOT_REST = 0.3725074107813666, 1.3140183414386028e-17  # of Ei, and what it is more
+_ROOT, _ROOT_REST = 0.3725074107813666, 1.3140183414386028e-17  # the root of Ei, and its rounding error
 _PIECES = (6.0, 12.0, 25.0, 50.0)
 
 
 @cache
 def _expi_piece(low: float, high: float) -> Any:
-    """x exp(-x) Ei(x) as a polynomial, from 6.6.1 in decimals, whose terms are positive."""
+    """Fit a polynomial to x exp(-x) Ei(x) between two points, from 6.6.1 in decimals, whose terms are positive."""
     gamma = Decimal("0.5772156649015328606065120900824024310421593")
 
     def at(size: float) -> float:
@@ -220,9 +230,10 @@ def _expi_piece(low: float, high: float) -> Any:
 
 
 def _host_expi(x: Any) -> Any:
-    """Of negative numbers -E1(-x); else, in doubles, where SciPy's loses up to 200 ulps, sums that do not cancel.
+    """Evaluate SciPy's expi, except in doubles: -E1(-x) for negative x, else sums without cancellation.
 
-    Next to its root it is Taylor's series, up to 6 that at 0 (6.6.1), up to 50 polynomials, and then 6.12.2.
+    SciPy's loses up to 200 ulps. The sums are a Taylor series near the root, up to 6 the one at 0 (6.6.1), up to 50
+    polynomials, and then 6.12.2.
     """
     if x.dtype != np.float64:
         return _scipy_expi(x)
@@ -274,7 +285,7 @@ _scipy_sici = host.special_pair("sici")
 
 @formula
 def _sici(x: Any, *, cosine: bool) -> Any:
-    """Near zero by series (6.6.5, 6.6.6), elsewhere by the auxiliary functions (6.2.19, 6.7.13); t is exp(u) - 1."""
+    """Si or Ci: series near zero (6.6.5, 6.6.6), else auxiliary functions (6.2.19, 6.7.13) with t = exp(u) - 1."""
     size = abs(x)
     near = minimum(size, _SERIES)
     first = 2 if cosine else 1
@@ -304,7 +315,7 @@ def _sici(x: Any, *, cosine: bool) -> Any:
 
 
 def _sinc_derivative(x: Any, *, order: int) -> Any:
-    """A derivative of sin(x) / x: the integral of t**n sin(x t + (n + 1) π / 2) over t from 0 to 1."""
+    """A derivative of sin(x) / x, by a series for small x and by the recurrence from sin(x) / x for large x."""
     size = abs(x)
     near = size < 2.0 * order + 2
     small, large = where(near, size, 0), where(near, 2.0 * order + 2, size)
@@ -324,20 +335,20 @@ def _sinc_derivative(x: Any, *, order: int) -> Any:
     return where(x < 0, -out, out) if order % 2 else out
 
 
-sinc_derivative_p: Primitive = by_formula(
+sinc_derivative_p: Primitive = composite(
     "sinc_derivative", of=FLOAT, formula=doubled(formula(_sinc_derivative)),
     jvp=(lambda t, x, order: mul(t, sinc_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
-_APART = 20.0
-"""Closer to zero the quotient of sin(x) and x would lose in each order."""
+_SINC_SPLIT = 20.0
+"""The variable below which sin(x) / x would lose accuracy in each order of differentiation."""
 
 
 @in_series(sinc_derivative_p)
 @formula
 def _sinc_in_series(x: Any, *, order: int) -> Any:
-    """The integral, and far from zero by parts."""
-    near = abs(x) < _APART
-    small, large = where(near, x, 0), where(near, _APART, x)
+    """The Taylor formula of ``sinc_derivative_p``: an integral near zero, else a recurrence in the order."""
+    near = abs(x) < _SINC_SPLIT
+    small, large = where(near, x, 0), where(near, _SINC_SPLIT, x)
     turns = [sin, cos, lambda x: -sin(x), lambda x: -cos(x)]
     turn = turns[(order + 1) % 4]
     end = shapes.full(x.shape, 1.0, x.dtype)
@@ -356,7 +367,7 @@ _CENTRE, _CI_THERE = 3.4375, -0.015067984362017532
 
 
 def _host_sici(x: Any) -> list[Any]:
-    """SciPy's functions; Ci of 2.8 to 4.05, where that is a sum that cancels, by the Taylor series."""
+    """Evaluate SciPy's sici; Ci from 2.8 to 4.05, where its sum cancels, by a Taylor series."""
     sine, cosine = _scipy_sici(x)
     size = np.abs(x)
     if (x < 0).any():
@@ -372,7 +383,7 @@ cosine_integral_p: Primitive = elementwise(
     "cosine_integral", of=FLOAT, host=lambda x: _host_sici(x)[1], hlo=in_blocks(partial(_sici, cosine=True)),
     jvp=lambda t, x, ans: mul(t, div(ops.cos(x), x)),
 )  # fmt: skip
-sici = at_once(
+sici = host_fused(
     "sici", host=_host_sici, otherwise=lambda x: [sine_integral_p.bind(x), cosine_integral_p.bind(x)], results=2
 )
 
@@ -385,15 +396,15 @@ _EVEN_TERMS = [b / math.factorial(2 * k + 1) for k, b in enumerate(_BERNOULLI, 1
 
 
 def _spence(x: Any) -> Any:
-    """Li2(1 - x) by Bernoulli's numbers, in the variable -log(x) (A. van Wijngaarden, *Polylogarithms*, 1954).
+    """Li2(1 - x) by a Bernoulli series in -log(x) (A. van Wijngaarden, *Polylogarithms*, 1954).
 
-    Below 1/2 by the reflection 25.12.6, above 2 by that and 25.12.4.
+    Below 1/2 it uses the reflection 25.12.6, above 2 also 25.12.4.
     """
     low, high = x < 0.5, x > 2
     inner = where(low, 1 - x, where(high, 1 - 1 / x, x))
     u = -log1p(where((inner >= 0.4) & (inner <= 2), inner, 1) - 1)
-    square_part = square(u)
-    value = u * square_part * polynomial(square_part, _EVEN_TERMS[::-1]) + u * (1 - u * 0.25)
+    squared = square(u)
+    value = u * squared * polynomial(squared, _EVEN_TERMS[::-1]) + u * (1 - u * 0.25)
     logarithm = log(where(low | high, maximum(x, 1e-320), 1))
     below = math.pi**2 / 6 - logarithm * log1p(-where(low, x, 0)) - value
     rest = logarithm * log1p(-(1 / where(high, x, 2)))
@@ -404,7 +415,7 @@ def _spence(x: Any) -> Any:
 
 
 def _log_ratio(y: Any, *, order: int) -> Any:
-    """A derivative of log(1 + y) / y: by its series near zero, and by Leibniz's rule elsewhere."""
+    """A derivative of log(1 + y) / y: a series near zero, and Leibniz's rule for larger y."""
     near = abs(y) < 0.25
     small, large = where(near, y, 0), where(near, 1, y)
     count = 30 + 2 * order
@@ -416,20 +427,20 @@ def _log_ratio(y: Any, *, order: int) -> Any:
     return where(near, polynomial(small, coefficients), value)
 
 
-log_ratio_p: Primitive = by_formula(
+log_ratio_p: Primitive = composite(
     "log_ratio", of=FLOAT, formula=doubled(formula(_log_ratio)),
     jvp=(lambda t, y, order: mul(t, log_ratio_p.bind(y, order=order + 1)),),
 )  # fmt: skip
 
 
 _ONWARD = 4.0
-"""From here on the quotient of log(1 + y) and y serves; closer to zero it would lose in each order."""
+"""The variable from which log(1 + y) / y is a quotient; closer to zero it would lose accuracy in each order."""
 
 
 @in_series(log_ratio_p)
 @formula
 def _log_ratio_in_series(y: Any, *, order: int) -> Any:
-    """The integral of 1 / (1 + t y) over t from 0 to 1, which y from -1/2 on allows, and the quotient."""
+    """The Taylor formula of ``log_ratio_p``: an integral of 1 / (1 + t y) over t, or the quotient for large y."""
     near = y < _ONWARD
     small, large = where(near, y, 0), where(near, _ONWARD, y)
     size = (-1) ** order * math.factorial(order)
@@ -446,7 +457,7 @@ def _log_ratio_in_series(y: Any, *, order: int) -> Any:
 
 
 def _host_spence(x: Any) -> Any:
-    """SciPy's function, which is NaN at infinity, and off by some 18 roundings next to 1/2 and 2."""
+    """Evaluate SciPy's spence, corrected at infinity, where that is NaN, and near 1/2 and 2, where it is inaccurate."""
     out = _scipy_spence(x)
     if np.isposinf(x).any():
         out = np.where(np.isposinf(x), x.dtype.type(-np.inf), out)[()]
@@ -465,7 +476,7 @@ def _host_spence(x: Any) -> Any:
 
 @formula
 def _spence_slope(x: Any) -> Any:
-    """log(x) / (x - 1): near zero as it is, for x - 1 would lose x, and else as a function of x - 1."""
+    """``log(x) / (x - 1)``: near zero directly, since x - 1 would lose x, else as a function of x - 1."""
     near = x < 0.5
     small, large = where(near, x, 0.25), where(near, 1, x)
     return where(near, log(small) / (small - 1), lifted(log_ratio_p.bind)(large - 1, order=0))

@@ -1,6 +1,6 @@
-"""The gamma function itself, Euler's beta function, binomial coefficients and rising factorials.
+"""The gamma function, Euler's beta function, binomial coefficients and rising factorials.
 
-Compiled, whatever the dtype, they are computed in double precision and rounded once.
+When compiled, they are computed in double precision and rounded once, for every dtype.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pullback.core.traits import Cost
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.declare import composite, elementwise, in_double
 from pullback.primitives.elementwise import add, mul, neg, sub
 from pullback.primitives.special.precision import doubled
 
@@ -34,7 +34,7 @@ def _number(value: float, like: Any) -> Any:
 
 
 def _is_pole(x: Any) -> Any:
-    """Whether a number is 0, -1, -2, ..."""
+    """Whether a number is a pole of the gamma function: 0, -1, -2, ..."""
     return (x <= 0) & (floor(x) == x)
 
 
@@ -45,12 +45,12 @@ _LEAST = 9
 
 
 def stirling_error(a: Any) -> Any:
-    """log Γ(a) - (a - 1/2) log a + a - log(2π) / 2 for a from 9 on, by its asymptotic series (DLMF 5.11.1)."""
+    """``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2`` for a >= 9, by its asymptotic series (DLMF 5.11.1)."""
     return polynomial(1 / square(a), _STIRLING[::-1]) / a
 
 
 def _gamma(x: Any) -> Any:
-    """Stirling's formula from 9 on, the recurrence to there below, and the reflection formula left of zero."""
+    """The gamma function: Stirling's formula from 9 on, the recurrence below, and reflection for negative numbers."""
     size = abs(x)
     steps = maximum(_LEAST - floor(size), 0)
     product: Any = None
@@ -58,7 +58,7 @@ def _gamma(x: Any) -> Any:
         factor = where(steps > k, size + k, 1)
         product = factor if product is None else product * factor
     base = minimum(size + steps, 200)
-    rounded = size - (base - steps)  # of the sum
+    rounded = size - (base - steps)  # the rounding error of the sum
     half = base ** (base * 0.5 - 0.25)
     decay, error = exp(-base), exp(stirling_error(base))
     below = minimum(base, 100) ** (minimum(base, 100) - 0.5) * decay * error
@@ -68,7 +68,7 @@ def _gamma(x: Any) -> Any:
     value = where(size > 180, math.inf, value)
     rest = size - 2 * round(size * 0.5)
     sine = sin(where(abs(rest) > 0.5, sign(rest) - rest, rest) * math.pi)
-    # Near zero the product of two small numbers underflows, and far out that of two large ones overflows.
+    # Near zero a product of two small factors would underflow, and far from it one of two large factors overflow.
     near, far = size * value * sine, size * sine * value
     reflected = -(math.pi / where(size < 1, near, far))
     reflected = where(size > 180, 0, reflected)
@@ -84,7 +84,7 @@ gamma_p: Primitive = elementwise(
 
 
 def _gamma_sign(x: Any) -> Any:
-    """1 or -1; at zero the sign of the zero, at other poles no number."""
+    """The sign of the gamma function: 1 or -1; at zero the sign of the zero, at other poles NaN."""
     odd = remainder(floor(x), 2.0) == where(x < 0, _number(-1, x), 1)
     out = where((x < 0) & odd, _number(-1, x), 1)
     out = where(x == 0, sign(1 / x), out)
@@ -110,7 +110,7 @@ def _host_sign(x: Any) -> Any:
 
 
 def _betaln_positive(a: Any, b: Any) -> Any:
-    """log B of a up to b: from 9 on no logarithms cancel (Didonato and Morris, 1992)."""
+    """``log B(a, b)`` for 0 < a <= b, without cancellation of logarithms from 9 on (Didonato and Morris, 1992)."""
     large_a, large_b = a >= _LEAST, b >= _LEAST
     wide_b = where(large_b, b, _LEAST)
     wide_a = where(large_a, a, _LEAST)
@@ -131,7 +131,7 @@ def _betaln(a: Any, b: Any) -> Any:
     positive = _betaln_positive(where(inside, low, 1), where(inside, high, 1))
     total = low + high
     other = lgamma(low) + lgamma(high) - lgamma(total)
-    # Of a negative operand beside a large one: the difference of the logarithms of two large gamma functions.
+    # For a negative and a large operand: the difference of the logarithms of two large gamma functions.
     distant = (low < 0) & (high < math.inf) & (total > _LEAST)
     wide = [where(distant, v, w) for v, w in ((high, 20), (total, 19), (low, -1))]
     growth = (wide[1] - 0.5) * log1p(wide[2] / wide[0]) + (wide[2] * log(wide[0]) - wide[2])
@@ -146,17 +146,19 @@ def _betaln(a: Any, b: Any) -> Any:
 
 
 def _has_limit(low: Any, high: Any) -> Any:
-    """Whether B(-n, m) is (-1)**m B(m, n - m + 1): of integers, m from 1 to n."""
+    """Whether the operands are -n and m, integers with 1 <= m <= n, for which B(-n, m) = (-1)**m B(m, n - m + 1)."""
     return _is_pole(low) & _is_pole(low + high) & ((floor(high) == high) & (high > 0))
 
 
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
-"""Of the asymptotic series of log(x) - 1 / (2 x) - digamma(x), in powers of 1 / x**2."""
+"""The coefficients of the asymptotic series of log(x) - 1 / (2 x) - digamma(x), in powers of 1 / x**2."""
 
 
 def _digamma_gap(a: Any, b: Any) -> Any:
-    """digamma(a + b) - digamma(a), of which a small b leaves no digits: the difference is taken of each term of the
-    recurrence (DLMF 5.5.2) and of the asymptotic series from 9 on (5.11.2).
+    """``digamma(a + b) - digamma(a)`` without cancellation for small b.
+
+    It sums the differences of the terms of the recurrence (DLMF 5.5.2), and of the asymptotic series from 9 on
+    (5.11.2).
     """
     total = a + b
     low, width = minimum(a, total), abs(b)
@@ -182,7 +184,7 @@ def _trigamma(x: Any) -> Any:
     return polygamma(_number(1, x), x)
 
 
-digamma_gap_p: Primitive = by_formula(
+digamma_gap_p: Primitive = composite(
     "digamma_gap", of=FLOAT, formula=doubled(formula(_digamma_gap)),
     jvp=(
         formula(lambda t, a, b: t * (_trigamma(a + b) - _trigamma(a))),
@@ -192,7 +194,7 @@ digamma_gap_p: Primitive = by_formula(
 
 
 def _digamma_less(a: Any, b: Any) -> Any:
-    """The derivative of log B by a."""
+    """The derivative of ``log B(a, b)`` with respect to a."""
     return neg(digamma_gap_p.bind(a, b))
 
 
@@ -207,7 +209,7 @@ betaln_p: Primitive = elementwise(
 
 
 def _beta(a: Any, b: Any) -> Any:
-    """Γ(a) Γ(b) / Γ(a + b) while none overflows, beyond by the logarithm; of negative integers a limit."""
+    """The beta function: Γ(a) Γ(b) / Γ(a + b), or exp(log B) where a factor overflows; limits at negative integers."""
     low, high = minimum(a, b), maximum(a, b)
     total = low + high
     few = (high < 170) & ((total < 170) & (low > -170))
@@ -238,7 +240,7 @@ beta_p: Primitive = elementwise(
 
 
 def _binomial(n: Any, k: Any) -> Any:
-    """Γ(n + 1) / Γ(k + 1) / Γ(n - k + 1) of k from 0 to n, while none overflows; beyond by the beta function."""
+    """The binomial coefficient for 0 <= k <= n, by gamma functions, or by the beta function where these overflow."""
     few = n < 169
     above, below = where(few, n, 1), where(few, k, 1)
     rest = above - below
@@ -247,16 +249,23 @@ def _binomial(n: Any, k: Any) -> Any:
     logarithm = _betaln_positive(minimum(k, n - k) + 1, maximum(k, n - k) + 1)
     distant = exp(-(logarithm + log1p(n)))
     value = where(few, direct, distant)
-    whole = (floor(n) == n) & (floor(k) == k)
-    return where(whole & (abs(value) < 2.0**52), round(value), value)
+    are_integers = (floor(n) == n) & (floor(k) == k)
+    return where(are_integers & (abs(value) < 2.0**52), round(value), value)
+
+
+def _binomial_by_n(t: Any, n: Any, k: Any, ans: Any) -> Any:
+    gap = digamma_gap_p.bind(add(sub(n, k), 1), k)
+    return mul(t, mul(ans, gap))
+
+
+def _binomial_by_k(t: Any, n: Any, k: Any, ans: Any) -> Any:
+    gap = digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k))
+    return mul(t, mul(ans, gap))
 
 
 binomial_p: Primitive = elementwise(
     "binomial", of=FLOAT, arity=2, host=host.special("binom"), hlo=in_double(formula(_binomial)),
-    jvp=(
-        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(sub(n, k), 1), k))),
-        lambda t, n, k, ans: mul(t, mul(ans, digamma_gap_p.bind(add(k, 1), sub(sub(n, k), k)))),
-    ),
+    jvp=(_binomial_by_n, _binomial_by_k),
     cost=Cost.SPECIAL,
 )  # fmt: skip
 
@@ -265,10 +274,9 @@ _FAR = 10.0
 
 
 def _far_ratio(low: Any, m: Any) -> Any:
-    """Γ(low + m) / Γ(low), or Γ(low) / Γ(low - m) for negative m, of numbers from 10 on: by Stirling's series.
+    """``Γ(low + m) / Γ(low)``, or ``Γ(low) / Γ(low - m)`` for negative m, for low >= 10, by Stirling's series.
 
-    Its large terms make a power, so that what is left is small: the error is about that of the size of m, in units in
-    the last place.
+    The large terms form a power, and the rest is small: the error is about abs(m) units in the last place.
     """
     size = abs(m)
     high = low + size
@@ -278,7 +286,7 @@ def _far_ratio(low: Any, m: Any) -> Any:
 
 
 def _poch(z: Any, m: Any) -> Any:
-    """Γ(z + m) / Γ(z); for large z by Stirling's series or the beta function, for poles by their ratio."""
+    """``Γ(z + m) / Γ(z)``; for large z by Stirling's series or the beta function, at poles by the ratio of residues."""
     total = z + m
     low = minimum(z, total)
     few = (abs(z) < 170) & (abs(total) < 170) & ne(_is_pole(z), True)
@@ -303,9 +311,9 @@ def _poch(z: Any, m: Any) -> Any:
     of_both = _gamma(where(small, turned[0], 1)) / _gamma(where(small, turned[1], 1))
     ratio = where(small, of_both, exp(lgamma(turned[0]) - lgamma(turned[1])))
     value = where(both, parity * ratio, where(_is_pole(z), 0, value))
-    # z + m is a pole, and z is none: infinite, unless z is so small that the sum is m.
-    whole, odd = where(m < 0, -m, 1), remainder(m, 2.0) == -1
-    tiny = where(odd, _number(-1, z), 1) / _gamma(whole + 1)
+    # z + m is a pole, and z is not: infinite, unless z is so small that the sum rounds to m.
+    steps, odd = where(m < 0, -m, 1), remainder(m, 2.0) == -1
+    tiny = where(odd, _number(-1, z), 1) / _gamma(steps + 1)
     alone = _is_pole(total) & ne(_is_pole(z), True)
     value = where(alone, where(total == m, tiny, math.inf), value)
     return where(m == 0, 1, value)
@@ -315,7 +323,7 @@ _scipy_poch = host.special("poch")
 
 
 def _host_poch(z: Any, m: Any) -> Any:
-    """SciPy's function; of large numbers, where it subtracts logarithms, Stirling's series, unless m is whole."""
+    """Evaluate SciPy's poch; for large numbers and fractional m, where that subtracts logarithms, Stirling's series."""
     out = _scipy_poch(z, m)
     wide, change = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(m, np.float64))
     low, high = np.minimum(wide, wide + change), np.maximum(wide, wide + change)
@@ -327,11 +335,13 @@ def _host_poch(z: Any, m: Any) -> Any:
     return out[()]
 
 
+def _poch_by_m(t: Any, z: Any, m: Any, ans: Any) -> Any:
+    slope = mul(ans, ops.digamma(add(z, m)))
+    return mul(t, slope)
+
+
 poch_p: Primitive = elementwise(
     "poch", of=FLOAT, arity=2, host=_host_poch, hlo=in_double(formula(_poch)),
-    jvp=(
-        lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))),
-        lambda t, z, m, ans: mul(t, mul(ans, ops.digamma(add(z, m)))),
-    ),
+    jvp=(lambda t, z, m, ans: mul(t, mul(ans, digamma_gap_p.bind(z, m))), _poch_by_m),
     cost=Cost.SPECIAL,
 )  # fmt: skip

@@ -1,16 +1,16 @@
-"""Incomplete gamma and beta functions, regularised, with derivatives of any order by all of their operands.
+"""Regularised incomplete gamma and beta functions, with derivatives of any order with respect to all operands.
 
-Both are distribution functions, of a density that is exp(a s - κ(a)) times something without a, where s is the
-logarithm of the variable. So a derivative by a is the integral of the density times a polynomial: the complete Bell
+Both are distribution functions with a density exp(a s - κ(a)) times a factor independent of a, where s is the logarithm
+of the variable. So a derivative with respect to a is the integral of the density times a polynomial: the complete Bell
 polynomial of the derivatives of the exponent, s - κ'(a), -κ''(a), ... (Comtet, *Advanced Combinatorics*, 1974, 3.3).
 
-The integrals are compiled as Gauss and Legendre's rule: of exp(h(y)) for y from 0, where h is concave and falls from
-h(0) = 0, up to where it is below -38 (the integrand is then less than a rounding error). On which side of the mean the
-variable is decides from where to integrate, and a is increased by one first (DLMF 8.8.5 and 8.17.20), so that the
-integrand has one scale. What h would lose to cancellation is computed by series. Against values of 60 digits the
-relative error is below 1e-13 for a up to 3e4.
+The integrals are compiled to the Gauss-Legendre rule: of exp(h(y)) from y = 0, where h is concave and falls from h(0) =
+0, to where it is below -38 (the integrand is then less than a rounding error). The side of the mean on which the
+variable is decides where to start, and a is first increased by one (DLMF 8.8.5 and 8.17.20), so that the integrand has
+one scale. Series prevent cancellation in h. Compared with values of 60 digits, the relative error is below 1e-13 for a
+up to 3e4.
 
-Whatever the dtype, all of this is computed in double precision, and rounded once.
+For every dtype, all of this is computed in double precision, and rounded once.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import composite, elementwise
 from pullback.primitives.elementwise import mul, neg
 from pullback.primitives.special.others import xlog1py_p, xlogy_p
 from pullback.primitives.special.precision import doubled, log_of_positive_p
-from pullback.primitives.special.quadrature import by_integrals, cut_off, in_blocks, in_full, in_series
+from pullback.primitives.special.quadrature import by_integrals, cut_off, in_blocks, in_series, is_double
 from pullback.primitives.special.quadrature import formula_integral as integral
 
 from pullback.primitives.formulas import (  # isort: skip
@@ -50,8 +50,8 @@ Formula = Callable[..., Any]
 
 
 def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """log(1 + x) - x, times a factor; near zero 2 artanh(r) - x, where r = x / (2 + x) and x - 2 r is r x."""
-    if not in_full():
+    """``factor * (log(1 + x) - x)``; near zero as 2 artanh(r) - x, where r = x / (2 + x) and x - 2 r = r x."""
+    if not is_double():
         series = factor * x * x * polynomial(x, [1 / 5, -1 / 4, 1 / 3, -1 / 2])
         return where(abs(x) < 1e-3, series, factor * (log(x + 1) - x))
     near = abs(x) < 0.5
@@ -63,8 +63,8 @@ def _log1p_less_x(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _expm1_less_x(x: Any, factor: Any = 1.0) -> Any:
-    """exp(x) - 1 - x, times a factor, which may be as large as x is small."""
-    if in_full():
+    """``factor * (exp(x) - 1 - x)``, accurate for small x, which may have a large factor."""
+    if is_double():
         near, terms = abs(x) < 0.5, 16
         far = expm1(where(near, 0, x)) - x
     else:
@@ -84,9 +84,9 @@ def _stirling_series(a: Any) -> Any:
 
 
 def _stirling_error(a: Any) -> Any:
-    """log Γ(a) - (a - 1/2) log a + a - log(2π) / 2: from 10 on by its asymptotic series (DLMF 5.11.1)."""
+    """``log Γ(a) - (a - 1/2) log a + a - log(2π) / 2``; from 10 on by its asymptotic series (DLMF 5.11.1)."""
     large, small = maximum(a, 10), minimum(a, 10)
-    if not in_full():  # by the series of a + 4, and Γ(a + 4) / Γ(a)
+    if not is_double():  # by the series at a + 4, and Γ(a + 4) / Γ(a)
         from_four = small + 4
         product = small * (small + 1) * ((small + 2) * (small + 3))
         powers = (small - 0.5) * log(from_four / small)
@@ -99,7 +99,7 @@ def _stirling_error(a: Any) -> Any:
 
 
 def _lgamma1p(a: Any) -> Any:
-    """log Γ(1 + a) for sizes up to 1/2, by its series at 0 (DLMF 5.7.3)."""
+    """``log Γ(1 + a)`` for abs(a) up to 1/2, by its series at 0 (DLMF 5.7.3)."""
     zeta = host.special("zeta")(np.arange(2.0, 52.0), np.ones(50))
     terms = [float((-1) ** n * z / n) for n, z in enumerate(zeta, 2)]
     return a * polynomial(a, [*terms[::-1], -np.euler_gamma])
@@ -109,7 +109,7 @@ def _lgamma1p(a: Any) -> Any:
 
 
 def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -> Any:
-    """The derivative of exp(L), divided by exp(L), of some order by each variable, from the derivatives of L."""
+    """The derivative of exp(L), of an order in each variable, divided by exp(L); ``derivatives`` returns those of L."""
 
     @cache
     def factor(index: tuple[int, ...]) -> Any:
@@ -118,10 +118,10 @@ def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -
             return None  # one
         below = tuple(n - (i == first) for i, n in enumerate(index))
         total: Any = None
-        for taken in np.ndindex(*(n + 1 for n in below)):
-            weight = math.prod(map(math.comb, below, taken))
-            term = derivatives(tuple(n + (i == first) for i, n in enumerate(taken)))
-            rest = factor(tuple(n - m for n, m in zip(below, taken, strict=True)))
+        for split in np.ndindex(*(n + 1 for n in below)):
+            weight = math.prod(map(math.comb, below, split))
+            term = derivatives(tuple(n + (i == first) for i, n in enumerate(split)))
+            rest = factor(tuple(n - m for n, m in zip(below, split, strict=True)))
             term = term if rest is None else rest * term
             term = term if weight == 1 else term * weight
             total = term if total is None else total + term
@@ -131,12 +131,15 @@ def _bell(order: Sequence[int], derivatives: Callable[[tuple[int, ...]], Any]) -
 
 
 def _polygamma(order: int, x: Any) -> Any:
-    """The derivative of the logarithm of the gamma function of order ``order + 1``."""
+    """The derivative of order ``order + 1`` of the logarithm of the gamma function."""
     return digamma(x) if order == 0 else polygamma(shapes.full((), order, x.dtype), x)
 
 
 def _guarded(valid: Any, operands: Sequence[Any], inside: Formula, otherwise: Any) -> Any:
-    """A formula where the operands are in its domain, and another value elsewhere."""
+    """Evaluate ``inside`` where the operands are ``valid``, and return ``otherwise`` for the rest.
+
+    Each operand is paired with a number that replaces it where it is not valid.
+    """
     safe = [where(valid, x, inside) for x, inside in operands]
     return where(valid, inside(*safe), otherwise)
 
@@ -145,7 +148,7 @@ def _guarded(valid: Any, operands: Sequence[Any], inside: Formula, otherwise: An
 
 
 def _gamma_exponent(a: Any, x: Any) -> Any:
-    """log(x**a exp(-x) / Γ(a) / sqrt(a / 2π)), by how far x is from a: large operands cancel first."""
+    """``log(x**a exp(-x) / Γ(a) / sqrt(a / 2π))``, from the distance of x from a, so that large terms do not cancel."""
     far = (x - a) / a
     near = abs(far) < 0.5
     exponent = a * where(near, _log1p_less_x(where(near, far, 0)), log(x / a) - far)
@@ -153,7 +156,7 @@ def _gamma_exponent(a: Any, x: Any) -> Any:
 
 
 def _gamma_weight(a: Any, x: Any) -> Any:
-    """x**a exp(-x) / Γ(a)."""
+    """``x**a exp(-x) / Γ(a)``, the weight of the incomplete gamma function."""
     return sqrt(a / (2 * math.pi)) * exp(_gamma_exponent(a, x))
 
 
@@ -163,7 +166,7 @@ def log_gamma_weight(a: Any, x: Any) -> Any:
 
 
 def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
-    """Where h, the exponent in ``gamma_integral``, is ``cut`` or more."""
+    """A point beyond which the integrand of ``gamma_integral`` is negligible: its exponent h is at least ``cut``."""
     c, d = cut / x, cut / shifted
     end_above = minimum(sqrt(2 * c), log(c + 1 + log(2 * (c + 1))))
     end_below = minimum((d + sqrt(d * (d + 8))) * 0.5, (x + cut) / shifted)
@@ -171,9 +174,9 @@ def _gamma_end(shifted: Any, x: Any, slope: Any, above: Any, cut: float) -> Any:
 
 
 def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
-    """Whether x is above the mean; and the tail there, or else what is below x, divided by the weight.
+    """Return whether x is above the mean, and the upper tail if so, else the lower one, divided by the weight.
 
-    Both are of the derivative by a of some order.
+    For ``order`` > 0, the tail is differentiated that many times with respect to a.
     """
     above = x > maximum(a, 1)
     shifted = where(above, a, a + 1)
@@ -198,27 +201,27 @@ def gamma_integral(a: Any, x: Any, order: int) -> tuple[Any, Any]:
 
 
 def gamma_small(a: Any, x: Any) -> Any:
-    """The tail for x up to 1 and a up to 1/2: one less a power of x, less the rest of the series (DLMF 8.7.1)."""
+    """The upper gamma tail for x up to 1 and a up to 1/2: one minus a power of x, minus a series (DLMF 8.7.1)."""
     exponent = a * log(x) - _lgamma1p(a)
     term, total = 1.0, None
     power: Any = None
     for n in range(1, 22):
         power = x if power is None else power * x
         term /= -n
-        part = power * term / (a + n)
-        total = part if total is None else total + part
+        summand = power * term / (a + n)
+        total = summand if total is None else total + summand
     return -(expm1(exponent) + exp(exponent) * a * total)
 
 
 def _gamma_lower(a: Any, x: Any) -> Any:
-    above, part = gamma_integral(a, x, 0)
-    value = _gamma_weight(a, x) * part
+    above, ratio = gamma_integral(a, x, 0)
+    value = _gamma_weight(a, x) * ratio
     return where(above, 1 - value, value)
 
 
 def _gamma_upper(a: Any, x: Any) -> Any:
-    above, part = gamma_integral(a, x, 0)
-    value = _gamma_weight(a, x) * part
+    above, ratio = gamma_integral(a, x, 0)
+    value = _gamma_weight(a, x) * ratio
     small = (x <= 1) & (a < 0.5)
     tail = gamma_small(where(small, a, 0.25), where(small, x, 0.5))
     return where(small, tail, where(above, value, 1 - value))
@@ -232,12 +235,12 @@ def _all(value: float, like: Any) -> Any:
     return shapes.full(like.shape, value, _double)
 
 
-def _with_limits(inside: Formula, nothing: float) -> Formula:
-    """The distribution function (``nothing`` is 0) or its tail (1), with SciPy's values at the ends of the domain."""
+def _with_limits(inside: Formula, at_zero: float) -> Formula:
+    """Extend a distribution function (``at_zero`` 0) or upper tail (1) to the ends of the domain, as in SciPy."""
 
     @formula
     def of_all(a: Any, x: Any) -> Any:
-        at_ends = where((x == math.inf) | (a == 0), _all(1 - nothing, x), nothing)
+        at_ends = where((x == math.inf) | (a == 0), _all(1 - at_zero, x), at_zero)
         both = ((x == 0) & (a == 0)) | ((x == math.inf) & (a == math.inf))
         known = (a >= 0) & (x >= 0) & ~both
         return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, where(known, at_ends, math.nan))
@@ -252,7 +255,7 @@ def _gamma_density_in_double(a: Any, x: Any) -> Any:
 
 
 # x**(a - 1) exp(-x) / Γ(a).
-gamma_density_p: Primitive = by_formula(
+gamma_density_p: Primitive = composite(
     "gamma_density", of=FLOAT, formula=doubled(formula(_gamma_density_in_double)),
     jvp=(
         formula(lambda t, a, x: t * (_gamma_density(a, x) * (log(x) - digamma(a)))),
@@ -263,7 +266,7 @@ _gamma_density: Any = binary(gamma_density_p)
 
 
 def _gamma_exponents(a: Any, x: Any) -> Formula:
-    """The derivatives by a of the logarithm of the density."""
+    """Make a function of an order that returns that derivative of the log density with respect to a."""
     return lambda index: log(x) - digamma(a) if index == (1,) else -_polygamma(index[0] - 1, a)
 
 
@@ -289,19 +292,19 @@ igammac_p = elementwise(
 
 def _igamma_derivative(a: Any, x: Any, *, order: int) -> Any:
     def inside(a: Any, x: Any) -> Any:
-        above, part = gamma_integral(a, x, order)
-        value = _gamma_weight(a, x) * part
+        above, ratio = gamma_integral(a, x, order)
+        value = _gamma_weight(a, x) * ratio
         return where(above, -value, value)
 
     return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, _outside(a > 0, x))
 
 
 def _outside(valid: Any, x: Any) -> Any:
-    """Derivatives at the ends: none at 0 and at infinity."""
+    """Derivatives outside of the open domain: zero at x = 0 and infinity, NaN for invalid operands."""
     return where(valid & ((x == 0) | (x == math.inf)), _all(0, x), math.nan)
 
 
-# The derivative of igamma by a, of an order from 1 on.
+# The derivative of igamma with respect to a, of an order of at least 1.
 igamma_derivative_p: Primitive = by_integrals(
     "igamma_derivative", formula(_igamma_derivative),
     (
@@ -313,15 +316,17 @@ igamma_derivative_p: Primitive = by_integrals(
 
 
 _SERIES_BELOW, _SPLIT = 72.0, 1 / 6
-"""Where integrands of series are cut off, and of which share the first part is; their derivatives fall more slowly."""
+"""The exponent at which integrands of Taylor formulas are cut off, since their derivatives fall more slowly, and the
+fraction of the interval at which it is split."""
 
 
 @in_series(igamma_derivative_p)
 @formula
 def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
-    """As the value, with the weight under the integral: what depends on a there is all of one exponent.
+    """The Taylor formula of ``igamma_derivative_p``, with the weight under the integral, so that a is in one exponent.
 
-    It has 1 / Γ(a + 1), times a where it is above the mean: the coefficients of 1 / Γ(a) itself would cancel near zero.
+    The exponent contains 1 / Γ(a + 1), with a factor a above the mean: the coefficients of 1 / Γ(a) would cancel near
+    zero.
     """
 
     def inside(a: Any, x: Any) -> Any:
@@ -346,9 +351,9 @@ def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
 
         end = fixed(_gamma_end(power, x, slope, above, _SERIES_BELOW))
         others = log_x, factor, more, *constants
-        part = integral(integrand, end, level, slope, x, sign, *others, split=_SPLIT)
+        integrated = integral(integrand, end, level, slope, x, sign, *others, split=_SPLIT)
         extra = product(exp(level), *others) / x
-        return weight * where(above, -part, part + extra)
+        return weight * where(above, -integrated, integrated + extra)
 
     return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, _outside(a > 0, x))
 
@@ -358,13 +363,13 @@ def _igamma_derivative_in_series(a: Any, x: Any, *, order: int) -> Any:
 
 def _gamma_slope(a: Any, x: Any, *, order: int) -> Any:
     def inside(a: Any, x: Any) -> Any:
-        above, part = gamma_integral(a, x, order)
-        return where(above, -part, part)
+        above, ratio = gamma_integral(a, x, order)
+        return where(above, -ratio, ratio)
 
     return _guarded(_gamma_domain(a, x), ((a, 1), (x, 1)), inside, math.nan)
 
 
-# The same divided by x times the density, which may underflow.
+# The derivative of igamma divided by x times the density, which may underflow.
 gamma_slope_p: Primitive = by_integrals(
     "gamma_slope", formula(_gamma_slope),
     (
@@ -382,7 +387,7 @@ gamma_slope: Any = lifted(gamma_slope_p.bind)
 
 @formula
 def random_gamma_grad(a: Any, x: Any) -> Any:
-    """The derivative of a sample of the gamma distribution by its parameter, where its place in the order is fixed."""
+    """The derivative of a gamma sample with respect to the parameter, at a fixed quantile."""
     return where(x == 0, 0, -(x * gamma_slope(a, x, order=1)))
 
 
@@ -390,7 +395,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 
 
 def _beta_exponent(a: Any, b: Any, x: Any, rest: Any, distance: Any) -> Any:
-    """log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π)), by the distance of x from the mean, a / (a + b)."""
+    """``log(x**a (1 - x)**b / B(a, b) / sqrt(a b / (a + b) / 2π))``, from the ``distance`` of x from the mean."""
     total = a + b
     of_x, of_rest = _log_ratio(a, total, distance, x), _log_ratio(b, total, -distance, rest)
     errors = _stirling_error(total) - _stirling_error(a) - _stirling_error(b)
@@ -402,17 +407,17 @@ def _beta_root(a: Any, b: Any) -> Any:
 
 
 def _beta_weight(*variables: Any) -> Any:
-    """x**a (1 - x)**b / B(a, b), of the same variables."""
+    """``x**a (1 - x)**b / B(a, b)``, from the variables of ``_beta_exponent``."""
     return sqrt(_beta_root(*variables[:2])) * exp(_beta_exponent(*variables))
 
 
 def log_beta_weight(*variables: Any) -> Any:
-    """The logarithm of x**a (1 - x)**b / B(a, b), of the variables of ``beta_integral``."""
+    """The logarithm of x**a (1 - x)**b / B(a, b), from the variables of ``beta_integral``."""
     return log(_beta_root(*variables[:2])) * 0.5 + _beta_exponent(*variables)
 
 
 def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
-    """weight (log(value / mean) - distance / mean), where the mean is weight / total."""
+    """``weight * (log(value / mean) - distance / mean)``, where the mean is weight / total."""
     mean = weight / total
     far = distance / mean
     near = abs(far) < 0.5
@@ -421,17 +426,17 @@ def _log_ratio(weight: Any, total: Any, distance: Any, value: Any) -> Any:
 
 
 def _beta_end(shifted: Any, b: Any, x: Any, rest: Any, log_rest: Any, slope: Any, cut: float) -> Any:
-    """Where h, the exponent in ``beta_integral``, is ``cut`` or more."""
+    """A point beyond which the integrand of ``beta_integral`` is negligible: its exponent h is at least ``cut``."""
     total = shifted + b
     c = cut / (shifted * (b / total))
     end = minimum((c + sqrt(c * (c + 8))) * 0.5, (cut - total * log_rest) / shifted)
     end = minimum(end, cut / slope)
-    # h is total log(1 + rest (exp(y) - 1)) - b y: where the first term is cut + b end is nearer than the end.
+    # h is total log(1 + rest (exp(y) - 1)) - b y; the point where its first term is cut + b end may be nearer.
     return minimum(end, log1p(expm1((b * end + cut) / total) / rest))
 
 
 def _exponents_at(total: Any, of_a: Any, of_b: Any, by_a: int, by_b: int) -> dict[tuple[int, ...], Any]:
-    """The derivatives of -log B by its operands, of which ``total`` is the sum, up to some orders."""
+    """The derivatives of -log B up to the orders ``by_a`` and ``by_b``; ``total`` is the sum of its operands."""
     found: dict[tuple[int, ...], Any] = {}
     for k, n in np.ndindex(by_a + 1, by_b + 1):
         if k + n:
@@ -444,11 +449,12 @@ def _exponents_at(total: Any, of_a: Any, of_b: Any, by_a: int, by_b: int) -> dic
     return found
 
 
-# long: what is swapped, and the integrand share a dozen variables
+# long: the swaps and the integrand share a dozen variables
 def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None) -> tuple[Any, Any, tuple[Any, ...]]:
-    """Whether x is above the mean; what is above it there, or else below, divided by the weight; the variables of that.
+    """Return whether x is above the mean, the upper tail if so, else the lower one, over the weight, and its variables.
 
-    Both are of a derivative of some orders by a and by b. ``rest`` is 1 - x, where that is known better.
+    The tail is differentiated ``by_a`` times with respect to a, and ``by_b`` times to b. ``rest`` is 1 - x, where the
+    caller knows it more accurately.
     """
     orders = (by_a, by_b)
     swapped = x > (a + 1) / (a + b + 1)
@@ -460,30 +466,30 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
     log_x, log_rest = where(swapped, log_rest, log_x), where(swapped, log_x, log_rest)
     distance = where(swapped, -distance, distance)
     shifted, total = a + 1, a + 1 + b
-    above = x > 0.5  # then what is small, and exact, is 1 - x
+    above = x > 0.5  # then 1 - x is small, and exact
     slope = where(above, total * rest - b, shifted - total * x)
     end = _beta_end(shifted, b, x, rest, log_rest, slope, cut_off())
 
-    # With a increased by one, by the operands as they were before they were swapped.
-    places = where(swapped, b, shifted), where(swapped, shifted, b)
-    inner, outer = (_exponents_at(x, *places, by_a, by_b) for x in (total, a + b))
+    # With a increased by one, with respect to the operands before the swap.
+    parameters = where(swapped, b, shifted), where(swapped, shifted, b)
+    inner, outer = (_exponents_at(x, *parameters, by_a, by_b) for x in (total, a + b))
     firsts = [where(swapped, log_rest, log_x), where(swapped, log_x, log_rest)]
     keys = list(inner)
 
     def integrand(y: Any, side: Any, slope: Any, total: Any, swapped: Any, above: Any, *logarithms: Any) -> Any:
-        """``side`` is x, or 1 - x above 1/2: h is the same of both, with another sign of y."""
+        """Evaluate the integrand at y; ``side`` is x, or 1 - x above 1/2, where h is the same function of -y."""
         z = where(above, y, -y)
-        if in_full():
-            part, fall = side * expm1(z), _expm1_less_x(z, total * side)
+        if is_double():
+            growth, fall = side * expm1(z), _expm1_less_x(z, total * side)
         else:
             of_one = _expm1_less_x(z)
-            part, fall = side * (of_one + z), total * side * of_one
-        value = exp(-(slope * y + (fall + _log1p_less_x(part, total))))
+            growth, fall = side * (of_one + z), total * side * of_one
+        value = exp(-(slope * y + (fall + _log1p_less_x(growth, total))))
         if not keys:
             return value
         first, second, *known = logarithms
         of = dict(zip(keys, known, strict=True))
-        shift = log1p(part) - where(above, y, 0)
+        shift = log1p(growth) - where(above, y, 0)
         if by_a:
             of[1, 0] = of[1, 0] + (first - (shift + where(swapped, 0, y)))
         if by_b:
@@ -500,13 +506,13 @@ def beta_integral(a: Any, b: Any, x: Any, by_a: int, by_b: int, rest: Any = None
 
 
 def _beta_side(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> tuple[Any, Any]:
-    """Whether x is above the mean; and what is above it there, or else below."""
-    swapped, part, variables = beta_integral(a, b, x, by_a, by_b)
-    return swapped, _beta_weight(*variables) * part
+    """Return whether x is above the mean, and the upper tail if so, else the lower one, or its derivative."""
+    swapped, ratio, variables = beta_integral(a, b, x, by_a, by_b)
+    return swapped, _beta_weight(*variables) * ratio
 
 
 def _beta(a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:
-    """The function, or its derivative of some orders by a and by b."""
+    """The incomplete beta function, or its derivative of orders ``by_a`` and ``by_b`` in a and b."""
     swapped, value = _beta_side(a, b, x, by_a, by_b)
     return where(swapped, -value if by_a or by_b else 1 - value, value)
 
@@ -517,7 +523,7 @@ def _beta_upper(a: Any, b: Any, x: Any) -> Any:
 
 
 def _beta_with_limits(inside: Formula, a: Any, b: Any, x: Any) -> Any:
-    """The distribution function, with SciPy's values at the ends of the domain."""
+    """Evaluate the distribution function ``inside``, with SciPy's values at the ends of the domain."""
     at_ends = where((x == 1) | ((a == 0) | (b == math.inf)), _all(1, x), 0)
     at_ends = where(x == 0, 0, at_ends)
     both = ((a == 0) & (b == 0)) | ((a == math.inf) & (b == math.inf))
@@ -543,7 +549,7 @@ def _beta_density_in_double(a: Any, b: Any, x: Any) -> Any:
 
 
 # x**(a - 1) (1 - x)**(b - 1) / B(a, b).
-beta_density_p: Primitive = by_formula(
+beta_density_p: Primitive = composite(
     "beta_density", of=FLOAT, formula=doubled(formula(_beta_density_in_double)),
     jvp=(
         formula(lambda t, a, b, x: t * (_beta_density(a, b, x) * _beta_exponents(a, b, x)((1, 0)))),
@@ -555,7 +561,7 @@ _beta_density: Any = lifted(beta_density_p.bind)
 
 
 def _beta_exponents(a: Any, b: Any, x: Any) -> Formula:
-    """The derivatives by a and b of the logarithm of the density."""
+    """Make a function of two orders that returns that derivative of the log density with respect to a and b."""
 
     def of(index: tuple[int, ...]) -> Any:
         k, n = index
@@ -574,7 +580,7 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def _betaincc(a: Any, b: Any, x: Any) -> Any:
-    """The tail: where it is known without cancellation as it is."""
+    """The upper tail of the beta distribution, without the cancellation in 1 - betainc."""
     lower = 1 - _beta_with_limits(lambda a, b, x: _all(0.5, x), a, b, x)
     return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), _beta_upper, lower)
 
@@ -599,7 +605,7 @@ def _beta_derivative_inside(inside: Formula, a: Any, b: Any, x: Any) -> Any:
     return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, at_ends)
 
 
-# The derivative of betainc by a and b, of orders that are not both zero.
+# The derivative of betainc with respect to a and b, of orders that are not both zero.
 betainc_derivative_p: Primitive = by_integrals(
     "betainc_derivative", formula(_betainc_derivative),
     (
@@ -616,7 +622,7 @@ betainc_derivative_p: Primitive = by_integrals(
 @in_series(betainc_derivative_p)
 @formula
 def _betainc_derivative_in_series(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
-    """As the value, with the weight under the integral, as that of ``igamma_derivative``."""
+    """The Taylor formula of ``betainc_derivative_p``, with the weight under the integral."""
     return _beta_derivative_inside(partial(_beta_in_series, orders=(by_a, by_b)), a, b, x)
 
 
@@ -636,8 +642,8 @@ def _beta_in_series(a: Any, b: Any, x: Any, *, orders: tuple[int, int]) -> Any:
     above = x > 0.5
     slope = where(above, total * rest - b, shifted - total * x)
     end = fixed(_beta_end(shifted, b, x, rest, log_rest, slope, _SERIES_BELOW))
-    places = where(swapped, b, shifted), where(swapped, shifted, b)
-    inner, outer = (_exponents_at(v, *places, *orders) for v in (total, a + b))
+    parameters = where(swapped, b, shifted), where(swapped, shifted, b)
+    inner, outer = (_exponents_at(v, *parameters, *orders) for v in (total, a + b))
     keys = list(inner)
 
     def product(value: Any, known: Sequence[Any], of_x: Any, of_rest: Any, swapped: Any) -> Any:
@@ -657,9 +663,9 @@ def _beta_in_series(a: Any, b: Any, x: Any, *, orders: tuple[int, int]) -> Any:
         return product(value, known, log_x - (shift + y), log_rest - shift, swapped)
 
     operands = level, where(above, rest, x), shifted, total, log_x, log_rest, swapped, above, *inner.values()
-    part = integral(integrand, end, *operands, split=_SPLIT)
+    integrated = integral(integrand, end, *operands, split=_SPLIT)
     extra = product(exp(level), list(outer.values()), log_x, log_rest, swapped) / (x * (a + b))
-    value = weight * (part + extra)
+    value = weight * (integrated + extra)
     return where(swapped, -value, value)
 
 
@@ -676,20 +682,20 @@ betaincc_p = elementwise(
 
 def _beta_slope(a: Any, b: Any, x: Any, *, by_a: int, by_b: int) -> Any:
     def inside(a: Any, b: Any, x: Any) -> Any:
-        swapped, part, _ = beta_integral(a, b, x, by_a, by_b)
-        return where(swapped, -part, part)
+        swapped, ratio, _ = beta_integral(a, b, x, by_a, by_b)
+        return where(swapped, -ratio, ratio)
 
     return _guarded(_beta_domain(a, b, x), ((a, 1), (b, 1), (x, 0.5)), inside, math.nan)
 
 
 def _beta_slope_of(a: Any, b: Any, x: Any, orders: dict[str, int], more: tuple[int, int]) -> Any:
-    """The derivative of a slope by a or by b."""
+    """The derivative of ``beta_slope_p`` with respect to a (``more`` is (1, 0)) or b ((0, 1))."""
     here = beta_slope(a, b, x, **orders)
     next_one = beta_slope(a, b, x, by_a=orders["by_a"] + more[0], by_b=orders["by_b"] + more[1])
     return next_one - here * _beta_exponents(a, b, x)(more)
 
 
-# A derivative of betainc by a and b, divided by x (1 - x) times the density, which may underflow.
+# A derivative of betainc with respect to a and b, divided by x (1 - x) times the density, which may underflow.
 beta_slope_p: Primitive = by_integrals(
     "beta_slope", formula(_beta_slope),
     (

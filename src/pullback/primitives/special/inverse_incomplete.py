@@ -1,12 +1,11 @@
 """Quantiles: the inverses of the incomplete gamma and beta functions, of Student's distribution, and of log_ndtr.
 
-On the host they are SciPy's. Compiled they are Newton's iteration for the logarithm of the smaller tail, as a
-function of
-u = log x (gamma), u = log(x / (1 - x)) (beta) or x (normal). The density of u is log-concave in each of them, and so is
-the distribution function (Bagnoli and Bergstrom, *Log-concave probability and its applications*, Economic Theory 26,
-2005). So after its first step the iteration is on the left of the root, from where it converges without a safeguard.
-
-Derivatives are those of an implicit function: by the probability 1 / density, by a parameter - (∂P/∂a) / density.
+On the host they are SciPy's. When compiled, they are Newton's iteration for the logarithm of the smaller tail, as a
+function of u = log x (gamma), u = log(x / (1 - x)) (beta) or x (normal). In each case the density of u is log-concave,
+and so is the distribution function (Bagnoli and Bergstrom, *Log-concave probability and its applications*, Economic
+Theory 26, 2005). So after its first step the iteration is on the left of the root, and converges from there without a
+safeguard. Derivatives are of implicit functions: 1 / density with respect to the probability, and -(∂P/∂a) / density
+with respect to a parameter a.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ _MOST = 100
 _CLOSE = 4e-16
 
 newton_loop_p: Primitive = Primitive("newton_loop")
-"""Newton's iteration: ``step(u, *operands)`` from ``u`` on, until no element moves. It stands in lowering rules
-only."""
+"""Newton's iteration: repeat ``step(u, *operands)``, from ``u`` on, until no element changes. Only lowering rules bind
+it."""
 
 
 @newton_loop_p.abstract_eval
-def _loop_shape(u: ShapedArray, *operands: ShapedArray, step: Formula) -> ShapedArray:
+def _loop_abstract_eval(u: ShapedArray, *operands: ShapedArray, step: Formula) -> ShapedArray:
     return ShapedArray(u.shape, u.dtype)
 
 
@@ -83,13 +82,15 @@ def _loop_lowering(hlo: Any, u: Any, *operands: Any, step: Formula) -> Any:
     def body(i: Any, moving: Any, u: Any) -> list[Any]:
         new, moved = hlo.inline(partial(_moved, step), u, *operands)
         any_moved = hlo.reduce("stablehlo.or", moved, False, range(len(u.shape)))
-        return [hlo.same("stablehlo.add", i, hlo.number(1, count)), any_moved, new]
+        return [hlo.elementwise("stablehlo.add", i, hlo.number(1, count)), any_moved, new]
 
     def going(i: Any, moving: Any, u: Any) -> list[Any]:
-        return [hlo.same("stablehlo.and", moving, hlo.compare(i, hlo.number(_MOST, count), "LT"))]
+        return [hlo.elementwise("stablehlo.and", moving, hlo.compare(i, hlo.number(_MOST, count), "LT"))]
 
     start = [hlo.number(0, count), hlo.number(True, boolean), u]
-    return hlo.many("stablehlo.while", start, kinds, regions=[hlo.region(kinds, going), hlo.region(kinds, body)])[2]
+    return hlo.multi_result(
+        "stablehlo.while", start, kinds, regions=[hlo.region(kinds, going), hlo.region(kinds, body)]
+    )[2]
 
 
 def _moved(step: Formula, u: Any, *operands: Any) -> list[Any]:
@@ -98,28 +99,31 @@ def _moved(step: Formula, u: Any, *operands: Any) -> list[Any]:
 
 
 _FAR = 650.0
-"""How far the logarithms of variables go, so that these do not underflow."""
+"""A bound on the logarithms of variables, so that these do not underflow."""
 
 
 # The incomplete gamma function ---------------------------------------------------------------------------------------
 
 
 def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
-    """Whether the smaller tail is the upper one, and its logarithm."""
+    """Return whether the upper tail is the smaller one, and the logarithm of the smaller tail."""
     small = p <= 0.5
     logarithm = where(small, log(where(small, p, 0.5)), log1p(-where(small, 0, p)))
     return (small if upper else ~small), logarithm
 
 
 def _with_ends(p: Any, valid: Any, inside: Any, low: float, high: float) -> Any:
-    """A quantile where it was computed, and the ends of the support where the probability is 0 or 1."""
+    """Make a function that completes a quantile: by the ends of the support where the probability is 0 or 1, else NaN.
+
+    It returns its argument where ``inside`` holds, and NaN where ``valid`` does not.
+    """
     ends = [shapes.full(p.shape, end, p.dtype) for end in (low, high)]
     at_ends = where(p == 0, ends[0], where(p == 1, ends[1], math.nan))
     return lambda value: where(inside, value, where(valid, at_ends, math.nan))
 
 
 def _gamma_inverse(a: Any, p: Any, *, upper: bool) -> Any:
-    """x, of which the tail (or, unless ``upper``, what is below) is ``p``."""
+    """The x at which the upper tail (or, unless ``upper``, the lower one) of the gamma distribution is ``p``."""
     finite = (a > 0) & (a < math.inf)
     inside = finite & ((p > 0) & (p < 1))
     finish = _with_ends(p, finite, inside, *((math.inf, 0.0) if upper else (0.0, math.inf)))
@@ -146,7 +150,7 @@ def _gamma_inverse(a: Any, p: Any, *, upper: bool) -> Any:
 
     start = minimum(maximum(start, low), high)
     u = newton_loop(start, a, tail, target, low, high, step=step)
-    return finish(exp(where(bound < -_FAR, bound, u)))  # there the bound is the root
+    return finish(exp(where(bound < -_FAR, bound, u)))  # below that, the bound is the root
 
 
 def _gamma_by_a(a: Any, x: Any) -> Any:
@@ -177,7 +181,7 @@ gammainccinv_p = _declare_gamma_inverse("gammainccinv", upper=True)
 
 
 def _beta_logit(a: Any, b: Any, target: Any) -> Any:
-    """log(x / (1 - x)) where the logarithm of betainc of ``x`` is ``target``, which is at most log(1/2)."""
+    """``log(x / (1 - x))`` for the x at which log betainc is ``target``, at most log(1/2)."""
     logarithm = lgamma(a) + lgamma(b) - lgamma(a + b)
     # For x up to 1/2 betainc is at most 2 x**a / a / B(a, b).
     leading = target + log(a) + logarithm
@@ -194,7 +198,7 @@ def _beta_logit(a: Any, b: Any, target: Any) -> Any:
 
     u = newton_loop(maximum(minimum(start, _FAR), low), a, b, target, low, step=step)
     far = leading / a
-    return where(far < -_FAR, far, u)  # there betainc is x**a / a / B(a, b)
+    return where(far < -_FAR, far, u)  # below that, betainc is x**a / a / B(a, b)
 
 
 def _trigamma(x: Any) -> Any:
@@ -236,7 +240,7 @@ def _declare_beta_inverse(name: str, upper: bool) -> Primitive:
 
 
 def _where_scipy_has_none(name: str, inverse: Formula) -> Formula:
-    """SciPy's function; of the smallest probabilities it returns NaN at times, and there the formula serves."""
+    """Make a host rule from a SciPy function, and from ``inverse`` where that returns NaN for tiny probabilities."""
     of_scipy = host.special(name)
 
     def call(*operands: Any) -> Any:
@@ -263,7 +267,10 @@ betainccinv_p = _declare_beta_inverse("betainccinv", upper=True)
 
 @formula
 def student_quantile(df: Any, p: Any) -> Any:
-    """t, below which is ``p``, by that t² / df is (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the tail."""
+    """The quantile of Student's distribution at ``p``.
+
+    It is t with t² / df = (1 - x) / x, where betainc(df / 2, 1 / 2, x) is twice the tail.
+    """
     finite = (df > 0) & (df < math.inf)
     inside = finite & ((p > 0) & (p < 1))
     finish = _with_ends(p, finite, inside, -math.inf, math.inf)
@@ -282,7 +289,7 @@ def student_quantile(df: Any, p: Any) -> Any:
 
 
 def _ndtri_exp(y: Any) -> Any:
-    """log_ndtr is concave, and -sqrt(-2 y) is on the left of the root."""
+    """The inverse of log_ndtr, which is concave, by Newton's iteration from -sqrt(-2 y), left of the root."""
     low = (y < -1) & (y > -math.inf)
     safe = where(low, y, -2)
 

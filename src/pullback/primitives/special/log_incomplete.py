@@ -1,10 +1,9 @@
-"""Logarithms of distribution functions and of densities: those of the normal, the gamma and the beta distribution.
+"""Logarithms of the distribution functions and densities of the normal, gamma and beta distributions.
 
-A probability that underflows has a logarithm, and one near 1 has one that is not 0. Each is the logarithm of the
-smaller tail where that is asked for, and log(1 - p) of it otherwise; that of the smaller tail is the logarithm of its
-weight and
-of an integral, from ``incomplete``. A derivative is a ratio that neither underflows nor overflows: the exponential of a
-difference of logarithms.
+The logarithm is accurate even if the probability underflows or is near 1. It is the logarithm of the smaller tail, or
+log(1 - p) of that for the larger tail; the logarithm of the smaller tail is the sum of the logarithms of its weight and
+of an integral, from ``incomplete``. A derivative is the exponential of a difference of logarithms, which does not
+underflow or overflow.
 
 All of this is computed in double precision, and rounded once.
 """
@@ -22,7 +21,7 @@ from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT
-from pullback.primitives.declare import by_formula, elementwise, in_double
+from pullback.primitives.declare import composite, elementwise, in_double
 from pullback.primitives.elementwise import add, div, lt, mul, neg, sub
 from pullback.primitives.special.error_functions import erfcx_of_positive, erfcx_p
 from pullback.primitives.special.gamma_functions import digamma_gap_p
@@ -49,7 +48,7 @@ quotient = lifted(quotient_p.bind)
 
 
 def _log_of_rest(logarithm: Any) -> Any:
-    """log(1 - exp(logarithm))."""
+    """``log(1 - exp(logarithm))``, without cancellation."""
     near = logarithm > -math.log(2)
     close = log(-expm1(where(near, logarithm, -1)))
     return where(near, close, log1p(-exp(where(near, -1, logarithm))))
@@ -61,9 +60,10 @@ _ROOT_HALF = math.sqrt(0.5)
 
 
 def _log_ndtr(x: Any, single: bool) -> Any:
-    """exp(-x²/2) erfcx(-x / √2) / 2 is ndtr: below zero by the one factor and the other (DLMF 7.2.7).
+    """The logarithm of the normal distribution function exp(-x²/2) erfcx(-x / √2) / 2 (DLMF 7.2.7).
 
-    Above it is by the tail beyond x, which for results of single precision is such a product too.
+    Below zero it is a sum of logarithms of factors. Above zero it is log(1 - tail); for results of single precision
+    this tail is a product of the same kind.
     """
     scaled, half_square = erfcx_of_positive(abs(x) * _ROOT_HALF, single), x * 0.5 * x
     below = log_of_positive(scaled * 0.5) - half_square
@@ -76,7 +76,7 @@ def _log_ndtr(x: Any, single: bool) -> Any:
 
 
 def normal_hazard(x: Any) -> Any:
-    """The normal density divided by ndtr, which is the derivative of log_ndtr."""
+    """The normal density divided by ndtr: the derivative of log_ndtr."""
     below = div(math.sqrt(2 / math.pi), erfcx_p.bind(mul(ops.where(lt(x, 0), x, -1), -_ROOT_HALF)))
     positive = ops.where(lt(x, 0), 0, x)
     above = div(mul(ops.gaussian(positive, 0.5), 1 / math.sqrt(2 * math.pi)), ops.ndtr_p.bind(positive))
@@ -84,7 +84,7 @@ def normal_hazard(x: Any) -> Any:
 
 
 def _host_log_ndtr(x: Any) -> Any:
-    """SciPy's, which rounds x / √2 in doubles: of positive numbers by the tail beyond."""
+    """Evaluate SciPy's log_ndtr; in doubles, where that rounds x / √2, by the upper tail for positive numbers."""
     out = _scipy_log_ndtr(x)
     above = x > 0
     if x.dtype != np.float64 or not np.any(above):
@@ -103,7 +103,7 @@ log_ndtr_p: Primitive = elementwise(
 # Densities -----------------------------------------------------------------------------------------------------------
 
 _LARGE = 20.0
-"""From this parameter on a density is by its distance from the mean, for its terms cancel."""
+"""The parameter from which a log density is computed from the distance to the mean, since its terms would cancel."""
 
 
 def _log_gamma_density(a: Any, x: Any) -> Any:
@@ -114,7 +114,7 @@ def _log_gamma_density(a: Any, x: Any) -> Any:
 
 
 # The logarithm of x**(a - 1) exp(-x) / Γ(a).
-log_gamma_density_p: Primitive = by_formula(
+log_gamma_density_p: Primitive = composite(
     "log_gamma_density", of=FLOAT, formula=doubled(formula(_log_gamma_density)),
     jvp=(
         formula(lambda t, a, x: t * (log(x) - digamma(a))),
@@ -136,7 +136,7 @@ def _log_beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 # The logarithm of x**(a - 1) (1 - x)**(b - 1) / B(a, b).
-log_beta_density_p: Primitive = by_formula(
+log_beta_density_p: Primitive = composite(
     "log_beta_density", of=FLOAT, formula=doubled(formula(_log_beta_density)),
     jvp=(
         formula(lambda t, a, b, x: t * (log(x) + digamma_gap(a, b))),
@@ -151,14 +151,17 @@ log_beta_density_p: Primitive = by_formula(
 
 @formula
 def log_gamma_sides(a: Any, x: Any, upper: Any) -> tuple[Any, Any]:
-    """The logarithm of the tail where ``upper`` is true and else of the rest, for operands inside the domain; and that
-    of x times the density."""
-    above, part = gamma_integral(a, x, 0)
+    """Return the logs of the upper (where ``upper``) or lower gamma tail, and of x times the density.
+
+    The operands must be inside the domain.
+    """
+    above, ratio = gamma_integral(a, x, 0)
     weight = log_gamma_weight(a, x)
-    own = weight + log(part)
+    own = weight + log(ratio)
     small = (x <= 1) & (a < 0.5) & ~above
     tail = gamma_small(where(small, a, 0.25), where(small, x, 0.5))
-    # Of small operands the tail is known, and what is below may be so near 1 that it is better known by that.
+    # For small operands the tail has a series of its own; the lower tail may be near 1, and is then more accurate from
+    # it.
     short = small & (tail < 0.5)
     rest = where(short, log(tail), _log_of_rest(minimum(own, -1e-300)))
     own = where(short, log1p(-tail), own)
@@ -184,7 +187,7 @@ def _true(value: bool, like: Any) -> Any:
 
 
 def _declare_log_gamma(name: str, upper: bool) -> Primitive:
-    """The logarithm of igammac, or of igamma."""
+    """Declare the logarithm of igammac (``upper``) or of igamma."""
     sign = neg if upper else lambda x: x
 
     def by_a(t: Any, a: Any, x: Any) -> Any:
@@ -209,11 +212,13 @@ log_igammac_p = _declare_log_gamma("log_igammac", upper=True)
 
 @formula
 def log_beta_sides(a: Any, b: Any, x: Any, upper: Any, rest: Any = None) -> tuple[Any, Any]:
-    """The logarithm of the tail where ``upper`` is true and else of the rest, for operands inside the domain; and that
-    of x (1 - x) times the density."""
-    swapped, part, variables = beta_integral(a, b, x, 0, 0, rest)
+    """Return the logs of the upper (where ``upper``) or lower beta tail, and of x (1 - x) times the density.
+
+    The operands must be inside the domain.
+    """
+    swapped, ratio, variables = beta_integral(a, b, x, 0, 0, rest)
     weight = log_beta_weight(*variables)
-    own = minimum(weight + log(part), -1e-300)
+    own = minimum(weight + log(ratio), -1e-300)
     return where(swapped == upper, own, _log_of_rest(own)), weight
 
 
@@ -229,7 +234,7 @@ def _log_beta(a: Any, b: Any, x: Any, *, upper: bool) -> Any:
 
 
 def _declare_log_beta(name: str, upper: bool) -> Primitive:
-    """The logarithm of betaincc, or of betainc."""
+    """Declare the logarithm of betaincc (``upper``) or of betainc."""
     sign = neg if upper else lambda x: x
 
     def by_parameter(t: Any, a: Any, b: Any, x: Any, by_a: int, by_b: int) -> Any:

@@ -1,4 +1,4 @@
-"""Special functions that no other operation's rules need, element by element."""
+"""Elementwise special functions that no rule of another operation needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
 from pullback.primitives import elementwise as ops
 from pullback.primitives.checks import FLOAT, INEXACT
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import composite, elementwise
 from pullback.primitives.power_series import derivative, is_fixed, of_product, times, total, with_array
 from pullback.primitives.reductions import reduce_or
 from pullback.primitives.special.precision import log_of_positive
@@ -26,7 +26,7 @@ from pullback.primitives.special.quadrature import SERIES_BELOW, in_series, inte
 
 
 def _zero_times(logarithm: Any) -> Any:
-    """The rule of compilation: where the factor is zero, so is the product, unless there is a NaN."""
+    """Make the lowering rule of ``x * logarithm(y)``, which is zero where x is, unless y is NaN."""
 
     def product(x: Any, y: Any) -> Any:
         zero = ops.and_p.bind(ops.eq(x, 0), ops.eq(y, y))
@@ -36,11 +36,11 @@ def _zero_times(logarithm: Any) -> Any:
 
 
 def _quotient(x: Any, y: Any, *, power: int) -> Any:
-    """``x / y**power``; 0 where ``x`` is 0, as it is near there."""
+    """``x / y**power``; 0 where ``x`` is 0, by continuity."""
     return ops.where(ops.eq(x, 0), 0, ops.div(x, ops.integer_pow(y, power)))
 
 
-quotient_p: Primitive = by_formula(
+quotient_p: Primitive = composite(
     "quotient", of=INEXACT, formula=_quotient,
     jvp=(
         lambda t, x, y, power: ops.mul(t, ops.integer_pow(y, -power)),
@@ -64,7 +64,7 @@ xlog1py_p = elementwise(
 
 
 def _by_logarithm(logarithm: Callable[[Any], Any], shift: int) -> Callable[..., Coefficient]:
-    """The coefficients of x log(y + shift): a product, in which zero times a logarithm is zero."""
+    """Make the Taylor rule of ``x * log(y + shift)``, where zero times a logarithm is zero."""
 
     def rule(ans: Series, x: Series, y: Series) -> Coefficient:
         factor, base = with_array(x, ans), with_array(y, ans)
@@ -106,7 +106,7 @@ entr_p = elementwise(
 
 
 def _logit(x: Any) -> Any:
-    """log(x) - log(1 - x); near its zero at 1/2 twice the artanh of 2 x - 1, which is exact there."""
+    """The logit log(x) - log(1 - x); near its zero at 1/2, twice the artanh of 2 x - 1, which is exact there."""
     if dtypes.is_complex(x.dtype):
         near = ops.lt(ops.abs(ops.sub(x, 0.5)), 0.2)
     else:
@@ -126,13 +126,13 @@ logit_p = elementwise(
 
 
 def _exprel(x: Any) -> Any:
-    whole = _in_single(x)
-    at_end = ops.or_p.bind(ops.eq(whole, 0), ops.eq(whole, math.inf))
-    safe = ops.where(at_end, 1, whole)
-    limit = 80.0 if whole.dtype.itemsize == 4 else 700.0  # beyond, the exponential overflows before the quotient
+    wide = _in_single(x)
+    at_end = ops.or_p.bind(ops.eq(wide, 0), ops.eq(wide, math.inf))
+    safe = ops.where(at_end, 1, wide)
+    limit = 80.0 if wide.dtype.itemsize == 4 else 700.0  # above, the exponential overflows before the quotient
     half = ops.exp(ops.mul(safe, 0.5))
     quotient = ops.where(ops.gt(safe, limit), ops.mul(ops.div(half, safe), half), ops.div(ops.expm1_p.bind(safe), safe))
-    out = ops.where(at_end, ops.where(ops.eq(whole, 0), 1, whole), quotient)
+    out = ops.where(at_end, ops.where(ops.eq(wide, 0), 1, wide), quotient)
     return ops.convert_element_type(out, x.dtype)
 
 
@@ -141,11 +141,12 @@ def _in_single(x: Any) -> Any:
 
 
 def _exprel_derivative(x: Any, *, order: int) -> Any:
-    """The integral of t**n exp(x t) from 0 to 1, where n is the order: each regime is free of cancellation.
+    """The integral of t**n exp(x t) over t from 0 to 1, where n is the order, without cancellation.
 
-    Far from zero it is by parts (exp(x) - n I) / x, where I is that of order n - 1; where x is positive, of all divided
-    by exp(x), which overflows first. Near zero it is the sum of x**k / k! / (n + k + 1), or, where x is negative, by
-    Kummer's transformation, exp(x) times the sum of (-x)**k n! / (n + k + 1)!: no term is negative.
+    Far from zero, integration by parts yields (exp(x) - n I) / x, where I is the integral of order n - 1; for positive
+    x all terms are divided by exp(x), which would overflow first. Near zero it is the sum of x**k / k! / (n + k + 1),
+    or for negative x, by Kummer's transformation, exp(x) times the sum of (-x)**k n! / (n + k + 1)!: no term is
+    negative.
     """
     dtype, n = x.dtype, order
     x = _in_single(x)
@@ -169,7 +170,7 @@ def _exprel_derivative(x: Any, *, order: int) -> Any:
     return ops.convert_element_type(ops.where(ops.ne_p.bind(x, x), x, out), dtype)
 
 
-exprel_derivative_p: Primitive = by_formula(
+exprel_derivative_p: Primitive = composite(
     "exprel_derivative", of=FLOAT, formula=_exprel_derivative,
     jvp=(lambda t, x, order: ops.mul(t, exprel_derivative_p.bind(x, order=order + 1)),),
 )  # fmt: skip
@@ -182,7 +183,7 @@ exprel_p = elementwise(
 
 @in_series(exprel_p)
 def _exprel_in_series(x: Any) -> Any:
-    """The integral of exp(x t) from 0 to 1; its exponentials are divided by the largest, and multiplied again."""
+    """The Taylor formula of exprel: the integral of exp(x t) over t from 0 to 1, scaled by the largest exponential."""
     at = ops.stop_gradient_p.bind(x)
     size, rising, moved = ops.abs(at), ops.gt(at, 0), ops.sub(x, at)
     end = ops.min_p.bind(ops.div(SERIES_BELOW, size), 1)
@@ -201,16 +202,17 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
-    """The sum of (-log(q + k))**n (q + k)**-s over k, by Euler's and Maclaurin's formula (DLMF 25.11.5, 2.10.1).
+    """The sum of (-log(q + k))**n (q + k)**-s over k, by the Euler-Maclaurin formula (DLMF 25.11.5, 2.10.1).
 
-    Each term of the formula for n = 0 is differentiated by s, by Leibniz's rule.
+    It differentiates each term of the formula for n = 0 with respect to s, by Leibniz's rule.
     """
     dtype, double = s.dtype, np.dtype(np.float64)
     s, q = ops.convert_element_type(s, double), ops.convert_element_type(q, double)
     total: Any = None
     for k in range(_TERMS):
         base = ops.add(q, k)
-        term = ops.mul(ops.pow(base, ops.neg(s)), _power_of_logarithm(base, order))
+        power = ops.pow(base, ops.neg(s))
+        term = ops.mul(power, _power_of_logarithm(base, order))
         total = term if total is None else ops.add(total, term)
     base = ops.add(q, _TERMS)
     last = ops.pow(base, ops.neg(s))
@@ -223,7 +225,8 @@ def _zeta_derivative(s: Any, q: Any, *, order: int) -> Any:
             rising = np.poly1d(-np.arange(2 * j - 1), r=True).deriv(i).coeffs * (bernoulli / math.factorial(2 * j))
             slope = ops.polynomial(s, [float(c) for c in rising])
             tail = ops.add(tail, ops.mul(ops.integer_pow(base, 1 - 2 * j), slope))
-        total = ops.add(total, ops.mul(ops.mul(last, logarithms), ops.mul(tail, math.comb(order, i))))
+        term = ops.mul(ops.mul(last, logarithms), ops.mul(tail, math.comb(order, i)))
+        total = ops.add(total, term)
     return ops.convert_element_type(total, dtype)
 
 
@@ -243,12 +246,12 @@ def _zeta_of_order(s: Any, q: Any, order: int) -> Any:
     return zeta_derivative_p.bind(s, q, order=order) if order else zeta_p.bind(s, q)
 
 
-zeta_derivative_p: Primitive = by_formula(
+zeta_derivative_p: Primitive = composite(
     "zeta_derivative", of=FLOAT, formula=_zeta_derivative,
     jvp=(lambda t, s, q, order: ops.mul(t, zeta_derivative_p.bind(s, q, order=order + 1)), _zeta_by_q),
 )  # fmt: skip
 zeta_p = elementwise(
-    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_xla(hlo, s, q),
+    "zeta", of=FLOAT, arity=2, host=host.special("zeta"), hlo=lambda hlo, s, q: _zeta_lowering(hlo, s, q),
     jvp=(
         lambda t, s, q, ans: ops.mul(t, zeta_derivative_p.bind(s, q, order=1)),
         lambda t, s, q, ans: _zeta_by_q(t, s, q, 0),
@@ -256,30 +259,33 @@ zeta_p = elementwise(
 )  # fmt: skip
 
 
-def _zeta_xla(hlo: Any, s: Any, q: Any) -> Any:
-    """One sum for positive q, and three where some are negative."""
+def _zeta_lowering(hlo: Any, s: Any, q: Any) -> Any:
+    """Emit the Hurwitz zeta function: one sum if all q are positive, three if some are negative."""
     double, index = np.dtype(np.float64), np.dtype(np.int64)
     terms, power = (9, ops.pow) if hlo.result.dtype == double else (5, _power_of_singles)
-    wide = [hlo.convert(hlo.spread(x, hlo.result.shape), double) for x in (s, q)]
+    wide = [hlo.convert(hlo.broadcast(x, hlo.result.shape), double) for x in (s, q)]
     below = hlo.inline(lambda q: reduce_or(ops.lt(q, 0), tuple(range(len(q.shape)))), wide[1])
     count = hlo.op("stablehlo.select", [below, hlo.number(3, index), hlo.number(1, index)], (), index)
     kinds = [((), index), (hlo.result.shape, double)]
 
     def body(i: Any, total: Any) -> list[Any]:
-        part = hlo.inline(partial(_zeta_part, terms=terms, power=power), i, *wide)
-        return [hlo.same("stablehlo.add", i, hlo.number(1, index)), hlo.same("stablehlo.add", total, part)]
+        term = hlo.inline(partial(_zeta_term, terms=terms, power=power), i, *wide)
+        return [
+            hlo.elementwise("stablehlo.add", i, hlo.number(1, index)),
+            hlo.elementwise("stablehlo.add", total, term),
+        ]
 
     going = hlo.region(kinds, lambda i, total: [hlo.compare(i, count, "LT")])
     start = [hlo.number(0, index), hlo.splat(0, hlo.result.shape, double)]
-    total = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+    total = hlo.multi_result("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
     return hlo.convert(hlo.inline(_zeta_at_ends, total, *wide), hlo.result.dtype)
 
 
-def _zeta_part(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
-    """For part 0 what is above zero; for parts 1 and 2, which are to be added, what is below.
+def _zeta_term(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
+    """Compute sum number i of the zeta function: 0 is of the positive terms, 1 and 2 add up to the negative ones.
 
-    Below zero are the sizes r, r + 1, ..., -q, and s must be an integer: their sum is that from r on, less that from
-    1 - q on.
+    The negative terms have the absolute values r, r + 1, ..., -q, and s must be an integer: their sum is the sum from r
+    on minus the sum from 1 - q on.
     """
     below, nearest = ops.lt(q, 0), ops.sub(ops.ceil_p.bind(q), q)
     first, second = ops.eq(i, 0), ops.eq(i, 1)
@@ -288,17 +294,17 @@ def _zeta_part(i: Any, s: Any, q: Any, terms: int, power: Any) -> Any:
     half = ops.mul(s, 0.5)
     even = ops.eq(ops.floor_p.bind(half), half)
     sign = ops.where(ops.eq(second, even), value, ops.neg(value))
-    whole = ops.where(ops.eq(ops.floor_p.bind(s), s), sign, math.nan)
-    return ops.where(first, value, ops.where(below, whole, 0))
+    at_integers = ops.where(ops.eq(ops.floor_p.bind(s), s), sign, math.nan)
+    return ops.where(first, value, ops.where(below, at_integers, 0))
 
 
 def _power_of_singles(base: Any, exponent: Any) -> Any:
-    """With an error below that of single precision, where the result is one."""
+    """Compute a power with an error below the rounding of single precision."""
     return ops.exp(ops.mul(log_of_positive(base), exponent))
 
 
 def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
-    """The sum of (q + k)**-s over k, of positive q: some terms, and Euler's and Maclaurin's formula (DLMF 25.11.5)."""
+    """The sum of (q + k)**-s over k for positive q: some terms, and the Euler-Maclaurin formula (DLMF 25.11.5)."""
     s = ops.min_p.bind(s, 1e15)
     last = q + terms
     total = power(last, -s)
@@ -316,7 +322,7 @@ def _zeta_sum(s: Any, q: Any, terms: int, power: Any) -> Any:
 
 
 def _zeta_at_ends(out: Any, s: Any, q: Any) -> Any:
-    """Infinite at s = 1, and where q is 0, -1, -2, ..., as SciPy has it; below s = 1 it is no number."""
+    """Correct zeta to infinity at s = 1 and at q = 0, -1, -2, ..., as in SciPy, and to NaN below s = 1."""
     pole = ops.and_p.bind(ops.le_p.bind(q, 0), ops.eq(ops.floor_p.bind(q), q))
     pole = ops.or_p.bind(ops.eq(s, 1), ops.and_p.bind(pole, ops.gt(s, 1)))
     out = ops.where(ops.eq(q, math.inf), 0, out)

@@ -1,4 +1,4 @@
-"""Double precision: formulas of operands in it as formulas of operands in any, and a quick logarithm."""
+"""Evaluation of formulas in double precision, and a fast logarithm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pullback.primitives.elementwise import convert_element_type
 
 
 def doubled(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """A formula of operands in double precision, real or complex, as one of operands in any: it rounds once."""
+    """Make a function of operands of any precision that evaluates ``formula`` in double precision and rounds once."""
 
     def of_any(*operands: Any, **params: Any) -> Any:
         dtype = next(x.dtype for x in operands if type(x) not in SCALARS)
@@ -38,10 +38,9 @@ _LOW = float(Decimal(2).ln() - Decimal(_HIGH))
 
 
 def _log_of_positive(x: Any) -> Any:
-    """With x = 2**k m, where m is next to 1: k log(2) + 2 artanh(f / (2 + f)), where f = m - 1.
+    """Compute log(x) for x = 2**k (1 + f), as k log(2) + 2 artanh(f / (2 + f)), with the artanh as a series.
 
-    The artanh is a series. What is large is added last, so that the error is below one ulp (as in Ng's ``log`` of
-    FreeBSD's msun).
+    The large terms are added last, so that the error is below one ulp (as in Ng's ``log`` of FreeBSD's msun).
     """
     bits = ops.bitcast_convert_type(x, np.dtype(np.int64))
     k = ops.shift_right_arithmetic_p.bind(ops.sub(bits, _ROOT_OF_HALF), 52)
@@ -55,13 +54,13 @@ def _log_of_positive(x: Any) -> Any:
     return exponent * _HIGH + (f - (half - small))
 
 
-def _log_xla(hlo: Any, x: Any) -> Any:
-    return hlo.inline(_log_of_positive, x) if x.dtype == np.float64 else hlo.same("stablehlo.log", x)
+def _log_lowering(hlo: Any, x: Any) -> Any:
+    return hlo.inline(_log_of_positive, x) if x.dtype == np.float64 else hlo.elementwise("stablehlo.log", x)
 
 
-# The logarithm of positive numbers that are neither subnormal nor infinite. In double precision it is compiled to
-# arithmetic, which takes a tenth of the time of the compiler's logarithm.
+# The logarithm of positive, normal, finite numbers. In double precision it is compiled to arithmetic, which takes a
+# tenth of the time of the compiler's logarithm.
 log_of_positive_p = elementwise(
-    "log_of_positive", of=FLOAT, host=np.log, hlo=_log_xla, jvp=lambda t, x, ans: ops.div(t, x)
+    "log_of_positive", of=FLOAT, host=np.log, hlo=_log_lowering, jvp=lambda t, x, ans: ops.div(t, x)
 )
 log_of_positive = log_of_positive_p.bind

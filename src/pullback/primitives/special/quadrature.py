@@ -1,4 +1,4 @@
-"""Integrals of smooth functions of elements, by Gauss and Legendre's rule, for formulas that the compiler is given."""
+"""Elementwise integrals of smooth functions by the Gauss-Legendre rule, for compiled formulas."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from pullback.primitives.sums import add_any
 _wanted: ContextVar[bool] = ContextVar("whether double precision is wanted", default=True)
 
 
-def in_full() -> bool:
-    """Whether a formula's results are of double precision; else what it loses of its own may be more."""
+def is_double() -> bool:
+    """Whether the formula being evaluated must be accurate to double precision, instead of single."""
     return _wanted.get()
 
 
 def cut_off() -> float:
-    """Where an integrand exp(-h) that falls from 1 may be cut off: h there, for an error below one of rounding."""
-    return 38.0 if in_full() else 19.0
+    """The h at which to cut off an integrand exp(-h) that falls from 1, for an error below rounding."""
+    return 38.0 if is_double() else 19.0
 
 
 def _nodes() -> int:
-    """As many as integrate exp(-h) with an error below one of rounding, up to where it is cut off."""
-    return 48 if in_full() else 18
+    """The number of nodes that integrate exp(-h), up to its cut-off, with an error below rounding."""
+    return 48 if is_double() else 18
 
 
 def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callable[..., Any]:
-    """A formula of double precision whose integrals are as accurate as results of a dtype can be."""
+    """Make a function that evaluates ``formula`` with integrals only as accurate as results of ``dtype`` can be."""
 
     def evaluated(*operands: Any) -> Any:
         outer = _wanted.set(dtype.itemsize >= 8)
@@ -58,23 +58,23 @@ def _for_results_of(dtype: np.dtype[Any], formula: Callable[..., Any]) -> Callab
 
 
 def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bool = False, split: float = 0) -> Any:
-    """The integral over y from 0 to ``end`` of ``integrand(y, *operands)``, a sum along a first axis of nodes.
+    """The integral of ``integrand(y, *operands)`` over y from 0 to ``end``, as a sum along a first axis of nodes.
 
-    ``narrow`` says that nothing cancels in the integrand: for results of single precision it is computed in that.
-    ``split`` is the share of the interval after which it is taken in two, each with as many nodes.
+    With ``narrow``, for an integrand without cancellation, results of single precision are computed in single.
+    ``split`` is the fraction of the interval at which to split it in two, each half with all nodes.
     """
-    dtype = np.dtype(np.float32) if narrow and not in_full() else end.dtype
+    dtype = np.dtype(np.float32) if narrow and not is_double() else end.dtype
     constants = _rule_in_two(_nodes(), split) if split else rule()
     nodes, weights = (shapes.expand_dims(x, tuple(range(1, len(end.shape) + 1))) for x in constants)
     wide = [shapes.expand_dims(x, (0,)) for x in (end, *operands)]
-    given = [mul(wide[0], nodes), *wide[1:]]
-    values = integrand(*(convert_element_type(x, dtype) if x.dtype == end.dtype else x for x in given))
+    points = [mul(wide[0], nodes), *wide[1:]]
+    values = integrand(*(convert_element_type(x, dtype) if x.dtype == end.dtype else x for x in points))
     values = convert_element_type(values, end.dtype)
     return mul(end, reduce_sum(mul(values, weights), (0,)))
 
 
 def formula_integral(integrand: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """The same within a formula, of an integrand in infix."""
+    """The :func:`integral` within a formula, of an integrand in infix."""
     return lifted(integral)(formula(integrand), *operands, **options)
 
 
@@ -82,13 +82,11 @@ _BLOCK = 2048
 
 
 def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[..., Any]:
-    """The lowering rule of an operation on elements that is a formula with integrals, of double precision.
+    """Make the lowering rule of an elementwise operation whose formula, in double precision, has integrals.
 
-    ``smooth`` says that the integrands are exp(-h), with h concave or linear where it is large, times what changes
-    slowly; for results of single precision they are cut off earlier (:func:`cut_off`), and have fewer nodes.
-
-    More than 2,048 elements are computed a block at a time, for the compiler keeps what is along the axis of an
-    integral in memory.
+    ``smooth`` declares integrands exp(-h) times a slowly varying factor, where h is concave, or linear for large h: for
+    results of single precision they are cut off earlier (:func:`cut_off`), and have fewer nodes. More than 2,048
+    elements are computed in blocks, since the compiler stores the values at all nodes in memory.
     """
 
     def rule(hlo: Any, *operands: Any) -> Any:
@@ -98,38 +96,38 @@ def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[...
         if size <= _BLOCK:
             return in_double(of_block)(hlo, *operands)
         count = -(-size // _BLOCK)
-        flat = [hlo.reshape(hlo.spread(x, shape), (size,)) for x in operands]
+        flat = [hlo.reshape(hlo.broadcast(x, shape), (size,)) for x in operands]
         padding = hlo.splat(1, (count * _BLOCK - size,), dtype)
-        whole = [hlo.concatenate([x, padding], 0) if padding.shape[0] else x for x in flat]
+        padded = [hlo.concatenate([x, padding], 0) if padding.shape[0] else x for x in flat]
         index = np.dtype(np.int64)
         zero, width = hlo.number(0, index), hlo.number(_BLOCK, index)
         kinds = [((), index), ((count * _BLOCK,), dtype)]
 
         def body(i: Any, out: Any) -> list[Any]:
             sizes = f"slice_sizes = array<i64: {_BLOCK}>"
-            parts = [hlo.op("stablehlo.dynamic_slice", [x, i], (_BLOCK,), dtype, sizes) for x in whole]
-            wide = [hlo.convert(part, np.dtype(np.float64)) for part in parts]
+            blocks = [hlo.op("stablehlo.dynamic_slice", [x, i], (_BLOCK,), dtype, sizes) for x in padded]
+            wide = [hlo.convert(block, np.dtype(np.float64)) for block in blocks]
             new = hlo.convert(hlo.inline(of_block, *wide), dtype)
             out = hlo.op("stablehlo.dynamic_update_slice", [out, new, i], out.shape, dtype)
-            return [hlo.same("stablehlo.add", i, width), out]
+            return [hlo.elementwise("stablehlo.add", i, width), out]
 
         going = hlo.region(kinds, lambda i, out: [hlo.compare(i, hlo.number(count * _BLOCK, index), "LT")])
         start = [zero, hlo.splat(0, (count * _BLOCK,), dtype)]
-        out = hlo.many("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
+        out = hlo.multi_result("stablehlo.while", start, kinds, regions=[going, hlo.region(kinds, body)])[1]
         return hlo.reshape(hlo.slice(out, (0,), (size,)), shape)
 
     return rule
 
 
 SERIES_BELOW = 110.0
-"""Where an integrand exp(-h) is cut off, h there, if its derivatives are integrated too: h**20 exp(-h) is small."""
+"""The h at which an integrand exp(-h) is cut off if its derivatives are integrated too: h**20 exp(-h) is small."""
 
 
 def in_series(p: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say Taylor coefficients of an operation on elements by a formula of integrals with nodes that do not move.
+    """Register the Taylor rule of an elementwise operation: a formula of integrals with fixed nodes.
 
-    The formula takes arrays of double precision and one shape. Where the integrands' derivatives are of one sign
-    nothing cancels, as it does in the recurrence of a differential equation with another solution that grows faster.
+    The formula takes arrays of double precision and one shape. Nothing cancels if the derivatives of the integrand do
+    not change sign, whereas the recurrence of a differential equation cancels if another solution grows faster.
     """
 
     def register(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,19 +142,19 @@ def in_series(p: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 _FEW = 1024
-"""Up to so many elements a formula is evaluated as it is: its integrals have 48 times as many. More are compiled."""
+"""The most elements for which a formula is evaluated eagerly, on 48 times as many nodes; larger arrays are compiled."""
 
 
 def by_integrals(
     name: str, formula: Callable[..., Any], jvp: Sequence[Callable[..., Any]], smooth: bool = False
 ) -> Primitive:
-    """An operation on elements whose formula has integrals.
+    """Declare an elementwise operation whose formula has integrals.
 
     Args:
       name: the name in jaxprs and errors.
       formula: ``formula(*operands, **params)``, of arrays of double precision and one shape.
-      jvp: a sequence of ``rule(t, *operands, **params) -> tangent``, one an operand.
-      smooth: as of :func:`in_blocks`.
+      jvp: for each operand ``rule(t, *operands, **params) -> tangent``.
+      smooth: as in :func:`in_blocks`.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)
@@ -189,16 +187,16 @@ def by_integrals(
 
 
 def rule() -> tuple[ArrayImpl, ArrayImpl]:
-    """The nodes and weights from 0 to 1."""
+    """The nodes and weights of the current accuracy, for the interval from 0 to 1."""
     return _rule(_nodes())
 
 
 @lru_cache
 def _rule(count: int) -> tuple[ArrayImpl, ArrayImpl]:
-    """The nodes and weights from 0 to 1, right to the last place.
+    """The correctly rounded nodes and weights of the Gauss-Legendre rule on the interval from 0 to 1.
 
-    NumPy's are eigenvalues, right to 1e-16; an integrand that falls to exp(-38) is at the first node wrong by a hundred
-    times that. They are refined by Newton's method, in decimals.
+    NumPy's are eigenvalues with an error of 1e-16; an integrand that falls to exp(-38) would amplify that a hundred
+    times at the first node. Newton's method refines them, in decimals.
     """
     nodes, weights = [], []
     with localcontext() as context:
@@ -216,14 +214,14 @@ def _rule(count: int) -> tuple[ArrayImpl, ArrayImpl]:
 
 @lru_cache
 def _rule_in_two(count: int, split: float) -> tuple[ArrayImpl, ArrayImpl]:
-    """The nodes and weights from 0 to 1 of two intervals, from 0 to ``split`` and from there on."""
+    """The nodes and weights on the interval from 0 to 1, split at ``split``, with ``count`` nodes in each half."""
     nodes, weights = (x._value for x in _rule(count))
-    places = np.concatenate([split * nodes, split + (1 - split) * nodes])
-    return ArrayImpl(places), ArrayImpl(np.concatenate([split * weights, (1 - split) * weights]))
+    points = np.concatenate([split * nodes, split + (1 - split) * nodes])
+    return ArrayImpl(points), ArrayImpl(np.concatenate([split * weights, (1 - split) * weights]))
 
 
 def _legendre(n: int, t: Decimal) -> tuple[Decimal, Decimal]:
-    """Legendre's polynomial of degree n and its derivative."""
+    """Return the Legendre polynomial of degree n and its derivative at ``t``."""
     before, value = Decimal(1), t
     for k in range(2, n + 1):
         before, value = value, ((2 * k - 1) * t * value - (k - 1) * before) / k

@@ -1,4 +1,4 @@
-"""Relative entropies and power transforms, element by element."""
+"""Elementwise relative entropies and power transforms."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
-from pullback.backends.host.parts import MANY
+from pullback.backends.host.parallel import MANY
 from pullback.core import dtypes
 from pullback.core.array import shape_of
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import FLOAT, INEXACT, broadcast_shape
-from pullback.primitives.declare import by_formula, elementwise
+from pullback.primitives.declare import composite, elementwise
 from pullback.primitives.elementwise import abs, add, div, eq, gt, lt, mul, neg, sub
 from pullback.primitives.special.others import exprel_derivative_p, exprel_p
 from pullback.primitives.special.precision import doubled
@@ -34,7 +34,7 @@ def _number(value: float, like: Any) -> Any:
 
 
 def _rel_entr(p: Any, q: Any) -> Any:
-    """p log(p / q); the quotient may overflow, its logarithm does not."""
+    """``p log(p / q)``, without overflow of the quotient."""
     inside = _and(gt(p, 0), gt(q, 0))
     value = mul(p, _log_quotient(_where(inside, p, 1), _where(inside, q, 1)))
     zero = _and(eq(p, 0), _ge(q, 0))
@@ -55,11 +55,11 @@ def _at_ends(p: Any, q: Any, value: Any) -> Any:
 
 
 _OF_ARTANH = [1 / n for n in range(33, 2, -2)]
-"""The coefficients of (artanh(s) - s) / s**3, by falling powers of s**2."""
+"""The coefficients of (artanh(s) - s) / s**3 in s**2, from the highest power down."""
 
 
 def _kl_div(p: Any, q: Any) -> Any:
-    """p (r - log(1 + r)), where r = (q - p) / p: near zero r - log(1 + r) is by its series."""
+    """The divergence p (r - log(1 + r)), where r = (q - p) / p; near r = 0 by a series."""
     inside = _and(gt(p, 0), gt(q, 0))
     safe_p, safe_q = _where(inside, p, 1), _where(inside, q, 1)
     difference = sub(safe_q, safe_p)
@@ -77,7 +77,7 @@ def _kl_div(p: Any, q: Any) -> Any:
 
 
 def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
-    """The derivative of an entropy by p."""
+    """The derivative of an entropy with respect to p: ``log(p / q) + extra``."""
     inside = _and(_and(_ge(p, 0), _ge(q, 0)), _or(gt(p, 0), gt(q, 0)))
     value = _log_quotient(_where(_and(inside, gt(p, 0)), p, 1), _where(_and(inside, gt(q, 0)), q, 1))
     value = _where(eq(p, 0), -math.inf, _where(eq(q, 0), math.inf, value))
@@ -85,12 +85,12 @@ def _log_of_ratio(p: Any, q: Any, *, extra: float) -> Any:
 
 
 def _spread(t: Any, p: Any, q: Any) -> Any:
-    """A tangent in the shape of the result."""
+    """Broadcast a tangent to the shape of the result."""
     shape = broadcast_shape("log_of_ratio", [shape_of(x) for x in (p, q)])
     return t if shape_of(t) == shape else shapes.broadcast_to(t, shape)
 
 
-log_of_ratio_p: Primitive = by_formula(
+log_of_ratio_p: Primitive = composite(
     "log_of_ratio", of=FLOAT, formula=doubled(_log_of_ratio),
     jvp=(
         lambda t, p, q, extra: div(_spread(t, p, q), p),
@@ -112,7 +112,7 @@ rel_entr_p: Primitive = elementwise(
 
 
 def _host_kl_div(p: Any, q: Any) -> Any:
-    """SciPy's, which computes in doubles and loses all digits of them where p is near q: there the series."""
+    """Evaluate SciPy's kl_div; where p is near q, and that loses all digits, a series."""
     out = np.asarray(_scipy_kl_div(p, q))
     single = out.dtype != np.float64
     near = np.flatnonzero(np.abs(q - p) < (1e-3 if single else 0.5) * p)
@@ -124,7 +124,7 @@ def _host_kl_div(p: Any, q: Any) -> Any:
 
 
 def _less_log1p(r: Any) -> Any:
-    """r - log(1 + r) of a new array of doubles up to 0.5, by the series of artanh."""
+    """``r - log(1 + r)`` for an array of doubles up to 0.5, by the series of artanh."""
     s = r / (r + 2)
     square = s * s
     series = np.full_like(r, _OF_ARTANH[0])
@@ -150,7 +150,7 @@ kl_div_p: Primitive = elementwise(
 
 
 def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
-    """A derivative by the power: log(x)**(n + 1) times that of exprel at power log(x)."""
+    """The derivative of the Box-Cox transform in the power: log(x)**(n + 1) times that of exprel at power log(x)."""
     if dtypes.is_complex(x.dtype):
         return _complex_box_cox(x, power, order=order, shifted=shifted)
     logarithm = _log1p(x) if shifted else ops.log(x)
@@ -158,9 +158,9 @@ def _box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
     inner = _where(start, -1, _where(end, 1, logarithm))
     product = mul(inner, power)
     value = exprel_derivative_p.bind(product, order=order) if order else exprel_p.bind(product)
-    # x near one and a power that overflows: the logarithm is 0, and so is the transform.
+    # For x near one and a power that overflows the logarithm is 0, and so is the transform.
     value = _where(eq(inner, 0), 0, mul(ops.integer_pow(inner, order + 1), value))
-    # At 0 of positive powers, and at infinity of negative ones, it is -1 / power.
+    # At x = 0 for a positive power, and at infinity for a negative one, the transform is -1 / power.
     size = _where(eq(power, 0), 1, power)
     limit = div(-((-1.0) ** order) * math.factorial(order), ops.integer_pow(size, order + 1))
     lowest = _where(gt(power, 0), limit, _number((-1.0) ** (order + 1) * math.inf, x))
@@ -180,7 +180,7 @@ def _complex_box_cox(x: Any, power: Any, *, order: int, shifted: bool) -> Any:
 
 
 def _complex_exprel(w: Any, order: int) -> Any:
-    """The integral of t**n exp(w t) from 0 to 1, by parts, and near zero by its series (see ``exprel_derivative``)."""
+    """The integral of t**n exp(w t) over t from 0 to 1, as in ``exprel_derivative``, for complex w."""
     n, bound = order, 2.0 * (order + 1)
     terms = range(3 * int(bound) + 25, -1, -1)
     near, negative = lt(abs(w), bound), lt(ops.real(w), 0)
@@ -201,7 +201,7 @@ def _declare_box_cox(name: str, shifted: bool) -> tuple[Primitive, Primitive]:
         slope = ops.pow(base, sub(power, 1))
         return mul(t, mul(slope, ops.integer_pow(logarithm, order) if order else 1))
 
-    derivative: Primitive = by_formula(
+    derivative: Primitive = composite(
         f"{name}_derivative", of=INEXACT,
         formula=doubled(lambda x, power, order: _box_cox(x, power, order=order, shifted=shifted)),
         jvp=(by_x, lambda t, x, power, order: mul(t, derivative.bind(x, power, order=order + 1))),

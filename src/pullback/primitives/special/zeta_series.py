@@ -1,9 +1,9 @@
-"""Taylor coefficients of the zeta function of Hurwitz, and of the logarithm of the gamma function with its derivatives.
+"""Taylor coefficients of the Hurwitz zeta function, the logarithm of the gamma function, and its derivatives.
 
-None of these solves a differential equation of finite order (Hölder's theorem), which would be a recurrence. But the
-formula of Euler and Maclaurin is a sum of a fixed number of powers, each of which has one, so that the cost grows as
-the square of the order. What the formula leaves out of the coefficients of order k is what it leaves out of
-zeta(s + k, q), of which the first power has all the more.
+These functions do not solve differential equations of finite order (Hölder's theorem), which would yield recurrences.
+But the Euler-Maclaurin formula is a sum of a fixed number of powers, which have recurrences, so that the cost grows as
+the square of the order. The error of the formula in the coefficients of order k is its error in zeta(s + k, q), which
+decreases with k relative to the first power.
 
 Source: DLMF 25.11.5; Griewank and Walther, Evaluating Derivatives, 2nd ed., chapter 13, for the powers.
 """
@@ -38,14 +38,14 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _moved(x: Series, value: Any, sign: int = 1) -> Series:
-    """The series of a value that differs from x, or from -x, by a number."""
+    """The series of ``sign * x`` plus a constant, with the value ``value``."""
     return Series([value]) if is_fixed(x) else Series([value], lambda k: x[k] if sign == 1 else times(x[k], -1))
 
 
 def _along_axis(numbers: Any, like: Any) -> Any:
-    """Numbers along a new first axis."""
+    """Return numbers as an array along a new first axis, with the dtype of ``like``."""
     values = np.asarray(numbers, like.dtype)
-    # In the dtype of `like`, which is float64 within operations of single precision too.
+    # `like` is float64 within operations of single precision too.
     return ArrayImpl(values.reshape(values.shape + (1,) * len(like.shape)))
 
 
@@ -53,16 +53,16 @@ def _along_axis(numbers: Any, like: Any) -> Any:
 
 
 def _powers(start: Any, exponent: Series, base: Series, growth: Coefficient | None = None) -> Coefficient:
-    """The coefficients, to be asked for one after the other, of ``base**-exponent`` times a factor.
+    """The coefficients of ``base**-exponent`` times a factor; they must be requested in order.
 
     Args:
-      start: the value.
-      exponent: may have an axis of several more, the first one.
-      base: positive.
-      growth: returns the coefficients of the factor's logarithm's derivative, from order 0 on; None of a constant.
+      start: the value of the product.
+      exponent: the series of the exponent, perhaps with an additional first axis.
+      base: the series of the base, which is positive.
+      growth: returns the coefficients of the factor's logarithmic derivative, from order 0 on; None for a constant.
     """
     powers, rate, slope, logarithm = Series([start]), Series([]), Series([]), Series([ops.log(base[0])])
-    speed = derivative(base)  # the slope is that of the logarithm of the base
+    speed = derivative(base)  # slope is the derivative of the base's logarithm
     along = integral(powers, rate)
 
     def next_rate(k: int) -> Any:
@@ -89,7 +89,7 @@ def _powers(start: Any, exponent: Series, base: Series, growth: Coefficient | No
 
 
 def _of_positive(s: Series, q: Series) -> Coefficient:
-    """The coefficients, from order 1 on, of the sum of (q + i)**-s over i = 0, 1, ..., for positive q."""
+    """The coefficients from order 1 on of the sum of (q + i)**-s over i = 0, 1, ..., for positive q."""
     terms, corrections = (9, 10) if q[0].dtype == np.float64 else (5, 4)
     ones = shapes.full(np.broadcast_shapes(shape_of(s[0]), shape_of(q[0])), 1, q[0].dtype)
     first = _moved(q, ops.add(_along_axis(range(terms), ones), q[0]))
@@ -133,10 +133,10 @@ def _growth(s: Series, offsets: list[int], like: Any) -> Coefficient:
 
 
 def _zeta(s: Series, q: Series) -> Coefficient:
-    """The coefficients, from order 1 on, of the zeta function; for negative q too where s is a fixed integer.
+    """The coefficients from order 1 on of the zeta function, for negative q too if s is a constant integer.
 
-    There the terms are taken apart by the sign of q + i. The sizes of those below zero are r, r + 1, ..., -q: their sum
-    is that from r on, less that from 1 - q on.
+    For negative q the terms are split by the sign of q + i. The negative ones have the absolute values r, r + 1, ...,
+    -q: their sum is the sum from r on minus the sum from 1 - q on.
     """
     if is_on_host(q[0]) and not (host_value(q[0]) < 0).any():
         return _of_positive(s, q)
@@ -168,9 +168,9 @@ def _zeta_taylor(ans: Series, s: Series, q: Series) -> Coefficient:
 
 
 def _polygamma(n: Any, x: Series) -> Coefficient:
-    """The coefficients of the derivative of digamma of a fixed order: (-1)**(n + 1) n! zeta(n + 1, x).
+    """The coefficients of polygamma of a constant order n, (-1)**(n + 1) n! zeta(n + 1, x).
 
-    They are those of its own derivative, which has no pole where n is zero.
+    They come from the series of its derivative, which has no pole at n = 0.
     """
     zeta = _zeta(Series([ops.add(n, 2)]), x)
     half = ops.mul(n, 0.5)
@@ -191,9 +191,10 @@ def _polygamma_taylor(ans: Series, n: Series, x: Series) -> Coefficient | None:
 
 
 def _trigamma(x: Series) -> Coefficient:
-    """The coefficients, from order 1 on, of zeta(2, x).
+    """The coefficients from order 1 on of zeta(2, x), the trigamma function.
 
-    Below zero it is (pi / sin(pi x))**2 - zeta(2, 1 - x). The square is -c' with c = pi / tan(pi x), and c**2 + pi**2.
+    Below zero it is (pi / sin(pi x))**2 - zeta(2, 1 - x). The square equals -c', with c = pi / tan(pi x), and c**2 +
+    pi**2.
     """
     two = Series([shapes.full((), 2, x[0].dtype)])
     if is_on_host(x[0]) and not (host_value(x[0]) < 0).any():
@@ -203,8 +204,8 @@ def _trigamma(x: Series) -> Coefficient:
     sign = ops.where(below, shapes.full((), -1, x[0].dtype), 1)
     turned = Series([size], lambda k: x[k] if x[k] is ZERO else ops.mul(sign, x[k]))
     zeta = _of_positive(two, turned)
-    apart = ops.where(below, ops.sub(x[0], ops.round_p.bind(x[0])), 0.5)
-    cotangent = Series([ops.div(math.pi, ops.tan_p.bind(ops.mul(math.pi, apart)))])
+    offset = ops.where(below, ops.sub(x[0], ops.round_p.bind(x[0])), 0.5)
+    cotangent = Series([ops.div(math.pi, ops.tan_p.bind(ops.mul(math.pi, offset)))])
     slope = Series([ops.add(ops.square(cotangent[0]), math.pi**2)])
     along = integral(slope, derivative(x), -1)
 
@@ -230,7 +231,7 @@ def _lgamma_taylor(ans: Series, x: Series) -> Coefficient:
 
 
 def _by_slope(slope: Series, following: Coefficient, x: Series) -> Coefficient:
-    """The coefficients of a function whose derivative's coefficients are computed one after the other."""
+    """The coefficients of a function of x with the series ``slope`` of its derivative, which ``following`` extends."""
     along = integral(slope, derivative(x))
 
     def coefficient(k: int) -> Any:

@@ -27,12 +27,12 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Args:
       obs: the observations, (m, n) real numbers; or (m,) of one number each.
       code_book: the vectors, (k, n) or (k,), k at least 1.
-      check_finite: accepted for compatibility: elements that are not finite have distances that are not.
+      check_finite: accepted for compatibility; elements that are not finite have distances that are not finite.
 
     Returns:
-      The positions in the code book, (m,) of int32, the first of equally near ones; and the Euclidean distances, (m,),
-      which can be differentiated. Distances of n of 5 and more are compared by the products of the vectors, so that
-      which one of two is nearer may be decided by rounding.
+      The indices into the code book, (m,) of int32, the first of equally near vectors; and the Euclidean distances,
+      (m,), which can be differentiated. For n of 5 and more distances are compared by products of vectors, so that
+      rounding may decide between nearly equal ones.
 
     Raises:
       ShapeError: operands of other shapes (a TypeError and a ValueError).
@@ -60,15 +60,15 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
 
 
 _PAIRS = 1 << 20
-"""Of how many pairs of an observation and a vector to have the distances at once."""
+"""The number of pairs of an observation and a vector whose distances are computed in one block."""
 _FEW = 5
-"""From how many elements on the distances are computed by products, as SciPy does."""
+"""Vectors of so many elements or more have distances computed by products, as in SciPy."""
 
 
 def _nearest(x: Any, book: Any) -> Any:
-    """The positions of the nearest vectors, a block of observations at a time."""
+    """Return the indices of the nearest vectors of the code book, computed a block of observations at a time."""
     m, k = x.shape[0], book.shape[0]
-    if book.shape[1] >= _FEW:  # less is lost in differences of squares of vectors around zero
+    if book.shape[1] >= _FEW:  # centred vectors lose less in differences of squares
         middle = pnp.mean(book, axis=0)
         x, book = ops.sub(x, middle), ops.sub(book, middle)
     if m * k <= _PAIRS:

@@ -49,7 +49,7 @@ _KRONROD = (
     (0.294392862701460198131126603103866, 0.142775938577060080797094273138717, 0.0),
     (0.148874338981631210884826001129720, 0.147739104901338491374841515972068, 0.295524224714752870173892994651338),
 )
-"""Nodes between 0 and 1, and the weights of Kronrod's and Gauss's rules; at 0 the first has another."""
+"""The positive nodes, with their weights in Kronrod's and Gauss's rules; Kronrod's rule also has the node 0."""
 _AT_ZERO = 0.149445554002916905664936468389821
 
 _NODES = np.array([*[-k[0] for k in _KRONROD], 0.0, *[k[0] for k in reversed(_KRONROD)]])
@@ -58,11 +58,11 @@ _GAUSS = np.array([*[k[2] for k in _KRONROD], 0.0, *[k[2] for k in reversed(_KRO
 
 
 class _Options(NamedTuple):
-    """What is asked of an integral.
+    """The accuracy and the cost of an integral.
 
     Attributes:
-      absolute, relative: the error that is asked for is the larger of the two bounds.
-      limit: the most intervals.
+      absolute, relative: bounds of the error; the larger applies.
+      limit: the largest number of intervals.
     """
 
     absolute: float
@@ -71,7 +71,7 @@ class _Options(NamedTuple):
 
 
 def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any]:
-    """The integral from ``low`` to ``high`` of a function of vectors (m,), and the estimate of its largest error."""
+    """Integrate a vector-valued ``f`` from ``low`` to ``high``; return the integral and an estimate of its error."""
     half = ops.mul(0.5, ops.sub(high, low))
     dtype = half.dtype
     middle = ops.mul(0.5, ops.add(high, low))
@@ -86,33 +86,33 @@ def _on_interval(f: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any
     share = ops.div(ops.mul(200.0, difference), ops.where(ops.eq(spread, 0.0), 1.0, spread))
     error = ops.mul(spread, ops.min_p.bind(1.0, ops.mul(share, ops.sqrt(share))))
     error = ops.where(ops.eq(spread, 0.0), difference, error)
-    # A number that is not finite makes the error so, which ends the loop.
+    # A value that is not finite makes the error so too, which ends the loop.
     return value, pnp.max(ops.max_p.bind(error, ops.mul(_rounding(dtype, values.dtype), size)), initial=0.0)
 
 
 def _rounding(*types: np.dtype[Any]) -> float:
-    """The error of a sum that is due to rounding, as a part of the sum of absolute values."""
+    """Return the rounding error of a sum, relative to the sum of absolute values."""
     return 5.0 * max(float(dtypes.finfo(dtype).eps) for dtype in types)
 
 
-def _places(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """A map from 0 to 1 to the points between two limits, ``a < b``, either infinite, and its derivative.
+def _substitution(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
+    """Return a change of variables from [0, 1] to [a, b]: a function of ``s`` to the point and its derivative.
 
-    The derivative of ``t = s² (3 - 2 s)`` is zero at both ends, so that a function that is infinite there as a root is,
-    or has an infinite derivative, becomes a smooth one.
+    Limits may be infinite. The derivative of ``t = s² (3 - 2 s)`` is zero at both ends. This makes an integrand smooth
+    that grows like an inverse root there, or has an infinite derivative.
     """
     infinite_a, infinite_b = ops.eq(ops.abs(a), math.inf), ops.eq(ops.abs(b), math.inf)
     start, stop = ops.where(infinite_a, 0.0, a), ops.where(infinite_b, 0.0, b)
     both, either = ops.and_p.bind(infinite_a, infinite_b), ops.or_p.bind(infinite_a, infinite_b)
     width = ops.sub(stop, start)
 
-    def place(s: Any) -> tuple[Any, Any]:
+    def point(s: Any) -> tuple[Any, Any]:
         rest = 1.0 - s
         t = ops.square(s) * (s + 3.0 * rest)
         u = ops.square(rest) * (rest + 3.0 * s)  # 1 - t, without cancellation
         slope = 6.0 * (s * rest)
         ratio, twice = u / t, t * u
-        # From a point to infinity by (1 - t) / t; over all numbers by (t - u) / (t u).
+        # From a finite limit to infinity by (1 - t) / t; over the real line by (t - u) / (t u).
         away, steep = ops.where(infinite_b, ratio, -ratio), 1.0 / ops.square(t)
         across = (t - u) / twice
         wide = (1.0 - 2.0 * twice) / ops.square(twice)
@@ -120,20 +120,20 @@ def _places(a: Any, b: Any) -> Callable[[Any], tuple[Any, Any]]:
         x = ops.where(both, across, ops.where(either, start + stop + away, inner))
         return x, slope * ops.where(both, wide, ops.where(either, steep, width))
 
-    return place
+    return point
 
 
 def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: _Options) -> tuple[Any, Any, Any]:
-    """The integral from 0 to 1 of a function of vectors (count,), its error, and the number of intervals."""
+    """Integrate a vector-valued ``f`` from 0 to 1; return the integral, its error and the number of intervals."""
     limit = options.limit
-    whole, error = _on_interval(f, shapes.full((), 0.0, dtype), shapes.full((), 1.0, dtype))
+    value, error = _on_interval(f, shapes.full((), 0.0, dtype), shapes.full((), 1.0, dtype))
 
     def row(x: Any) -> Any:
         return pnp.zeros((limit, *x.shape), x.dtype).at[0].set(x)
 
     one = shapes.full((), 1, np.dtype(np.int32))
     ends = pnp.zeros((limit, 2), dtype).at[0, 1].set(1.0)
-    state = (one, ends, row(whole), row(error))
+    state = (one, ends, row(value), row(error))
 
     def going(state: Any) -> Any:
         n, _, values, errors = state
@@ -141,7 +141,7 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
         bound = ops.max_p.bind(options.absolute, ops.mul(options.relative, least))
         total = pnp.sum(errors)
         finite = ops.lt(total, math.inf)
-        # With the error of rounding there is nothing to be gained.
+        # Halving cannot reduce the error below the rounding error.
         exact = ops.mul(2.0 * _rounding(dtype, values.dtype), pnp.sum(ops.abs(values)))
         worth = ops.gt(total, ops.max_p.bind(bound, exact))
         return ops.and_p.bind(ops.and_p.bind(finite, worth), ops.lt(n, limit))
@@ -165,13 +165,13 @@ def _halved(f: Callable[[Any], Any], count: int, dtype: np.dtype[Any], options: 
 
 
 def _vector(out: Any) -> Any:
-    """A result of any shape, real or complex, as a vector of real numbers."""
+    """Flatten a result of any shape, real or complex, to a vector of real numbers."""
     flat = shapes.reshape(out, (out.size,))
     return pnp.concatenate([flat.real, flat.imag]) if dtypes.is_complex(out.dtype) else flat
 
 
 def _unvector(flat: Any, out: Any) -> Any:
-    """The array of the type of ``out`` of which :func:`_vector` made the vector."""
+    """Rebuild an array of the type of ``out`` from its vector, the inverse of :func:`_vector`."""
     size = math.prod(out.shape)
     if dtypes.is_complex(out.dtype):
         flat = ops.complex(flat[:size], flat[size:])
@@ -179,14 +179,14 @@ def _unvector(flat: Any, out: Any) -> Any:
 
 
 def _integral_value(f: Callable[..., Any], options: _Options, a: Any, b: Any, params: Any) -> Any:
-    """The integral from a to b of ``f(x, params)``, an array of floats or complex numbers; its error; intervals."""
+    """Integrate ``f(x, params)`` from ``a`` to ``b``; return the integral, its error and the number of intervals."""
     like = eval_shape(f, a, params)
     backwards = ops.gt(a, b)
     low, high = ops.where(backwards, b, a), ops.where(backwards, a, b)
-    place = _places(low, high)
+    point = _substitution(low, high)
 
     def integrand(s: Any) -> Any:
-        x, weight = place(s)
+        x, weight = point(s)
         value = _vector(f(x, params))
         return ops.mul(value, ops.convert_element_type(weight, value.dtype))
 
@@ -201,14 +201,14 @@ _integral = custom_vjp(_integral_value, nondiff_argnums=(0, 1))
 
 
 def _at(f: Callable[..., Any], x: Any, params: Any) -> Any:
-    """The integrand at a limit; zero where this is infinite."""
+    """Return the integrand at a limit ``x``, or zero if the limit is infinite."""
     infinite = ops.eq(ops.abs(x), math.inf)
     value = f(ops.where(infinite, 0.0, x), params)
     return ops.where(infinite, 0.0, value)
 
 
 def _integral_jvp(f: Callable[..., Any], options: _Options, primals: Any, tangents: Any) -> Any:
-    """The integrand at the limits, and the integral of its derivative with respect to the parameters."""
+    """Jvp rule: the integrand at the limits, plus the integral of its derivative with respect to the parameters."""
     (a, b, params), (ta, tb, tparams) = primals, tangents
     value, error, n = _integral(f, options, a, b, params)
     terms = []
@@ -220,8 +220,8 @@ def _integral_jvp(f: Callable[..., Any], options: _Options, primals: Any, tangen
     if moving:
         count = len(params)
 
-        def along(x: Any, given: Any) -> Any:
-            every, directions = given[:count], given[count:]
+        def along(x: Any, operands: Any) -> Any:
+            every, directions = operands[:count], operands[count:]
             return jvp(lambda *ps: f(x, _replaced(every, moving, ps)), [every[i] for i in moving], directions)[1]
 
         terms.append(_integral(along, options, a, b, [*params, *(tparams[i] for i in moving)])[0])
@@ -229,9 +229,9 @@ def _integral_jvp(f: Callable[..., Any], options: _Options, primals: Any, tangen
     return (value, error, n), (tangent, zero_from_primal(error, True), zero_from_primal(n, True))
 
 
-def _replaced(xs: Any, places: list[int], others: Any) -> list[Any]:
+def _replaced(xs: Any, positions: list[int], others: Any) -> list[Any]:
     out = list(xs)
-    for i, x in zip(places, others, strict=True):
+    for i, x in zip(positions, others, strict=True):
         out[i] = x
     return out
 
@@ -259,12 +259,12 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
     moving = [i for i, mark in enumerate(still) if mark is None]
     by_params: list[Any] = [None] * len(params)
     if moving:
-        # The cotangent has size 1, so that the error asked for is relative to it.
+        # The cotangent is scaled to size 1, so that the bounds of the error are relative to it.
         size = stop_gradient(pnp.max(ops.abs(ct), initial=0.0))
         size = ops.where(ops.eq(size, 0.0), 1.0, size)
 
-        def along(x: Any, given: Any) -> Any:
-            every, direction = given[:-1], given[-1]
+        def along(x: Any, operands: Any) -> Any:
+            every, direction = operands[:-1], operands[-1]
             pull = vjp(lambda *ps: f(x, _replaced(every, moving, ps)), *[every[i] for i in moving])[1]
             return _together([v for g in pull(direction) for v in [_vector(g)]])
 
@@ -274,14 +274,14 @@ def _integral_bwd(f: Callable[..., Any], options: _Options, residuals: Any, cts:
         start = 0
         for i in moving:
             width = params[i].size * (2 if dtypes.is_complex(params[i].dtype) else 1)
-            part = ops.convert_element_type(flat[start : start + width], dtypes.to_real(params[i].dtype))
-            by_params[i] = _unvector(part, params[i])
+            piece = ops.convert_element_type(flat[start : start + width], dtypes.to_real(params[i].dtype))
+            by_params[i] = _unvector(piece, params[i])
             start += width
     return (*by_limits, by_params)
 
 
-def _together(parts: list[Any]) -> Any:
-    return pnp.concatenate(promote_all("quad", parts))
+def _together(arrays: list[Any]) -> Any:
+    return pnp.concatenate(promote_all("quad", arrays))
 
 
 _integral.defjvp(_integral_jvp, symbolic_zeros=True)
@@ -300,30 +300,30 @@ def quad(
     """The integral of a function of one variable, either limit of which may be infinite.
 
     It can be compiled and mapped, and differentiated in both modes with respect to the limits and to what ``func``
-    depends on: ``args``, and arrays that it closes over. The derivatives are integrals too, to the same accuracy. For
-    that the backward pass takes the size out of cotangents: ``jvp_from_vjp`` takes it with ``method="basis"``.
+    depends on: ``args``, and arrays that it closes over. Derivatives are integrals too, of the same accuracy. The
+    backward pass normalises cotangents for that, so that ``jvp_from_vjp`` needs ``method="basis"``.
 
     Args:
       func: ``func(x, *args) -> y``, numbers without axes. It is traced, so that it must not depend on the value of
         ``x`` in Python.
       a, b: the limits, real numbers; ``inf`` and ``-inf`` may be among them, and ``a`` may be the larger one.
-      args: more arguments of ``func``, in a tuple.
+      args: further arguments of ``func``, in a tuple.
       full_output: whether to return the third result.
-      epsabs, epsrel: the absolute and the relative error that is asked for, of which the larger counts; or what the
-        dtype of the limits allows, which is the default dtype of floats for Python's numbers.
-      limit: the most intervals.
+      epsabs, epsrel: bounds of the absolute and the relative error; the larger applies, as far as the dtype of
+        the limits allows; it is the default float dtype for Python numbers.
+      limit: the largest number of intervals.
       points: numbers between ``a`` and ``b`` at which the integrand is not smooth.
-      weight, wvar, wopts: must be None: multiply the integrand by the weight.
+      weight, wvar, wopts: must be None; multiply the integrand by the weight instead.
       maxp1, limlst: accepted for compatibility.
       complex_func: whether ``func`` may return complex numbers.
 
     Returns:
       The integral, and an estimate of its absolute error; with ``full_output`` also a dictionary with the number of
-      evaluations ``neval`` and of intervals ``last``. If the error is larger than what was asked for, there is a
-      warning (not while tracing, where the estimate tells).
+      evaluations ``neval`` and of intervals ``last``. If the error exceeds the bounds, there is a warning
+      (except while tracing).
 
     Raises:
-      ShapeError: limits or integrands that are no numbers (a TypeError and a ValueError).
+      ShapeError: limits or integrands that are not scalars (a TypeError and a ValueError).
       DtypeError: complex limits, or a complex integrand without ``complex_func`` (a TypeError).
       ArgumentError: bounds that are negative or not finite, or ``limit`` is not positive (a TypeError and a
         ValueError).
@@ -349,12 +349,12 @@ def quad(
         raise ArgumentError(f"quad: func must be a function, got {quote(func)} of type {type(func).__name__}")
     options = _options(epsabs, epsrel, limit)
     edges = _edges(a, b, points)
-    given = args if isinstance(args, tuple) else (args,)
+    extra = args if isinstance(args, tuple) else (args,)
     x = edges[0]
     complex_values = []
 
     def integrand(x: Any) -> Any:
-        out = inexact_operand("quad: the integrand", func(x, *given))
+        out = inexact_operand("quad: the integrand", func(x, *extra))
         if out.shape:
             raise ShapeError(
                 f"quad: the integrand must return a number, got shape {out.shape}; integrate its elements one by one"
@@ -369,11 +369,11 @@ def quad(
     def f(x: Any, params: Any) -> Any:
         return converted(x, *params)
 
-    parts = [_integral(f, options, low, high, params) for low, high in pairwise(edges)]
-    values, errors, counts = zip(*parts, strict=True)
+    integrals = [_integral(f, options, low, high, params) for low, high in pairwise(edges)]
+    values, errors, counts = zip(*integrals, strict=True)
     value, error, count = (sum(v[1:], v[0]) for v in (values, errors, counts))
     _warn_of(value, error, options)
-    info = {"neval": (2 * count - len(parts)) * len(_NODES), "last": count}
+    info = {"neval": (2 * count - len(integrals)) * len(_NODES), "last": count}
     return (value, error, info) if full_output else (value, error)
 
 
@@ -391,7 +391,7 @@ def _options(epsabs: Any, epsrel: Any, limit: Any) -> _Options:
 
 
 def _edges(a: Any, b: Any, points: Any) -> list[Any]:
-    """The limits, and the points between them in their order, of one dtype."""
+    """Return the limits with the points between them in order, all of one dtype."""
     between = [] if points is None else list(points) if isinstance(points, Array) else sequence("quad: points", points)
     every = inexact_operands("quad", a, b, *between)
     for v in every:
@@ -418,7 +418,6 @@ def _warn_of(value: Any, error: Any, options: _Options) -> None:
     if not float(error) <= max(options.absolute, options.relative * size, least):
         warn(
             f"quad: the integral {np.asarray(value)} has an estimated error of {float(error):.3g}, more than was asked "
-            "for; "
-            "split the interval where the integrand is not smooth (points), or take a larger limit",
+            "for; split the interval where the integrand is not smooth (points), or take a larger limit",
             UserWarning,
         )

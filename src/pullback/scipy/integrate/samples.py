@@ -15,7 +15,7 @@ __all__ = ["cumulative_trapezoid", "simpson"]
 
 
 def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, int]:
-    """The values with the axis last, and the lengths of the intervals: numbers, or along the last axis."""
+    """Return the values with the axis last, the lengths of intervals (a scalar, or along that axis), and the axis."""
     y, step = inexact_operands(name, y, dx if x is None else x)
     if not y.shape:
         raise ShapeError(f"{name} takes an array with an axis, got a number")
@@ -25,7 +25,7 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, i
         raise ShapeError(f"{name}: at least one point is needed along axis {axis}, got shape {y.shape}")
     if x is None:
         if step.shape:
-            raise ShapeError(f"{name}: dx must be a number, got shape {step.shape}; give places as x")
+            raise ShapeError(f"{name}: dx must be a number, got shape {step.shape}; pass the points as x")
         return shapes.moveaxis(y, where, last), step, where
     if len(step.shape) > 1 and len(step.shape) == len(y.shape):
         step = shapes.moveaxis(step, where, last)
@@ -37,8 +37,8 @@ def _samples(name: str, y: Any, x: Any, dx: Any, axis: Any) -> tuple[Any, Any, i
     return shapes.moveaxis(y, where, last), pnp.diff(step), where
 
 
-def _part(x: Any, start: int, stop: int, stride: int = 1) -> Any:
-    """Elements along the last axis; all of a number."""
+def _sliced(x: Any, start: int, stop: int, stride: int = 1) -> Any:
+    """Slice the last axis of ``x``; return a scalar unchanged."""
     if not x.shape:
         return x
     lead = len(x.shape) - 1
@@ -46,20 +46,20 @@ def _part(x: Any, start: int, stop: int, stride: int = 1) -> Any:
 
 
 def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
-    """The integral along an axis by Simpson's rule: of the parabolas through three points each.
+    """The integral along an axis by Simpson's rule: parabolas through three points each.
 
     Args:
       y: the values of the integrand.
-      x: where they are: a vector, or an array of the shape of ``y``.
-      dx: the distance between them, if there is no ``x``.
+      x: the points of the values: a vector, or an array of the shape of ``y``.
+      dx: the distance between points, if there is no ``x``.
       axis: along which axis.
 
     Returns:
-      An array without the axis. Of an even number of points, the parabola through the last three serves for the last
-      interval.
+      An array without the axis. For an even number of points, the parabola through the last three is integrated over
+      the last interval.
 
     Raises:
-      ShapeError: no such axis, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
+      ShapeError: an axis out of range, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
 
     Source: Cartwright 2017, *Simpson's rule cumulative integration with MS Excel and irregularly-spaced data*.
 
@@ -86,12 +86,12 @@ def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, ax
 
 
 def _parabolas(f: Any, h: Any, stop: int) -> Any:
-    """The integrals over pairs of intervals, up to the point ``stop``."""
-    y0, y1, y2 = (_part(f, k, max(stop - 1 + k, k), 2) for k in range(3))
+    """Return the integrals of the parabolas over pairs of intervals, up to the point ``stop``."""
+    y0, y1, y2 = (_sliced(f, k, max(stop - 1 + k, k), 2) for k in range(3))
     if not h.shape:
         weighted = ops.add(ops.add(y0, y2), ops.mul(4.0, y1))
         return ops.mul(ops.div(h, 3.0), weighted)
-    h0, h1 = (_part(h, k, max(stop - 1 + k, k), 2) for k in range(2))
+    h0, h1 = (_sliced(h, k, max(stop - 1 + k, k), 2) for k in range(2))
     both = h0 + h1
     ends = ops.add(ops.mul(y0, 2.0 - h1 / h0), ops.mul(y2, 2.0 - h0 / h1))
     weighted = ops.add(ends, ops.mul(y1, ops.square(both) / (h0 * h1)))
@@ -101,22 +101,21 @@ def _parabolas(f: Any, h: Any, stop: int) -> Any:
 def cumulative_trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1, initial: ArrayLike | None = None
 ) -> Array:
-    """The integrals along an axis from the first point to each of the others, by the trapezoidal rule.
+    """The integrals along an axis from the first point to each later point, by the trapezoidal rule.
 
     Args:
       y: the values of the integrand.
-      x: where they are: a vector, or an array of the shape of ``y``.
-      dx: the distance between them, if there is no ``x``.
+      x: the points of the values: a vector, or an array of the shape of ``y``.
+      dx: the distance between points, if there is no ``x``.
       axis: along which axis.
-      initial: 0 for a result that begins with the integral to the first point, which is zero; by default it is left
-        out.
+      initial: 0 to begin the result with the integral to the first point, which is zero; omitted by default.
 
     Returns:
-      An array of the shape of ``y``, with one element less along the axis if there is no ``initial``.
+      An array of the shape of ``y``, with one element less along the axis without ``initial``.
 
     Raises:
-      ShapeError: no such axis, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
-      ArgumentError: ``initial`` is neither None nor 0 (a TypeError and a ValueError).
+      ShapeError: an axis out of range, no points, or an ``x`` that does not fit (a TypeError and a ValueError).
+      ArgumentError: ``initial`` is not None or 0 (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(cumulative_trapezoid(pnp.array([1.0, 2.0, 3.0]), initial=0))
@@ -126,7 +125,7 @@ def cumulative_trapezoid(
         raise ArgumentError(f"cumulative_trapezoid: initial must be None or 0, got {initial!r}; add it to the result")
     f, h, where = _samples("cumulative_trapezoid", y, x, dx, axis)
     n, last = f.shape[-1], len(f.shape) - 1
-    areas = ops.mul(ops.mul(0.5, h), ops.add(_part(f, 1, n), _part(f, 0, n - 1)))
+    areas = ops.mul(ops.mul(0.5, h), ops.add(_sliced(f, 1, n), _sliced(f, 0, n - 1)))
     out = pnp.cumsum(areas, axis=-1)
     if initial is not None:
         out = slicing.pad(out, 0, [*[(0, 0, 0)] * last, (1, 0, 0)])

@@ -1,4 +1,4 @@
-"""Functions through given values: ``pullback.scipy.interpolate``."""
+"""Interpolation between values at points: ``pullback.scipy.interpolate``."""
 
 from __future__ import annotations
 

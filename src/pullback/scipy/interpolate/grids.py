@@ -1,4 +1,4 @@
-"""Functions of several variables by their values on a grid."""
+"""Interpolation of functions of several variables from values on a grid."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _METHODS = {"linear": "linear", "slinear": "linear", "nearest": "nearest"}
 
 
 class RegularGridInterpolator:
-    """A function of n variables by its values on a grid, whose points may be at different distances.
+    """An interpolator of n variables, from values on a rectangular grid that may be uneven.
 
-    An interpolator is a tree of its grid, its values and its fill value, so that it may be passed to functions that are
-    compiled; what it returns can be differentiated with respect to all of them.
+    An interpolator is a pytree of its grid, its values and its fill value, so that it may be passed to compiled
+    functions; its results can be differentiated with respect to all of them.
 
     Args:
       points: a sequence of n vectors: the coordinates along each axis, increasing or decreasing.
-      values: an array whose first n axes are the grid's.
+      values: an array whose first n axes are those of the grid.
       method: ``"linear"`` (also ``"slinear"``), or ``"nearest"``.
-      bounds_error: whether points outside of the grid are refused, which have to be known then.
+      bounds_error: whether points outside of the grid raise; they must be known then.
       fill_value: the value outside of the grid; None to extrapolate.
 
     Attributes:
       grid: the coordinates, increasing.
-      values, method, bounds_error, fill_value: as given.
+      values, method, bounds_error, fill_value: the arguments.
 
     Raises:
       ShapeError: coordinates that are no vectors, or values that do not fit them (a TypeError and a ValueError).
-      ArgumentError: coordinates that are not monotone, or no such method (a TypeError and a ValueError).
+      ArgumentError: coordinates that are not monotone, or an unknown method (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> f = RegularGridInterpolator((pnp.arange(2.0), pnp.arange(3.0)), pnp.arange(6.0).reshape(2, 3))
@@ -89,16 +89,16 @@ class RegularGridInterpolator:
 
         Args:
           xi: the points, (..., n), or a tuple of n arrays that broadcast against each other.
-          method: as the interpolator was given; its own by default.
+          method: instead of the method of the interpolator.
 
         Returns:
-          An array of the shape of ``xi`` without its last axis (of the arrays' shape, if it is a tuple), and then of
-          the axes of the values after the grid's.
+          An array of the shape of ``xi`` without its last axis (of the arrays' shape, if it is a tuple), followed
+          by the axes of the values after those of the grid.
 
         Raises:
           ShapeError: points with other than n coordinates (a TypeError and a ValueError).
-          ArgumentError: no such method, or points out of bounds (a TypeError and a ValueError).
-          UnsupportedArgumentError: ``bounds_error`` of points that are traced (a NotImplementedError).
+          ArgumentError: an unknown method, or points out of bounds (a TypeError and a ValueError).
+          UnsupportedArgumentError: ``bounds_error`` with traced points (a NotImplementedError).
         """
         method = self.method if method is None else method
         if method not in _METHODS:
@@ -118,24 +118,24 @@ class RegularGridInterpolator:
         return ops.where(shapes.expand_dims(reduce(ops.or_p.bind, strange), tuple(extra)), math.nan, out)
 
     def _coordinates(self, xi: Any) -> list[Any]:
-        """The coordinates along each axis, arrays of one shape and dtype."""
+        """Return the coordinates of the points ``xi`` along each axis, as arrays of one shape and dtype."""
         n = len(self.grid)
         if isinstance(xi, tuple):
-            parts = [real_floats(_NAME, x, "the points") for x in xi]
-            if len(parts) != n:
-                raise ShapeError(f"{_NAME}: a point of this grid has {n} coordinates, got {len(parts)}")
-            parts = list(pnp.broadcast_arrays(*parts))
+            columns = [real_floats(_NAME, x, "the points") for x in xi]
+            if len(columns) != n:
+                raise ShapeError(f"{_NAME}: a point of this grid has {n} coordinates, got {len(columns)}")
+            columns = list(pnp.broadcast_arrays(*columns))
         else:
             x = real_floats(_NAME, xi, "the points")
             if len(x.shape) < 2 and x.size % n == 0:
                 x = shapes.reshape(x, (x.size // n, n))
             if not x.shape or x.shape[-1] != n:
                 raise ShapeError(f"{_NAME}: a point of this grid has {n} coordinates, got points of shape {x.shape}")
-            parts = [x[..., i] for i in range(n)]
-        return promote_all(_NAME, [*parts, *self.grid])[:n]
+            columns = [x[..., i] for i in range(n)]
+        return promote_all(_NAME, [*columns, *self.grid])[:n]
 
     def _at(self, coordinates: list[Any], grid: list[Any], method: str) -> Any:
-        """The values, extrapolated outside of the grid."""
+        """Return the interpolated values, extrapolated outside of the grid."""
         count = len(coordinates)
         indices, weights = [], []
         for axis, (x, p) in enumerate(zip(coordinates, grid, strict=True)):
@@ -154,7 +154,7 @@ class RegularGridInterpolator:
         values = self.values[tuple(indices)]
         extra = len(self.values.shape) - count
         for axis, w in enumerate(weights):
-            between = [1] * (count - axis - 1)  # the axes of the weights that follow
+            between = [1] * (count - axis - 1)  # the axes of later weights
             w = shapes.reshape(w, (2, *between, *w.shape[1:], *[1] * extra))
             values = pnp.sum(pnp.multiply(w, values), axis=0)
         return values

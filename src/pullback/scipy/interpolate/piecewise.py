@@ -1,4 +1,4 @@
-"""Piecewise polynomials, and the cubic splines through given values."""
+"""Piecewise polynomials, and cubic splines through values at points."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["CubicSpline", "PPoly"]
 class PPoly:
     """A piecewise polynomial: between ``x[i]`` and ``x[i + 1]`` it is the sum of ``c[k, i] (t - x[i])**(m - 1 - k)``.
 
-    It is a tree of its coefficients and its points, so that it may be passed to functions that are compiled.
+    It is a pytree of its coefficients and its points, so that it may be passed to compiled functions.
 
     Args:
       c: the coefficients, (m, n - 1, ...), from the highest power to the constant.
       x: the points, a vector of n that increases strictly.
-      extrapolate: whether the first and the last polynomial go on beyond the points; else it is NaN there.
+      extrapolate: whether the first and the last polynomial extend beyond the points; otherwise values are NaN there.
         ``"periodic"`` continues it with the period ``x[-1] - x[0]``.
-      axis: where the axes of the points at which it is evaluated are in the result; the others are the last of ``c``.
+      axis: the position of the axes of evaluation points in the result, among the axes of ``c`` after the first two.
 
     Raises:
       ShapeError: coefficients that do not fit the points (a TypeError and a ValueError).
@@ -58,7 +58,7 @@ class PPoly:
         return f"{type(self).__name__}({self.x.shape[0] - 1} pieces of degree {self.c.shape[0] - 1})"
 
     def _of(self, c: Any) -> PPoly:
-        """A piecewise polynomial of other coefficients between the same points."""
+        """Return a piecewise polynomial of coefficients ``c`` between the same points."""
         return _unflatten(PPoly, (self.extrapolate, self.axis), (c, self.x))
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
@@ -66,11 +66,11 @@ class PPoly:
 
         Args:
           x: the points, an array of real numbers.
-          nu: which derivative; of negative ones the integral from ``x[0]``.
-          extrapolate: instead of the polynomial's own.
+          nu: the order of the derivative; a negative one for the integral from ``x[0]``.
+          extrapolate: instead of the setting of the polynomial.
 
         Returns:
-          An array with the axes of ``x`` in the place of ``axis``.
+          An array with the axes of ``x`` at ``axis``.
         """
         order = known_int("PPoly", "nu", nu)
         how = self.extrapolate if extrapolate is None else _extrapolation("PPoly", extrapolate)
@@ -98,7 +98,7 @@ class PPoly:
         return shapes.transpose(out, order_of)
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of order ``nu``, a piecewise polynomial; of negative orders the integral.
+        """The derivative of order ``nu``, a piecewise polynomial; for negative orders the integral.
 
         >>> import pullback.numpy as pnp
         >>> print(PPoly(pnp.array([[1.0], [0.0], [2.0]]), pnp.array([0.0, 1.0])).derivative(2)(0.5))
@@ -115,7 +115,7 @@ class PPoly:
         return self._of(pnp.multiply(self.c[: m - order], column))
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The integral from the first point, ``nu`` times, a piecewise polynomial; of negative orders the derivative.
+        """The integral from the first point, ``nu`` times, a piecewise polynomial; for negative orders the derivative.
 
         >>> import pullback.numpy as pnp
         >>> print(PPoly(pnp.array([[2.0], [0.0]]), pnp.array([0.0, 1.0])).antiderivative()(0.5))
@@ -148,7 +148,7 @@ class PPoly:
 
         Args:
           a, b: the limits, real numbers.
-          extrapolate: instead of the polynomial's own.
+          extrapolate: instead of the setting of the polynomial.
 
         Returns:
           An array of the axes of ``c`` after the first two.
@@ -191,17 +191,17 @@ def _unflatten(kind: Any, data: Any, children: Any) -> Any:
 
 
 class CubicSpline(PPoly):
-    """The cubic spline through given values: a piecewise polynomial with two continuous derivatives.
+    """The cubic spline through values at points: a piecewise polynomial with two continuous derivatives.
 
     Args:
       x: the points, a vector of n at least 2 that increases strictly.
       y: the values, with n elements along an axis.
       axis: which axis of ``y``.
       bc_type: the conditions at the ends: ``"not-a-knot"``, the first two pieces are one polynomial, and the last two;
-        ``"periodic"``, of values of which the last are the first; ``"clamped"``, the derivative is zero; ``"natural"``,
-        the second derivative is zero. Or a pair of these (but for ``"periodic"``) for the two ends; one of a pair may
-        be ``(order, value)``, of the first or second derivative, an array of the shape of ``y`` without the axis.
-      extrapolate: as of :class:`PPoly`; ``"periodic"`` by default for periodic splines.
+        ``"periodic"``, where the first and the last values are equal; ``"clamped"``, the derivative is zero;
+        ``"natural"``, the second derivative is zero. Or a pair of these, except ``"periodic"``, for the two ends; an
+        entry may be ``(order, value)``, a first or second derivative of the shape of ``y`` without the axis.
+      extrapolate: as for :class:`PPoly`; ``"periodic"`` by default for periodic splines.
 
     Raises:
       ShapeError: values that do not fit the points (a TypeError and a ValueError).
@@ -255,33 +255,33 @@ _NAMED: dict[str, Any] = {"not-a-knot": None, "clamped": (1, 0.0), "natural": (2
 
 
 def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
-    """For each end None for "not-a-knot", or the order of a derivative and its values, a vector."""
+    """Parse ``bc_type``: return for each end None ("not-a-knot"), or the order and the values of a derivative."""
     pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ArgumentError(f"CubicSpline: bc_type must be a word or a pair of conditions, got {quote(bc_type)}")
     found: list[Any] = []
-    for one in pair:
-        if isinstance(one, str):
-            if one not in _NAMED:
+    for condition in pair:
+        if isinstance(condition, str):
+            if condition not in _NAMED:
                 words = "'not-a-knot', 'periodic', 'clamped', 'natural'"
                 raise ArgumentError(f"CubicSpline: bc_type must be of {words}, or (order, value), got {quote(bc_type)}")
-            one = _NAMED[one]
-            if one is None:
+            condition = _NAMED[condition]
+            if condition is None:
                 found.append(None)
                 continue
-        if not isinstance(one, (tuple, list)) or len(one) != 2 or one[0] not in (1, 2):
+        if not isinstance(condition, (tuple, list)) or len(condition) != 2 or condition[0] not in (1, 2):
             raise ArgumentError(
-                f"CubicSpline: a condition must be (1, value) or (2, value), of a derivative, got {quote(one)}"
+                f"CubicSpline: a condition must be (1, value) or (2, value), of a derivative, got {quote(condition)}"
             )
-        value = floats("CubicSpline", one[1])
+        value = floats("CubicSpline", condition[1])
         if value.shape not in ((), rest):
             raise ShapeError(
-                f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; "
+                f"CubicSpline: the value of a derivative at an end must have shape {rest}, as y without the axis; "
                 "got "
                 f"{value.shape}"
             )
         value = shapes.broadcast_to(ops.convert_element_type(value, dtype), rest)
-        found.append((one[0], shapes.reshape(value, (1, math.prod(rest)))))
+        found.append((condition[0], shapes.reshape(value, (1, math.prod(rest)))))
     return found
 
 
@@ -290,7 +290,7 @@ def _column(x: Any) -> Any:
 
 
 def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
-    """The derivatives at the points, (n, k), of which neighbours have equal second derivatives in between."""
+    """Solve for the derivatives at the points, (n, k), that make the second derivative continuous."""
     n = h.shape[0] + 1
     if n == 2:
         ends = [(1, slope) if e is None else e for e in ends]
@@ -311,7 +311,7 @@ def _slopes(h: Any, slope: Any, ends: list[Any]) -> Any:
 
 
 def _end(h: Any, slope: Any, condition: Any, last: bool) -> tuple[Any, Any, Any]:
-    """The equation at an end, from which widths and slopes are counted: two coefficients, and the right-hand side."""
+    """Return the end condition as two coefficients and a right side; ``h`` and ``slope`` begin at that end."""
     if condition is None:
         both = ops.add(h[0], h[1])
         right = ops.add(
@@ -333,7 +333,7 @@ def _solved(below: Any, diagonal: Any, above: Any, right: Any) -> Any:
 
 
 def _periodic_slopes(h: Any, slope: Any) -> Any:
-    """The derivatives at the points of a periodic spline, by Sherman and Morrison's formula."""
+    """Solve for the derivatives at the points of a periodic spline, by the Sherman-Morrison formula."""
     m = h.shape[0]
     if m == 1:
         return pnp.zeros((2, slope.shape[1]), slope.dtype)

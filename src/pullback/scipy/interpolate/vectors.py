@@ -1,4 +1,4 @@
-"""Functions of one variable by their values at some points, in any of the ways of ``scipy.interpolate.interp1d``."""
+"""Interpolation of functions of one variable from values at points, of all kinds of ``scipy.interpolate.interp1d``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = ("linear", "nearest", "nearest-up", "zero", "slinear", "quadratic", "cu
 
 
 class interp1d:
-    """A function of one variable by its values at some points.
+    """An interpolator of one variable, from values at some points.
 
     Args:
       x: the points, a vector of n.
@@ -35,14 +35,13 @@ class interp1d:
         ``"quadratic"`` and ``"cubic"`` for the spline. Or the order of a spline, 0 to 3.
       axis: which axis of ``y``.
       copy: accepted for compatibility.
-      bounds_error: whether points out of bounds are refused. By default they are where they are known, if there is no
-        ``fill_value``.
-      fill_value: the value out of bounds; a pair of those below and above; or ``"extrapolate"``.
+      bounds_error: whether points out of bounds raise. By default known points do, if there is no ``fill_value``.
+      fill_value: the value out of bounds; a pair of values below and above; or ``"extrapolate"``.
       assume_sorted: whether ``x`` increases; else it is sorted.
 
     Raises:
       ShapeError: values that do not fit the points, or too few of them (a TypeError and a ValueError).
-      ArgumentError: points that are equal, no such kind, or ``bounds_error`` with extrapolation (a TypeError and a
+      ArgumentError: points that are equal, an unknown kind, or ``bounds_error`` with extrapolation (a TypeError and a
         ValueError).
       UnsupportedArgumentError: another order (a NotImplementedError).
 
@@ -68,8 +67,7 @@ class interp1d:
         if y.shape[self.axis] != x.shape[0]:
             raise ShapeError(
                 f"interp1d: along axis {axis} y must have as many elements as there are points, {x.shape[0]}, got "
-                "shape "
-                f"{y.shape}"
+                f"shape {y.shape}"
             )
         y = shapes.moveaxis(y, self.axis, 0)
         if not assume_sorted:
@@ -97,9 +95,9 @@ class interp1d:
                     raise ShapeError(
                         f"interp1d: fill_value must be a number or have shape {self.y.shape[1:]}, got {v.shape}"
                     )
-        given = isinstance(fill_value, (str, tuple)) or known(pnp.isnan(floats("interp1d", fill_value))) is None
-        given = given or not np.isnan(known(floats("interp1d", fill_value))).all()
-        self.refuses = not given if bounds_error is None else bool(bounds_error)
+        has_fill = isinstance(fill_value, (str, tuple)) or known(pnp.isnan(floats("interp1d", fill_value))) is None
+        has_fill = has_fill or not np.isnan(known(floats("interp1d", fill_value))).all()
+        self.refuses = not has_fill if bounds_error is None else bool(bounds_error)
         self.strict = bool(bounds_error)
 
     def __call__(self, x: Any) -> Any:
@@ -109,11 +107,11 @@ class interp1d:
           x: the points, an array of real numbers.
 
         Returns:
-          An array with the axes of ``x`` in the place of the axis of ``y``.
+          An array of the shape of ``y`` in which the axes of ``x`` replace the axis.
 
         Raises:
           ArgumentError: points out of bounds (a TypeError and a ValueError).
-          UnsupportedArgumentError: ``bounds_error=True`` of points that are traced (a NotImplementedError).
+          UnsupportedArgumentError: ``bounds_error=True`` with traced points (a NotImplementedError).
         """
         t, points = promote_all("interp1d", (real_floats("interp1d", x, "the points"), self.x))
         if self.refuses:
@@ -130,7 +128,7 @@ class interp1d:
         return shapes.transpose(out, order)
 
     def _at(self, t: Any, points: Any) -> Any:
-        """The values, with the axes of the points in front, beyond the bounds by what is nearest to them."""
+        """Return the values at points ``t``, whose axes come first; out of bounds by the nearest piece or point."""
         if self._spline is not None:
             return self._spline(t)
         n = points.shape[0]
@@ -145,7 +143,7 @@ class interp1d:
 
 
 def _spline(kind: str, x: Any, y: Any) -> PPoly | None:
-    """The piecewise polynomial of a kind, if it is one."""
+    """Return the piecewise polynomial of a kind, or None for kinds that are step functions."""
     if kind == "cubic":
         return CubicSpline(x, y)
     if kind == "linear":
@@ -157,10 +155,10 @@ def _spline(kind: str, x: Any, y: Any) -> PPoly | None:
 
 
 def _quadratic(x: Any, y: Any) -> PPoly:
-    """The quadratic spline with knots in the middle between points, but for the two at each end.
+    """Return the quadratic spline with knots at the two end points and midway between the inner points.
 
-    Piece j is ``y + s (t - x) + q (t - x)²`` about point j + 1. That it meets its neighbours in the knots, with one
-    derivative, says q by s on either side; that both are equal, and the values at the ends, are equations for s.
+    Piece j is ``y + s (t - x) + q (t - x)²`` about point j + 1. Continuity of the value and the derivative at a knot
+    expresses q by the s on either side. Equal q from both knots, and the values at the ends, are equations for s.
     """
     dtype = dtypes.promote_types(x.dtype, y.dtype)
     rest = y.shape[1:]

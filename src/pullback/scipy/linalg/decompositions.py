@@ -88,23 +88,23 @@ def eigh(
     """The eigenvalues and eigenvectors of Hermitian matrices, also of the generalised problem.
 
     Args:
-      a: an array (..., n, n) of numbers, of which a triangle is read; integers become floats.
-      b: positive definite Hermitian matrices like ``a``, of which the same triangle is read, or None for the identity.
+      a: an array (..., n, n) of numbers, whose triangle is read; integers become floats.
+      b: positive definite Hermitian matrices like ``a``, whose same triangle is read, or None for the identity.
       lower: whether to read the lower triangles, not the upper ones.
       eigvals_only: whether to return the eigenvalues alone.
       overwrite_a, overwrite_b, turbo, check_finite: without effect.
       eigvals: (first, last): which of the ascending eigenvalues to return; all by default.
-      type: the problem, where ``b`` is given: 1 for a v = w b v, 2 for a b v = w v, 3 for b a v = w v.
+      type: the problem, unless ``b`` is None: 1 for a v = w b v, 2 for a b v = w v, 3 for b a v = w v.
 
     Returns:
-      The eigenvalues (..., k), real and ascending, and the eigenvectors as columns (..., n, k). Those of the
-      generalised problem have v* b v = 1, or v* b⁻¹ v = 1 where ``type`` is 3. NaN where a matrix is not finite, or
-      ``b`` is not positive definite. As for derivatives, see :func:`pullback.numpy.linalg.eigh`.
+      The eigenvalues (..., k), real and ascending, and the eigenvectors as columns (..., n, k). In the generalised
+      problem they have v* b v = 1, or v* b⁻¹ v = 1 where ``type`` is 3. NaN where a matrix is not finite, or ``b`` is
+      not positive definite. As for derivatives, see :func:`pullback.numpy.linalg.eigh`.
 
     Raises:
       ShapeError: the matrices are not square, or not of one shape (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``type``, or ``eigvals`` that are no range (a TypeError and a ValueError).
+      ArgumentError: an unknown ``type``, or ``eigvals`` that are no range (a TypeError and a ValueError).
 
     Source: G. H. Golub and C. F. Van Loan, Matrix Computations, section 8.7: by the Cholesky factor of ``b``.
 
@@ -200,7 +200,7 @@ def eigh_tridiagonal(
 
     Args:
       d: the diagonals, an array (..., n) of real numbers; integers become floats.
-      e: what is beside them (..., n - 1), of the dtype of ``d``.
+      e: the elements next to the diagonals (..., n - 1), of the dtype of ``d``.
       eigvals_only: whether to return the eigenvalues alone.
       select: "a" for all, or "i" for those from ``select_range[0]`` to ``select_range[1]`` in ascending order.
       select_range: the first and the last index, where ``select`` is "i".
@@ -212,7 +212,7 @@ def eigh_tridiagonal(
     Raises:
       ShapeError: the lengths do not fit (a TypeError and a ValueError).
       DtypeError: complex numbers, floats of 16 bits, or two dtypes (a TypeError).
-      ArgumentError: no such ``select``, or no range (a TypeError and a ValueError).
+      ArgumentError: an unknown ``select``, or no range (a TypeError and a ValueError).
       UnsupportedArgumentError: ``select="v"``, whose result would have a size that depends on values (a
         NotImplementedError).
 
@@ -232,7 +232,7 @@ def eigh_tridiagonal(
             f"{e.shape} and {d.shape}"
         )
     n = d.shape[-1]
-    first, last = _chosen(select, select_range, n)
+    first, last = _index_range(select, select_range, n)
     a = d[..., None] * creation.eye(n, dtype=d.dtype)
     if n > 1:
         padded = [(0, 0, 0)] * (len(d.shape) - 1)
@@ -244,8 +244,8 @@ def eigh_tridiagonal(
     return w if eigvals_only else (w, v[0])
 
 
-def _chosen(select: Any, select_range: Any, n: int) -> tuple[int, int]:
-    """The first of the eigenvalues, and the one behind the last."""
+def _index_range(select: Any, select_range: Any, n: int) -> tuple[int, int]:
+    """Return the index of the first eigenvalue to return, and the index after the last."""
     if select == "a":
         return 0, n
     if select == "v":
@@ -314,12 +314,12 @@ def svd(
       lapack_driver: "gesdd" or "gesvd", the method: divide and conquer, or by QR iterations.
 
     Returns:
-      U, the descending singular values, and V*, of which U diag(s) V* is the matrix; or the singular values alone.
+      U, the descending singular values s, and V*, where U diag(s) V* is the matrix; or the singular values alone.
 
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``lapack_driver`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``lapack_driver`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False))
@@ -375,18 +375,18 @@ def qr(
     Args:
       a: an array (..., m, n) of numbers; integers become floats.
       overwrite_a, lwork, check_finite: without effect.
-      mode: "full" for square Q; "economic" for k = min(m, n) columns of Q and rows of R; "r" for R alone, as of "full";
-        "raw" for what LAPACK's ``geqrf`` returns.
+      mode: "full" for square Q; "economic" for k = min(m, n) columns of Q and rows of R; "r" for R alone, as for
+        "full"; "raw" for the results of LAPACK's ``geqrf``.
       pivoting: whether to swap columns, so that the diagonal of R descends in size.
 
     Returns:
-      ``(Q, R)``; ``(R,)``; or for "raw" ``((H, tau), R)``, where H is the transpose of what LAPACK holds by columns.
-      With ``pivoting`` the order of the columns, int32 (..., n), is behind them: ``a[:, order] = Q R``.
+      ``(Q, R)``; ``(R,)``; or for "raw" ``((H, tau), R)``, where H is the transpose of LAPACK's matrix of reflectors.
+      With ``pivoting`` the order of the columns follows, int32 (..., n): ``a[:, order] = Q R``.
 
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``mode`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``mode`` (a TypeError and a ValueError).
       UnsupportedArgumentError: "raw" with ``pivoting`` (a NotImplementedError).
 
     >>> import pullback.numpy as pnp
@@ -416,13 +416,13 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Array, ...]:
-    """The QR decomposition of matrices, and another matrix times Q, of which no more than k columns are formed.
+    """The product of a matrix and Q of a QR decomposition, and R; at most k columns of Q are formed.
 
     Args:
       a: an array (..., m, n) of numbers; integers become floats. k is min(m, n).
       c: an array (..., p, m) where ``mode`` is "right", (..., k, p) where it is "left"; or a vector, (m) or (k).
       mode: "right" for c Q, "left" for Q c.
-      pivoting: as of :func:`qr`.
+      pivoting: as for :func:`qr`.
       conjugate: whether to multiply by the conjugate of Q.
       overwrite_a, overwrite_c: without effect.
 
@@ -432,7 +432,7 @@ def qr_multiply(
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``mode`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``mode`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> a = pnp.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
@@ -484,7 +484,7 @@ def polar(
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``side`` or ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``side`` or ``method`` (a TypeError and a ValueError).
 
     Source: N. J. Higham 2008, "Functions of Matrices", chapter 8.
 
@@ -514,7 +514,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
-      output: "real" or "complex": whether real matrices have real factors. Those of complex ones are complex.
+      output: "real" or "complex": whether real matrices have real factors; complex matrices have complex ones.
 
     Returns:
       T, upper triangular, or in "real" with blocks of two on the diagonal for complex eigenvalues; and unitary Z, for
@@ -523,7 +523,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     Raises:
       ShapeError: the matrices are not square (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``output`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``output`` (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> t, z = schur(pnp.array([[1.0, 2.0], [0.0, 3.0]]))
@@ -544,7 +544,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     """The complex Schur form from the real one, by Givens' rotations.
 
     Args:
-      T: matrices (..., n, n) with blocks of at most two on their diagonals, as of :func:`schur`.
+      T: matrices (..., n, n) with blocks of at most two on their diagonals, as for :func:`schur`.
       Z: the unitary matrices (..., n, n) that belong to them; leading axes broadcast.
       check_finite: without effect.
 
@@ -579,14 +579,14 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 
 def _rotated(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
-    """The factors, rotated so that the element left of the diagonal in row ``m`` is zero."""
+    """Rotate the Schur factors so that the element left of the diagonal in row ``m`` becomes zero."""
     n = t.shape[0]
     block = indexing.dynamic_slice(t, (m - 1, m - 1), (2, 2))
     a, b, c, d = block[0, 0], block[0, 1], block[1, 0], block[1, 1]
     half = (a - d) / 2
     shift = half + ops.sqrt_p.bind(half * half + b * c)  # an eigenvalue of the block, less its last element
     size = ops.sqrt_p.bind(ops.abs(shift) ** 2 + ops.abs(c) ** 2)
-    # What is zero already stays as it is: another phase would reach the next block.
+    # A zero element needs no rotation, whose phase would reach the next block.
     needed = ops.abs(c) > float(np.finfo(t.dtype).eps) * (ops.abs(a) + ops.abs(d))
     size = ops.where(needed, size, 1).astype(t.dtype)
     cosine, sine = ops.where(needed, shift / size, 1), ops.where(needed, c / size, 0)
@@ -612,7 +612,7 @@ def hessenberg(
 @overload
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any: ...
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Hessenberg's form of square matrices, which is zero below the diagonal beside the main one.
+    """Hessenberg's form of square matrices, which is zero below the first subdiagonal.
 
     Args:
       a: an array (..., n, n) of numbers; integers become floats.

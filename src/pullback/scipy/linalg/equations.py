@@ -19,7 +19,7 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 
 
 def _matrices(name: str, *xs: Any) -> list[Any]:
-    """Operands of one dtype for which there are routines, the first ones square, whose leading axes are broadcast."""
+    """Convert operands, all square except the last, to one dtype that LAPACK supports; broadcast their leading axes."""
     matrices = inexact_operands(name, *xs)
     for x in matrices[:-1]:
         numpy_linalg.require_square(name, x)
@@ -48,12 +48,12 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         or more than one, solution.
 
     Returns:
-      An array (..., m, n). The derivative is that of the equation: A dX + dX B = dC - dA X - X dB.
+      An array (..., m, n). Its derivative solves A dX + dX B = dC - dA X - X dB.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``method`` (a TypeError and a ValueError).
 
     Source: R. H. Bartels and G. W. Stewart 1972, "Solution of the matrix equation AX + XB = C".
 
@@ -86,7 +86,7 @@ def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
       q: an array (..., n, n). The leading axes of both broadcast.
 
     Returns:
-      An array (..., n, n); NaN where the sum of an eigenvalue of A and the conjugate of one is zero.
+      An array (..., n, n); NaN where the sum of an eigenvalue of A and a conjugate eigenvalue is zero.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
@@ -109,15 +109,15 @@ def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = Non
     Args:
       a: an array (..., n, n) of numbers; integers become floats.
       q: an array (..., n, n). The leading axes of both broadcast.
-      method: without effect; SciPy's "direct" and "bilinear" are accepted. Schur's decomposition serves in both places.
+      method: without effect; SciPy's "direct" and "bilinear" are accepted. Schur's decomposition is used for both.
 
     Returns:
-      An array (..., n, n); NaN where the product of an eigenvalue of A and the conjugate of one is one.
+      An array (..., n, n); NaN where the product of an eigenvalue of A and a conjugate eigenvalue is one.
 
     Raises:
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``method`` (a TypeError and a ValueError).
 
     Source: G. Kitagawa 1977, "An algorithm for solving the matrix equation X = F X F' + S".
 

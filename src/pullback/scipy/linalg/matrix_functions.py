@@ -33,7 +33,7 @@ __all__ = ["expm", "expm_frechet", "funm", "logm", "signm", "sqrtm"]
 
 
 def _square(name: str, a: Any) -> Any:
-    """Square matrices of a dtype for which there are routines."""
+    """Convert ``a`` to square matrices of floats or complex numbers; raise if LAPACK does not support their dtype."""
     a = inexact_operand(name, a)
     numpy_linalg.require_square(name, a)
     check_decomposable(name, typeof(a))
@@ -46,7 +46,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Args:
       A: an array (..., n, n) of numbers; integers become floats.
       upper_triangular: whether to read the upper triangle alone, and take the rest to be zero.
-      max_squarings: how often the matrix may be halved before the approximant is taken.
+      max_squarings: how often the matrix may be halved before it is approximated.
 
     Returns:
       An array of the shape of ``A``; NaN where a matrix is not finite, or its 1-norm is greater than
@@ -103,7 +103,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     Raises:
       ShapeError: the matrices are not square, or not of one shape (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
-      ArgumentError: no such ``method`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``method`` (a TypeError and a ValueError).
 
     Source: A. H. Al-Mohy and N. J. Higham 2009, "Computing the Fréchet derivative of the matrix exponential".
 
@@ -122,7 +122,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square root of square matrices: that whose eigenvalues have no negative real part.
+    """The principal square root of square matrices, whose eigenvalues have no negative real part.
 
     Args:
       A: an array (..., n, n) of numbers.
@@ -152,7 +152,7 @@ def _complex(a: Any) -> Any:
 
 
 def logm(A: ArrayLike) -> Array:
-    """The principal logarithm of square matrices: that whose eigenvalues have imaginary parts within -pi and pi.
+    """The principal logarithm of square matrices, whose eigenvalues have imaginary parts within -pi and pi.
 
     Args:
       A: an array (..., n, n) of numbers.
@@ -177,7 +177,7 @@ def logm(A: ArrayLike) -> Array:
 
 
 def signm(A: ArrayLike) -> Array:
-    """The sign of square matrices: the same eigenvectors, with 1 and -1 for eigenvalues of either half plane.
+    """The sign of square matrices: the same eigenvectors, with eigenvalues 1 and -1 for the right and left half plane.
 
     Args:
       A: an array (..., n, n) of numbers; integers become floats.
@@ -246,19 +246,19 @@ def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: Literal[False])
 @overload
 def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) -> Any: ...
 def funm(A: ArrayLike, func: Callable[[Array], ArrayLike], disp: bool = True) -> Any:
-    """A function of a square matrix, which has the function's values for its eigenvalues.
+    """A function of a square matrix: ``func`` of its eigenvalues, with the same eigenvectors.
 
     Args:
       A: a matrix (n, n) of numbers.
-      func: a function of an array of complex numbers, the eigenvalues, by elements, which is analytic near them. What
-        it closes over is differentiated with respect to.
+      func: an elementwise function of an array of complex numbers, analytic near the eigenvalues. The result is
+        differentiable in the arrays that it closes over.
       disp: False to return an estimate of the error too.
 
     Returns:
-      A complex matrix, or that and the estimate of its relative error, a number. Parlett's recurrence divides by
-      differences of eigenvalues: digits are lost where some are close, as the estimate says, and equal ones of a matrix
-      that is not diagonal make infinite or NaN elements. The derivative divides by them as well, where it does not
-      vanish, and is by the matrix of eigenvectors.
+      A complex matrix; unless ``disp`` also an estimate of its relative error, a number. Parlett's recurrence divides
+      by differences of eigenvalues: close eigenvalues cost digits, as the estimate shows, and equal ones make elements
+      infinite or NaN unless the matrix is diagonal. The derivative, computed by eigenvectors, divides by the
+      differences too.
 
     Raises:
       ShapeError: ``A`` is no square matrix (a TypeError and a ValueError).
@@ -305,7 +305,7 @@ def _values(by_elements: Any, x: Any, captured: Any) -> Any:
 
 
 def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
-    """A function of a triangular matrix, column by column, and the smallest difference that was divided by."""
+    """Compute a function of a triangular matrix from its diagonal ``values``; return also the smallest divisor."""
     n = t.shape[0]
     row, column_number = np.arange(n)[:, None], np.arange(n)[None, :]
 
@@ -320,7 +320,7 @@ def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
         solved = triangular_solve(left, right, left_side=True, lower=False)
         needed = above & (ops.abs(right) > 0)
         smallest = ops.min_p.bind(smallest, ops.where(needed, ops.abs(shifted), np.inf).min())
-        # What is zero is not divided: functions of diagonal matrices have no quotients.
+        # A zero is not divided: functions of diagonal matrices have no quotients.
         solved = ops.where(above & (ops.abs(shifted) == 0) & (ops.abs(right) == 0), 0, solved)
         solved = ops.where(row == k, value, ops.where(above, solved, 0))
         return ops.where(column_number == k, solved, f), smallest
@@ -332,7 +332,7 @@ def _parlett(t: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _estimated_error(t: Any, smallest: Any) -> Any:
-    """How large SciPy takes the relative error to be."""
+    """Return SciPy's estimate of the relative error, from the smallest divisor of :func:`_parlett`."""
     epsilon = float(np.finfo(dtypes.to_real(t.dtype)).eps)
     if t.shape[0] == 0:
         return creation.array(epsilon, dtypes.to_real(t.dtype))

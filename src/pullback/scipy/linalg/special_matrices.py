@@ -1,4 +1,4 @@
-"""Matrices of a form: Toeplitz, Hankel, companion and the like, made of their entries; and matrices of a size."""
+"""Structured matrices: from entries (Toeplitz, Hankel, companion, ...), or of a given size (Hilbert, Pascal, ...)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
     "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
 ]  # fmt: skip
 
-# Of entries --------------------------------------------------------------------------------------------------------
+# From entries ------------------------------------------------------------------------------------------------------
 
 
 def _vector(name: str, what: str, x: Any, *, inexact: bool = False, least: int = 0) -> Array:
-    """Vectors in the last axis; a number is a vector of one."""
+    """Convert ``x`` to vectors along the last axis, with at least ``least`` elements; a number is a vector of one."""
     x = inexact_operand(name, x) if inexact else operand(name, x)
     if not x.shape:
         x = x.reshape(1)
@@ -35,20 +35,20 @@ def _vector(name: str, what: str, x: Any, *, inexact: bool = False, least: int =
 
 
 def _joined(first: Any, second: Any) -> Any:
-    """Vectors one behind the other; their leading axes broadcast."""
+    """Concatenate vectors along the last axis; broadcast their leading axes."""
     batch = manipulation.broadcast_shapes(first.shape[:-1], second.shape[:-1])
-    parts = [manipulation.broadcast_to(x, (*batch, x.shape[-1])) for x in (first, second)]
-    return joining.concatenate(parts, axis=-1)
+    vectors = [manipulation.broadcast_to(x, (*batch, x.shape[-1])) for x in (first, second)]
+    return joining.concatenate(vectors, axis=-1)
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given matrices along its diagonal, and zeros elsewhere.
+    """A matrix with the operands along its diagonal, and zeros off it.
 
     Args:
-      *arrs: matrices, vectors, which are taken for rows, or numbers; promoted to one dtype.
+      *arrs: matrices, vectors, which become rows, or numbers; promoted to one dtype.
 
     Returns:
-      A matrix with as many rows, and columns, as all together.
+      A matrix with as many rows and columns as all operands together.
 
     Raises:
       ShapeError: an array has more than two axes (a TypeError and a ValueError).
@@ -79,7 +79,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     Args:
       c: the first column, an array (..., m) of any dtype.
-      r: the first row, an array (..., n), of which the first element is not read; by default the conjugate of ``c``.
+      r: the first row, an array (..., n), whose first element is not read; by default the conjugate of ``c``.
         The leading axes of both broadcast.
 
     Returns:
@@ -103,7 +103,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def _distances(m: int, n: int) -> Any:
-    """How far each element of a matrix is to the right of the diagonal."""
+    """Return how far each element of an m by n matrix is to the right of the diagonal."""
     return np.arange(n) - np.arange(m)[:, None]
 
 
@@ -112,7 +112,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     Args:
       c: the first column, an array (..., m) of any dtype.
-      r: the last row, an array (..., n), of which the first element is not read; by default zeros, as many as ``c``
+      r: the last row, an array (..., n), whose first element is not read; by default zeros, as many as ``c``
         has. The leading axes of both broadcast.
 
     Returns:
@@ -137,7 +137,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def circulant(c: ArrayLike) -> Array:
-    """Circulant matrices, each column of which is the one before it, turned by one place.
+    """Circulant matrices, whose columns are cyclic shifts of the first, each by one more element.
 
     Args:
       c: the first column, an array (..., n) of any dtype.
@@ -157,18 +157,18 @@ def circulant(c: ArrayLike) -> Array:
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """The matrix whose product with a vector is the convolution of that and ``a``.
+    """The matrix whose product with a vector is the convolution of ``a`` and the vector.
 
     Args:
       a: an array (..., m) of any dtype.
       n: how many elements the vectors have; at least one.
-      mode: "full", "same" or "valid": which part of the convolution, as of :func:`pullback.numpy.convolve`.
+      mode: "full", "same" or "valid": the range of the convolution, as for :func:`pullback.numpy.convolve`.
 
     Returns:
       An array (..., k, n), where k is m + n - 1, max(m, n) or max(m, n) - min(m, n) + 1.
 
     Raises:
-      ArgumentError: no such ``mode``, or ``n`` below one (a TypeError and a ValueError).
+      ArgumentError: an unknown ``mode``, or ``n`` below one (a TypeError and a ValueError).
       ShapeError: ``a`` has no elements (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -196,7 +196,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 
 def _with_ones_below(first: Any) -> Any:
-    """Square matrices with the given first row, and ones below the diagonal."""
+    """Return square matrices with the first row ``first``, and ones on the first subdiagonal."""
     n = first.shape[-1]
     below = creation.eye(n - 1, n, dtype=first.dtype)
     batch = first.shape[:-1]
@@ -230,7 +230,8 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
 
     Args:
       f: how many descendants each age has, an array (..., n).
-      s: which part of each age but the last survives, an array (..., n - 1). The leading axes of both broadcast.
+      s: the fraction of each age, except the last, that survives, an array (..., n - 1). The leading axes of both
+        broadcast.
 
     Returns:
       An array (..., n, n), with ``f`` in the first row and ``s`` below the diagonal.
@@ -298,7 +299,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     n = a.shape[-1] - 1
     if n < 2:
         return (-a[..., 1:] / a[..., :1])[..., None][..., :n]
-    # Each element is zero, one, or a quotient of coefficients, of which the places are known.
+    # Each element is zero, one, or a quotient of coefficients, at known positions.
     source = np.zeros((n, n), int)
     source[range(0, n - 1, 2), range(1, n, 2)] = np.arange(2, n + 1, 2)
     source[range(2, n, 2), range(1, n - 1, 2)] = np.arange(3, n + 1, 2)
@@ -312,7 +313,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     return ops.where(creation.array(source > 0), picked, creation.array(ones, a.dtype))
 
 
-# Of a size ---------------------------------------------------------------------------------------------------------
+# Of a given size ---------------------------------------------------------------------------------------------------
 
 
 def _size(name: str, n: Any, least: int = 0) -> int:
@@ -323,7 +324,7 @@ def _size(name: str, n: Any, least: int = 0) -> int:
 
 
 def _of_host(name: str, dtype: Any, *args: Any, **options: Any) -> Any:
-    """A matrix by SciPy's function of the name."""
+    """Return the matrix of SciPy's function ``name``, computed on the host, in ``dtype``."""
     out = getattr(imported("scipy.linalg"), name)(*args, **options)
     with np.errstate(all="ignore"):
         return creation.array(np.asarray(out).astype(dtypes.requested_dtype(dtype, name)))
@@ -341,7 +342,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
       An array (n, n), with ``exp(-2 pi i j k / n)`` in row j and column k.
 
     Raises:
-      ArgumentError: no such ``scale``, or a negative ``n`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``scale``, or a negative ``n`` (a TypeError and a ValueError).
       DtypeError: ``dtype`` is not complex (a TypeError).
 
     >>> print(dft(2).real)
@@ -383,7 +384,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """Helmert's matrix, whose rows are orthonormal, and but for the first one have the sum zero.
+    """Helmert's matrix, whose rows are orthonormal; all except the first have the sum zero.
 
     Args:
       n: how many columns; at least one.
@@ -461,7 +462,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
       An array (n, n) of floats.
 
     Raises:
-      ArgumentError: no such ``kind``, or a negative ``n`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``kind``, or a negative ``n`` (a TypeError and a ValueError).
 
     >>> print(pascal(3))
     [[1. 1. 1.]
@@ -477,13 +478,13 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
     Args:
       n: how many rows and columns.
-      kind: as of :func:`pascal`.
+      kind: as for :func:`pascal`.
 
     Returns:
       An array (n, n) of floats.
 
     Raises:
-      ArgumentError: no such ``kind``, or a negative ``n`` (a TypeError and a ValueError).
+      ArgumentError: an unknown ``kind``, or a negative ``n`` (a TypeError and a ValueError).
 
     >>> print(invpascal(2))
     [[ 2. -1.]

@@ -33,7 +33,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     """The Cholesky factors of Hermitian positive-definite matrices.
 
     Args:
-      a: an array (..., n, n) of numbers, of which the triangles that the factors have are read; integers become floats.
+      a: an array (..., n, n) of numbers, whose triangle of the factors is read; integers become floats.
       lower: whether to return lower triangular factors L, with L times its adjoint the matrix, rather than upper
         triangular U, with the adjoint of U times U the matrix.
       overwrite_a: without effect.
@@ -106,7 +106,7 @@ def cho_solve(
 
 
 def _pair(name: str, argument: str, x: Any) -> Any:
-    """An argument that is a pair."""
+    """Return an argument that must be a pair; raise otherwise."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise OperandError(f"{name}: {argument} must be a pair, got {quote(x)} of type {type(x).__name__}")
     return x
@@ -139,7 +139,7 @@ def solve_triangular(
     """The solutions x of op(A) x = b, for triangular matrices A.
 
     Args:
-      a: the matrices A, an array (..., n, n) of numbers, of which one triangle is read; integers become floats.
+      a: the matrices A, an array (..., n, n) of numbers, with one triangle that is read; integers become floats.
       b: a vector (n), or matrices (..., n, k).
       trans: 0 or "N" for A itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
       lower: whether to read the lower triangle of ``a``, not the upper one.
@@ -152,7 +152,7 @@ def solve_triangular(
       x, of the shape of ``b`` with the leading axes broadcast; it is infinite or NaN where A is singular.
 
     Raises:
-      ArgumentError: there is no such ``trans`` (a TypeError and a ValueError).
+      ArgumentError: ``trans`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -181,7 +181,7 @@ def lu(
 
     Args:
       a: an array (..., m, n) of numbers; integers become floats.
-      permute_l: whether to return P L in the place of P and L.
+      permute_l: whether to return P L instead of P and L.
       overwrite_a: without effect.
       check_finite: without effect.
 
@@ -210,8 +210,8 @@ def lu(
     upper = diagonals.triu(factors[..., :size, :])
     if permute_l:
         return unpermuted(lower, permutation), upper
-    places = permutation[..., None, :] == creation.arange(m)[:, None]
-    return places.astype(dtypes.to_real(factors.dtype)), lower, upper
+    matrix = permutation[..., None, :] == creation.arange(m)[:, None]
+    return matrix.astype(dtypes.to_real(factors.dtype)), lower, upper
 
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
@@ -224,7 +224,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
     Returns:
       An array of the shape of ``a``, with U in its upper triangle and L below, whose diagonal is one; and the pivots,
-      int32 of shape (..., min(m, n)): row i was swapped with row ``pivots[i]``, for one i after the other.
+      int32 of shape (..., min(m, n)): row i was swapped with row ``pivots[i]``, for each i in order.
 
     Raises:
       ShapeError: ``a`` has fewer than two axes (a TypeError and a ValueError).
@@ -260,7 +260,7 @@ def lu_solve(
       x, of the shape of ``b`` with the leading axes broadcast; it is infinite or NaN where A is singular.
 
     Raises:
-      ArgumentError: there is no such ``trans`` (a TypeError and a ValueError).
+      ArgumentError: ``trans`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -293,13 +293,13 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """The solutions x of A x = b, for square matrices of a kind.
+    """The solutions x of A x = b, for square matrices A of a known structure.
 
     Args:
       a: the matrices A, an array (..., n, n) of numbers; integers become floats.
       b: a vector (n), or matrices (..., n, k).
-      lower: of which triangle a symmetric, Hermitian or positive-definite matrix is made: of the lower, or the upper
-        one.
+      lower: whether to read the lower triangles of symmetric, Hermitian or positive-definite matrices, not the upper
+        ones.
       overwrite_a: without effect.
       overwrite_b: without effect.
       debug: without effect.
@@ -309,10 +309,10 @@ def solve(
 
     Returns:
       x, of the shape of ``b`` with the leading axes broadcast; infinite or NaN where A is singular, and NaN where it
-      was said to be positive definite and is not.
+      is assumed to be positive definite and is not.
 
     Raises:
-      ArgumentError: there is no such ``assume_a`` (a TypeError and a ValueError).
+      ArgumentError: ``assume_a`` is unknown (a TypeError and a ValueError).
       ShapeError: the shapes do not fit (a TypeError and a ValueError).
       DtypeError: floats of 16 bits (a TypeError).
 

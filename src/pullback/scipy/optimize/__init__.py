@@ -1,8 +1,8 @@
 """Minima, roots and least squares, differentiated implicitly: ``pullback.scipy.optimize``.
 
-Every function runs eagerly, under ``jit`` and under ``vmap``. What it finds is differentiated by the implicit function
-theorem, in both modes and to any order, with respect to ``args`` and to whatever the user's function closes over; how
-it was found does not matter, and where it begins has no derivative. A derivative is that of a solution only where
+Every function runs eagerly, under ``jit`` and under ``vmap``. Solutions are differentiated by the implicit function
+theorem, in both modes and to any order, with respect to ``args`` and to arrays that the user's function closes over.
+The iterations are not differentiated, and the starting point has no derivative. A derivative is correct only where
 ``success`` is true.
 """
 

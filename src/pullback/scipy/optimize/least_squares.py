@@ -39,18 +39,18 @@ from pullback.transforms.custom.closure import closure_convert
 
 
 class LeastSquaresResult(NamedTuple):
-    """What :func:`least_squares` returns; ``x``, ``cost`` and ``fun`` have derivatives.
+    """The result of :func:`least_squares`; ``x``, ``cost`` and ``fun`` have derivatives.
 
     Attributes:
       x: the solution, of the shape of ``x0``.
-      success: whether it is one: ``status`` is positive.
+      success: whether ``x`` is a solution: ``status`` is positive.
       status: int32: 0 after ``maxiter``, 1 where the gradient is below ``gtol``, 2 where the decrease is below
         ``ftol``, 3 where the step is below ``xtol``, -1 where the function or its Jacobian is not finite at ``x0``.
       cost: half the sum of the squares.
       fun: the residuals.
       jac: the Jacobian, a matrix of as many rows as there are residuals and columns as there are unknowns.
       grad: the gradient of the cost, like ``x``.
-      optimality: its largest element.
+      optimality: the largest element of ``grad``, in absolute value.
       nfev, njev, nit: how often the function and the Jacobian were evaluated, and the number of iterations.
     """
 
@@ -84,22 +84,22 @@ def least_squares(
 
     Args:
       fun: ``fun(x, *args)`` returns an array of real residuals; it is differentiated.
-      x0: where to begin, an array of real numbers of any shape; integers become floats.
+      x0: the starting point, an array of real numbers of any shape; integers become floats.
       args: further arguments, with respect to which the result is differentiated.
       method: "lm".
       ftol: the relative decrease of the cost with which to end.
       xtol: the relative size of a step with which to end.
-      gtol: the largest element of the gradient with which to end. None of the three counts as less than four times the
+      gtol: the largest element of the gradient with which to end. Each of the three is at least four times the
         precision of the dtype.
       options: ``maxiter``, by default 100 for each unknown.
-      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
+      progress: whether to show a progress bar, or a text to show next to it; this needs the library ``tqdm``.
 
     Returns:
-      A :class:`LeastSquaresResult`. The derivative of ``x`` solves the equation with the Hessian of the cost, with
-      second derivatives of the residuals; it is infinite or NaN where that is singular.
+      A :class:`LeastSquaresResult`. The derivative of ``x`` solves an equation with the Hessian of the cost, which
+      includes second derivatives of the residuals; it is infinite or NaN where that is singular.
 
     Raises:
-      ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
+      ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return an array of real numbers (a TypeError and a ValueError).
       DtypeError: ``x0`` is complex (a TypeError).
 
@@ -114,7 +114,7 @@ def least_squares(
     """
     if method != "lm":
         raise ArgumentError(f"least_squares: method must be 'lm', got {method!r}")
-    chosen = options_of("least_squares", options, {"maxiter": None})
+    settings = options_of("least_squares", options, {"maxiter": None})
     start = start_of("least_squares", fun, x0, args)
     vector, function = flat(fun, start, args)
     out = eval_shape(function, vector)
@@ -123,7 +123,7 @@ def least_squares(
     residuals = lambda x: ops.convert_element_type(shapes.reshape(function(x), (out.size,)), vector.dtype)
     converted, captured = closure_convert(residuals, vector)
     fixed = [stop_gradient(c) for c in captured]
-    limit = 100 * max(vector.size, 1) if chosen["maxiter"] is None else chosen["maxiter"]
+    limit = 100 * max(vector.size, 1) if settings["maxiter"] is None else settings["maxiter"]
     maxiter = count_of("least_squares", "maxiter", limit)
     least = 4 * float(np.finfo(vector.dtype).eps)
     tolerances = [ops.max_p.bind(tolerance_of("least_squares", t, vector.dtype), least) for t in (ftol, xtol, gtol)]
@@ -166,7 +166,7 @@ def _fitted(f: Any, x: Any, tolerances: Any, maxiter: int, progress: bool | str)
         pick = lambda yes, no: ops.where(better, yes, no)
         g = pick(times(matrix_transpose(jac), values), s["g"])
         small = ops.sqrt(dot(p, p)) <= xtol * (xtol + ops.sqrt(dot(s["x"], s["x"])))
-        # Where rounding hides what is left of the decrease, no step is better, and the expected one is small.
+        # Where rounding hides the remaining decrease, no step is better, and the expected decrease is small.
         slow = (ops.abs(expected) <= ftol * dot(s["f"], s["f"])) & (ops.abs(decrease) <= ftol * dot(s["f"], s["f"]))
         status = ops.where(largest(g) <= gtol, 1, s["status"])
         status = ops.where((status < -1) & finite & slow, 2, status)
@@ -193,7 +193,7 @@ def _fitted(f: Any, x: Any, tolerances: Any, maxiter: int, progress: bool | str)
 
 
 def _run(step: Any, start: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
-    """The loop; its own numbers for the status are -2 while it goes on, and 100 more than those of the result after."""
+    """Iterate ``step``, whose status is -2 while it runs; final statuses are 100 larger in the loop, to be positive."""
     shifted = lambda status: ops.where(status == -2, -1, status + 100)
 
     def body(s: Any) -> Any:
@@ -205,13 +205,13 @@ def _run(step: Any, start: Any, maxiter: int, progress: bool | str) -> dict[str,
 
 
 def _columns(jac: Any) -> Any:
-    """The sizes of the columns of the Jacobian, and one for those that are zero."""
+    """Return the norms of the columns of the Jacobian, and one for zero columns."""
     sizes = ops.sqrt((jac * jac).sum(0))
     return ops.where(sizes > 0, sizes, 1)
 
 
 def _step(jac: Any, values: Any, damping: Any, scale: Any) -> Any:
-    """The least squares of what is linear, and of the step in units of the columns, by a QR decomposition."""
+    """Return the step p that minimises the squares of ``jac @ p + values`` and ``sqrt(damping) * scale * p``, by QR."""
     n = jac.shape[1]
     matrix = concatenate([jac, ops.sqrt(damping) * scale * identity(n, jac.dtype)])
     q, r = qr(matrix)

@@ -1,4 +1,4 @@
-"""A step along a direction of descent that satisfies the strong conditions of Wolfe."""
+"""Line search along a direction of descent for a step that satisfies the strong Wolfe conditions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _DECREASE, _CURVATURE = 1e-4, 0.9
 
 
 class LineSearchStep(NamedTuple):
-    """What :func:`line_search` found.
+    """The result of :func:`line_search`.
 
     Attributes:
-      length: times the direction; zero where no point was lower.
-      value, gradient: of the function there.
-      count: how often it was evaluated.
-      unbounded: whether the function was minus infinity somewhere.
+      length: the step, in units of the direction; zero if no point was lower.
+      value, gradient: the function and its gradient after the step.
+      count: the number of evaluations.
+      unbounded: whether the function was minus infinity at a trial.
     """
 
     length: Any
@@ -34,18 +34,18 @@ class LineSearchStep(NamedTuple):
 def line_search(
     evaluate: Callable[[Any], Any], x: Any, f: Any, g: Any, p: Any, first: Any, most: int, going: Any = True
 ) -> LineSearchStep:
-    """A step by bracketing, cubic interpolation and bisection, with one evaluation for each trial.
+    """Search for a step by bracketing, cubic interpolation and bisection, with one evaluation for each trial.
 
     Near a minimum, where values differ by rounding errors only, the slope decides (W. W. Hager and H. Zhang 2005, "A
     new conjugate gradient method with guaranteed descent and an efficient line search").
 
     Args:
       evaluate: returns the function and its gradient.
-      x: where to begin.
-      f, g: the function and the gradient there.
+      x: the starting point.
+      f, g: the function and the gradient at ``x``.
       p: the direction.
-      first: the first trial.
-      most: the most evaluations.
+      first: the first trial step.
+      most: the largest number of evaluations.
       going: whether to search at all.
 
     Source: J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed., section 3.5.
@@ -91,15 +91,15 @@ def line_search(
 
 
 def _next(s: Any, a: Any) -> Any:
-    """The next trial: between the ends by a cubic that has their values and slopes, or beyond the low one."""
+    """Return the next trial: between the ends, by the cubic of their values and slopes; without a high end, 4 ``a``."""
     low, high = s["low"], s["high"]
     infinite = ~ops.is_finite_p.bind(high)
     width = ops.where(infinite, 1, high - low)
-    apart = ops.where(width == 0, 1, width)
-    theta = 3 * (s["f_low"] - s["f_high"]) / apart + s["d_low"] + s["d_high"]
-    root = ops.sqrt(ops.max_p.bind(theta * theta - s["d_low"] * s["d_high"], 0)) * ops.sign_p.bind(apart)
+    distance = ops.where(width == 0, 1, width)
+    theta = 3 * (s["f_low"] - s["f_high"]) / distance + s["d_low"] + s["d_high"]
+    root = ops.sqrt(ops.max_p.bind(theta * theta - s["d_low"] * s["d_high"], 0)) * ops.sign_p.bind(distance)
     below = s["d_high"] - s["d_low"] + 2 * root
-    place = (s["d_high"] + root - theta) / ops.where(below == 0, 1, below)
-    usable = ops.is_finite_p.bind(place) & (below != 0)
-    fraction = ops.where(usable, ops.min_p.bind(ops.max_p.bind(1 - place, 0.1), 0.9), 0.5)
+    position = (s["d_high"] + root - theta) / ops.where(below == 0, 1, below)
+    usable = ops.is_finite_p.bind(position) & (below != 0)
+    fraction = ops.where(usable, ops.min_p.bind(ops.max_p.bind(1 - position, 0.1), 0.9), 0.5)
     return ops.where(infinite, 4 * a, low + fraction * width)

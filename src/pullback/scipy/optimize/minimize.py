@@ -49,7 +49,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 _NAMES = {"l-bfgs-experimental-do-not-rely-on-this": "l-bfgs", "l-bfgs-b": "l-bfgs"}
 
-_PATIENCE = 5  # so many steps may make neither the function nor its gradient smaller
+_PATIENCE = 5  # the largest number of steps in a row that reduce no value or gradient
 
 
 # long: half of it is its documentation
@@ -63,30 +63,30 @@ def minimize(
     options: Mapping[str, Any] | None = None,
     progress: bool | str = False,
 ) -> OptimizeResults:
-    """A local minimum of a function of real numbers, or of complex ones, as a function of both of their parts.
+    """A local minimum of a function of real numbers, or of the real and imaginary parts of complex numbers.
 
     Args:
       fun: ``fun(x, *args)`` returns a real number; it is differentiated.
-      x0: where to begin, an array of numbers of any shape; integers become floats.
+      x0: the starting point, an array of numbers of any shape; integers become floats.
       args: further arguments, with respect to which the result is differentiated.
-      method: "BFGS"; "L-BFGS", which keeps the last ``maxcor`` steps in place of a matrix; or "Newton-CG", by products
+      method: "BFGS"; "L-BFGS", which keeps the last ``maxcor`` steps instead of a matrix; or "Newton-CG", by products
         with the Hessian.
-      tol: in place of the option ``gtol``.
+      tol: instead of the option ``gtol``.
       options: ``maxiter``, by default 200 for each element; ``gtol``, the size of the gradient with which to end
-        (1e-5); ``norm``, in which it is measured (infinity); ``line_search_maxiter`` or, of L-BFGS, ``maxls``, the
-        evaluations in one search (20); of L-BFGS also ``maxcor`` (10), ``ftol``, the relative decrease with which to
-        end (0), and ``maxfun`` and ``maxgrad``, the most evaluations.
-      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
+        (1e-5); ``norm``, in which it is measured (infinity); ``line_search_maxiter`` or, for L-BFGS, ``maxls``, the
+        evaluations in one search (20); for L-BFGS also ``maxcor`` (10), ``ftol``, the relative decrease with which to
+        end (0), and ``maxfun`` and ``maxgrad``, the largest numbers of evaluations.
+      progress: whether to show a progress bar, or a text to show next to it; this needs the library ``tqdm``.
 
     Returns:
       An :class:`OptimizeResults`. ``status`` is 0 where the gradient is small; 1 after ``maxiter``; 2 where the
       decrease is below ``ftol``, which is a success too; 3 where no lower point was found along a direction of descent,
-      as where the dtype has no digits left; 6 where the function or its gradient is not finite at ``x0``; 7 where it
-      has no lower bound. ``x`` is the best point that was met. Its derivative solves the equation with the Hessian, as
-      a matrix for BFGS, and by conjugate gradients for the others; it is infinite or NaN where the Hessian is singular.
+      as at the precision of the dtype; 6 where the function or its gradient is not finite at ``x0``; 7 where it
+      has no lower bound. ``x`` is the best point found. Its derivative solves an equation with the Hessian, as a
+      matrix for BFGS, and by conjugate gradients for the others; it is infinite or NaN where the Hessian is singular.
 
     Raises:
-      ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
+      ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return one real number (a TypeError and a ValueError).
       DtypeError: ``x0`` is no array of numbers (a TypeError).
 
@@ -103,17 +103,15 @@ def minimize(
     name = _NAMES.get(str(method).lower(), str(method).lower())
     if name not in _OPTIONS:
         raise ArgumentError(f"minimize: method must be 'BFGS', 'L-BFGS' or 'Newton-CG', got {method!r}")
-    chosen = options_of("minimize", options, _OPTIONS[name])
+    settings = options_of("minimize", options, _OPTIONS[name])
     if tol is not None:
-        chosen["gtol"] = tol
+        settings["gtol"] = tol
     start = start_of("minimize", fun, x0, args, complex_too=True)
     if dtypes.is_complex(start.dtype):
-        of_parts = lambda x, *args: fun(_from_parts(x), *args)
-        parts = concatenate(
-            [shapes.expand_dims(part, (-1,)) for part in (ops.real(start), ops.imag(start))], start.ndim
-        )
-        found = minimize(of_parts, parts, args, method=method, tol=tol, options=options, progress=progress)
-        return found._replace(x=_from_parts(found.x), jac=ops.conj(_from_parts(found.jac)))
+        of_pairs = lambda x, *args: fun(_to_complex(x), *args)
+        pairs = concatenate([shapes.expand_dims(v, (-1,)) for v in (ops.real(start), ops.imag(start))], start.ndim)
+        found = minimize(of_pairs, pairs, args, method=method, tol=tol, options=options, progress=progress)
+        return found._replace(x=_to_complex(found.x), jac=ops.conj(_to_complex(found.jac)))
     vector, objective = flat(fun, start, args)
     out = eval_shape(objective, vector)
     if getattr(out, "shape", None) != () or not is_real(out):
@@ -123,7 +121,7 @@ def minimize(
     evaluate = value_and_grad(lambda x: converted(x, *fixed))
 
     def solve(_: Any, x: Any) -> Any:
-        end = _minimized(name, evaluate, x, chosen, progress)
+        end = _minimized(name, evaluate, x, settings, progress)
         return end.pop("x"), end
 
     gradient = grad(lambda x: converted(x, *captured))
@@ -144,8 +142,8 @@ def minimize(
     )
 
 
-def _from_parts(x: Any) -> Any:
-    """Complex numbers from their parts, along the last axis."""
+def _to_complex(x: Any) -> Any:
+    """Combine real and imaginary parts, along the last axis, to complex numbers."""
     return ops.complex_p.bind(x[..., 0], x[..., 1])
 
 
@@ -175,7 +173,7 @@ def _minimized(
         moved = found.length * p
         nfev = s["nfev"] + found.count + cost
         new_size = size(found.gradient)
-        # Where the values have no digits left, the gradient may still become smaller for some steps.
+        # Where rounding hides a decrease of the value, the gradient may still become smaller for some steps.
         better = (found.value < s["least"]) | (new_size < s["smallest"])
         stalled = ops.where(better, 0, s["stalled"] + 1)
         status = ops.where(stalled >= _PATIENCE, 3, s["status"])
@@ -204,7 +202,7 @@ def _minimized(
     return run("minimize", step, start, maxiter, progress)
 
 
-# The methods: what each keeps, the direction that follows from it and what that costs, and what becomes of it
+# The methods: each returns its initial memory, a function for the direction and its evaluations, and an update
 # ----------
 
 
@@ -231,8 +229,8 @@ def _bfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
 
 
 def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
-    kept = count_of("minimize", "maxcor", options["maxcor"])
-    if kept < 1:
+    count = count_of("minimize", "maxcor", options["maxcor"])
+    if count < 1:
         raise ArgumentError("minimize: maxcor must be at least one, got 0")
     zeros = identity(n, dtype).sum(0) * 0
 
@@ -241,22 +239,22 @@ def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
 
         def backwards(i: Any, state: Any) -> Any:
             q, factors = state
-            k = (last - i) % kept
+            k = (last - i) % count
             factor = weights[k] * dot(moves[k], q)
-            return q - factor * changes[k], ops.where(np.arange(kept) == k, factor, factors)
+            return q - factor * changes[k], ops.where(np.arange(count) == k, factor, factors)
 
         def forwards(i: Any, r: Any) -> Any:
-            k = (last + 1 + i) % kept
+            k = (last + 1 + i) % count
             return r + moves[k] * (factors[k] - weights[k] * dot(changes[k], r))
 
-        q, factors = fori_loop(0, kept, backwards, (s["g"], weights * 0))
-        return -fori_loop(0, kept, forwards, s["scale"] * q), 0
+        q, factors = fori_loop(0, count, backwards, (s["g"], weights * 0))
+        return -fori_loop(0, count, forwards, s["scale"] * q), 0
 
     def update(s: Any, moved: Any, change: Any) -> dict[str, Any]:
         inner, square = dot(moved, change), dot(change, change)
         useful = inner > float(np.finfo(dtype).eps) * ops.sqrt(dot(moved, moved) * square)
-        last = ops.where(useful, (s["last"] + 1) % kept, s["last"])
-        here = useful & (np.arange(kept) == last)
+        last = ops.where(useful, (s["last"] + 1) % count, s["last"])
+        here = useful & (np.arange(count) == last)
         return {
             "moves": ops.where(here[:, None], moved[None], s["moves"]),
             "changes": ops.where(here[:, None], change[None], s["changes"]),
@@ -265,16 +263,16 @@ def _lbfgs(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
             "last": last,
         }
 
-    rows = zeros[None] + np.zeros((kept, 1), dtype)
+    rows = zeros[None] + np.zeros((count, 1), dtype)
     memory = {
-        "moves": rows, "changes": rows, "weights": shapes.full((kept,), 0, dtype), "scale": shapes.full((), 1, dtype),
+        "moves": rows, "changes": rows, "weights": shapes.full((count,), 0, dtype), "scale": shapes.full((), 1, dtype),
         "last": integer(0),
     }  # fmt: skip
     return memory, direction, update
 
 
 def _newton(evaluate: Any, n: int, dtype: Any, options: Any) -> Any:
-    """Conjugate gradients on Newton's equation until the residual is small, or the curvature is negative."""
+    """Newton-CG: conjugate gradients on Newton's equation until the residual is small or the curvature negative."""
 
     def direction(s: Any) -> Any:
         x, g = s["x"], s["g"]

@@ -1,4 +1,4 @@
-"""What the methods share: results, checked arguments, progress bars, and dense solutions for derivatives."""
+"""Shared by the methods: results, checks of arguments, the main loop, and dense solutions for derivatives."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Function = Callable[..., Any]
 
 
 class OptimizeResults(NamedTuple):
-    """What :func:`minimize` and :func:`root` return.
+    """The result of :func:`minimize` and :func:`root`.
 
     Attributes:
       x: the solution, of the shape of ``x0``.
-      success: whether it is one.
+      success: whether ``x`` is a solution.
       status: int32, why the method ended; the function's docstring says what each number means.
-      fun: the function there.
-      jac: of :func:`minimize` the gradient there, which has no derivative; of :func:`root` None.
-      hess_inv: of BFGS the approximation of the inverse Hessian, without a derivative; otherwise None.
+      fun: the function at ``x``.
+      jac: for :func:`minimize` the gradient at ``x``, which has no derivative; for :func:`root` None.
+      hess_inv: for BFGS the approximation of the inverse Hessian, without a derivative; otherwise None.
       nfev: how often the function was evaluated.
-      njev: how often its derivative was.
+      njev: how often its derivative was evaluated.
       nit: how many iterations there were.
     """
 
@@ -71,7 +71,7 @@ def all_finite(x: Any) -> Any:
 
 
 def start_of(name: str, fun: Any, x0: Any, args: Any, complex_too: bool = False) -> Array:
-    """Where to begin, as an array of floats, or of complex numbers too, after a look at the other arguments."""
+    """Return ``x0`` as an array of floats, or complex numbers if ``complex_too``; check ``fun`` and ``args``."""
     if not callable(fun):
         raise ArgumentError(f"{name}: fun must be a function, got {quote(fun)}")
     if not isinstance(args, tuple):
@@ -83,28 +83,28 @@ def start_of(name: str, fun: Any, x0: Any, args: Any, complex_too: bool = False)
 
 
 def is_real(x: Any) -> bool:
-    """Whether the type of a result is that of an array of floats."""
+    """Whether ``x``, the type of a result, is an array of floats."""
     return hasattr(x, "dtype") and dtypes.is_inexact(x.dtype) and not dtypes.is_complex(x.dtype)
 
 
 def flat(fun: Function, x0: Any, args: Any) -> tuple[Any, Function]:
-    """Where to begin as a vector, and the function of vectors."""
+    """Return ``x0`` as a vector, and ``fun`` as a function of vectors."""
     vector = shapes.reshape(x0, (x0.size,))
     return vector, lambda x: fun(shapes.reshape(x, x0.shape), *args)
 
 
-def options_of(name: str, given: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with the given ones in place of the defaults; unknown ones are refused."""
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
-        raise ArgumentError(f"{name}: options must be a mapping of names to values, got {quote(given)}")
-    unknown = sorted(set(given) - set(defaults))
+def options_of(name: str, options: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults, updated by the options of the user; raise if an option is unknown."""
+    if options is None:
+        options = {}
+    if not isinstance(options, Mapping):
+        raise ArgumentError(f"{name}: options must be a mapping of names to values, got {quote(options)}")
+    unknown = sorted(set(options) - set(defaults))
     if unknown:
         raise ArgumentError(
             f"{name}: there is no option {unknown[0]!r} of this method; it has {', '.join(sorted(defaults))}"
         )
-    return {**defaults, **{key: value for key, value in given.items() if value is not None}}
+    return {**defaults, **{key: value for key, value in options.items() if value is not None}}
 
 
 def count_of(name: str, what: str, value: Any) -> int:
@@ -119,9 +119,9 @@ def tolerance_of(name: str, value: Any, dtype: Any) -> Any:
 
 
 def run(name: str, step: Function, start: dict[str, Any], maxiter: int, progress: bool | str) -> dict[str, Any]:
-    """What becomes of a state by ``step`` as long as its ``status`` is negative, and ``maxiter`` is not reached.
+    """Apply ``step`` to a state while its ``status`` is negative, at most ``maxiter`` times; return the final state.
 
-    The state holds ``status`` and ``nit``; the status is one at the end if the iterations did not suffice.
+    The state holds ``status`` and ``nit``, the number of iterations; the status becomes 1 if ``maxiter`` is reached.
     """
     check_progress(name, progress)
     bar, total = (Bar(progress), integer(maxiter)) if progress else (None, None)
@@ -142,7 +142,7 @@ def run(name: str, step: Function, start: dict[str, Any], maxiter: int, progress
 
 
 def dense_solution(matvec: Function, y: Any) -> Any:
-    """The solution of a linear equation by the matrix, for derivatives."""
+    """Solve ``matvec(x) = y`` by forming the matrix, for derivatives."""
     n = y.shape[0]
     if n == 0:
         return y

@@ -53,22 +53,22 @@ def root(
 
     Args:
       fun: ``fun(x, *args)`` returns an array of the shape of ``x``; it is differentiated.
-      x0: where to begin, an array of real numbers of any shape; integers become floats.
+      x0: the starting point, an array of real numbers of any shape; integers become floats.
       args: further arguments, with respect to which the result is differentiated.
       method: "newton", with the Jacobian of each step; or "broyden", with one Jacobian, corrected after each step, and
-        computed anew where a step fails. SciPy's "hybr" and "broyden1" are taken for these.
-      tol: the largest element of ``fun`` with which to end, relative to that at ``x0`` if this is greater than one; by
+        computed anew where a step fails. SciPy's "hybr" and "broyden1" stand for these.
+      tol: the largest element of ``fun`` with which to end, relative to the largest at ``x0`` if this exceeds one; by
         default the precision of the dtype to the power 2/3.
       options: ``maxiter``, by default 100, or 200 for "broyden".
-      progress: whether to show a progress bar, or a text to show beside it; this needs the library ``tqdm``.
+      progress: whether to show a progress bar, or a text to show next to it; this needs the library ``tqdm``.
 
     Returns:
-      An :class:`OptimizeResults`. ``status`` is 0 where a root was found; 1 after ``maxiter``; 3 where no part of the
-      step made the function smaller, as near a local minimum of its size; 4 where the Jacobian is singular; 6 where the
-      function is not finite at ``x0``. The derivative solves the equation with the Jacobian.
+      An :class:`OptimizeResults`. ``status`` is 0 where a root was found; 1 after ``maxiter``; 3 where no fraction of
+      the step made the function smaller, as near a local minimum of its size; 4 where the Jacobian is singular; 6 where
+      the function is not finite at ``x0``. The derivative solves an equation with the Jacobian.
 
     Raises:
-      ArgumentError: no such method or option, ``args`` that are no tuple (a TypeError and a ValueError).
+      ArgumentError: an unknown method or option, ``args`` that are no tuple (a TypeError and a ValueError).
       ShapeError: ``fun`` does not return an array like ``x0`` (a TypeError and a ValueError).
       DtypeError: ``x0`` is complex (a TypeError).
 
@@ -87,8 +87,8 @@ def root(
     name = {"hybr": "newton", "broyden1": "broyden"}.get(str(method).lower(), str(method).lower())
     if name not in ("newton", "broyden"):
         raise ArgumentError(f"root: method must be 'newton' or 'broyden', got {method!r}")
-    chosen = options_of("root", options, {"maxiter": 100 if name == "newton" else 200})
-    maxiter = count_of("root", "maxiter", chosen["maxiter"])
+    settings = options_of("root", options, {"maxiter": 100 if name == "newton" else 200})
+    maxiter = count_of("root", "maxiter", settings["maxiter"])
     start = start_of("root", fun, x0, args)
     vector, function = flat(fun, start, args)
     out = eval_shape(function, vector)
@@ -110,7 +110,7 @@ def root(
 
 
 def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | str) -> dict[str, Any]:
-    """The state of the method at the end."""
+    """Run the method from ``x``, and return its final state."""
     first = f(x)
     bound = tol * ops.max_p.bind(largest(first), 1)
     n = x.shape[0]
@@ -124,7 +124,7 @@ def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | s
         return -times(matrix, s["f"]), {"inverse": matrix}, s["anew"].astype(np.int32)
 
     def step(s: Any) -> Any:
-        p, kept, jacobians = (newton if name == "newton" else broyden)(s)
+        p, memory, jacobians = (newton if name == "newton" else broyden)(s)
         regular = all_finite(p)
         p = ops.where(regular, p, 0)
         length, x, values, count = _backtracked(f, s, p, regular)
@@ -132,14 +132,14 @@ def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | s
         status = ops.where(largest(values) <= bound, 0, s["status"])
         bad = ops.where(regular, status * 0 + 3, 4)
         if name == "broyden":
-            # Of a corrected Jacobian that fails a new one is tried before giving up.
+            # If a corrected Jacobian fails, a new one is tried before giving up.
             status = ops.where(failed & s["anew"], bad, status)
-            kept["inverse"] = _corrected(kept["inverse"], x - s["x"], values - s["f"])
-            kept["anew"] = failed
+            memory["inverse"] = _corrected(memory["inverse"], x - s["x"], values - s["f"])
+            memory["anew"] = failed
         else:
             status = ops.where(failed, bad, status)
         counts = {"nfev": s["nfev"] + count, "njev": s["njev"] + jacobians}
-        return {**s, **kept, **counts, "x": x, "f": values, "status": status}
+        return {**s, **memory, **counts, "x": x, "f": values, "status": status}
 
     status = ops.where(largest(first) <= bound, integer(0), -1)
     status = ops.where(all_finite(first), status, 6)
@@ -150,7 +150,7 @@ def _found(name: str, f: Any, x: Any, tol: Any, maxiter: int, progress: bool | s
 
 
 def _backtracked(f: Any, s: Any, p: Any, going: Any) -> tuple[Any, Any, Any, Any]:
-    """The longest of the step and its halves that makes the function smaller: its length, the point and the values."""
+    """Halve the step until the function is smaller; return the length, the point, the values and the evaluations."""
     before = dot(s["f"], s["f"])
 
     def good(length: Any, values: Any) -> Any:
@@ -174,7 +174,7 @@ def _backtracked(f: Any, s: Any, p: Any, going: Any) -> tuple[Any, Any, Any, Any
 
 
 def _corrected(matrix: Any, moved: Any, change: Any) -> Any:
-    """The inverse Jacobian after Broyden's correction, by the formula of Sherman and Morrison."""
+    """Return the inverse Jacobian after Broyden's correction, by the Sherman-Morrison formula."""
     turned = times(matrix, change)
     row = product(moved[None], matrix)[0]
     below = dot(moved, turned)

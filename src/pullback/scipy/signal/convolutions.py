@@ -29,7 +29,7 @@ _MODES = ("full", "same", "valid")
 
 
 def _operands(name: str, in1: Any, in2: Any, rank: int | None = None) -> tuple[Any, Any]:
-    """Two arrays of one dtype of floats or complex numbers and of one number of axes, with elements."""
+    """Promote two operands to one inexact dtype; raise unless both have elements and the same number of axes."""
     x, y = inexact_operands(name, in1, in2)
     if len(x.shape) != len(y.shape) or (rank is not None and len(x.shape) != rank):
         wanted = "arrays of the same number of axes" if rank is None else f"arrays of {rank} axes"
@@ -45,7 +45,7 @@ def _check_mode(name: str, mode: Any) -> None:
 
 
 def _larger_first(name: str, x: Any, y: Any, axes: Sequence[int] | None = None) -> tuple[Any, Any]:
-    """For the mode "valid": the two operands, the larger one first."""
+    """Return the operands of mode "valid" with the larger first; raise unless one is larger along all axes."""
     axes = range(len(x.shape)) if axes is None else axes
     if all(x.shape[a] >= y.shape[a] for a in axes):
         return x, y
@@ -62,9 +62,9 @@ def _reversed(x: Any) -> Any:
 
 
 def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple[int, int], ...]:
-    """How many elements go before and after those of an array, for the sums of a mode with a window.
+    """Return the padding before and after each axis with which a window yields exactly the sums of a mode.
 
-    Those of "same" begin at ``(m - 1) // 2`` of all sums with m elements; if ``late`` at ``m // 2``.
+    For a window of m elements, the sums of "same" begin at sum ``(m - 1) // 2`` of "full"; if ``late``, at ``m // 2``.
     """
     if mode == "valid":
         return ((0, 0),) * len(shape)
@@ -75,7 +75,7 @@ def _paddings(shape: Shape, window: Shape, mode: str, late: bool) -> tuple[tuple
 
 
 def _direct(x: Any, y: Any, mode: str, late: bool = False) -> Any:
-    """The convolution by its definition; where ``mode`` is "valid", ``y`` is the smaller."""
+    """Compute a convolution by its definition; for mode "valid", ``y`` must be the smaller operand."""
     if len(x.shape) == 1:
         return _of_vectors(x, y, mode)
     rank = len(x.shape)
@@ -93,16 +93,16 @@ def _direct(x: Any, y: Any, mode: str, late: bool = False) -> Any:
 
 
 def _of_vectors(x: Any, y: Any, mode: str) -> Any:
-    """Two vectors: NumPy's "same" has the size of the longer, where SciPy's has that of the first."""
+    """Convolve two vectors; the result of "same" has the size of ``x``, as in SciPy, not of the longer one."""
     if mode != "same":
         return pnp.convolve(x, y, mode)
-    whole = pnp.convolve(x, y, "full")
+    full = pnp.convolve(x, y, "full")
     start = (y.shape[0] - 1) // 2
-    return slicing.slice_in_dim(whole, start, start + x.shape[0], 0)
+    return slicing.slice_in_dim(full, start, start + x.shape[0], 0)
 
 
 def _convolved(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
-    """The convolution of two prepared operands, by a method."""
+    """Convolve two promoted operands by a method: "direct", "fft" or "auto"."""
     _check_mode(name, mode)
     if method not in ("auto", "direct", "fft"):
         raise ArgumentError(f"{name}: method must be 'auto', 'direct' or 'fft', got {method!r}")
@@ -116,7 +116,7 @@ def _convolved(name: str, x: Any, y: Any, mode: Any, method: Any) -> Any:
 
 
 def _by_fft(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
-    """The convolution along some axes as a product of transforms; the others broadcast."""
+    """Convolve along ``axes`` by a product of Fourier transforms; the other axes broadcast."""
     dtype = x.dtype
     if dtype.char not in "fdFD":
         x, y = (ops.convert_element_type(v, np.dtype(np.float32)) for v in (x, y))
@@ -133,13 +133,13 @@ def _by_fft(x: Any, y: Any, mode: str, axes: Sequence[int]) -> Any:
         padding = [(0, 0, 0)] * first + [(0, n - m, 0) for n, m in zip(lengths, v.shape[first:], strict=True)]
         return fourier.fft(slicing.pad(v, 0, padding), forward, lengths)
 
-    whole = fourier.fft(ops.mul(transformed(x), transformed(y)), backward, lengths)
-    start, limit = [0] * rank, list(whole.shape)
+    full = fourier.fft(ops.mul(transformed(x), transformed(y)), backward, lengths)
+    start, limit = [0] * rank, list(full.shape)
     for k, a in enumerate(axes):
         n, m = x.shape[a], y.shape[a]
         begin, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
         start[first + k], limit[first + k] = begin, begin + count
-    out = transpose(slicing.slice(whole, start, limit), sorted(range(rank), key=order.__getitem__))
+    out = transpose(slicing.slice(full, start, limit), sorted(range(rank), key=order.__getitem__))
     return ops.convert_element_type(out, dtype)
 
 
@@ -160,9 +160,9 @@ def convolve(
       An array with axes of sizes n + m - 1 (``"full"``), n (``"same"``), or max(n, m) - min(n, m) + 1 (``"valid"``).
 
     Raises:
-      ShapeError: operands of different numbers of axes, empty ones, or with ``"valid"`` two of which none is the larger
-        one along every axis (a TypeError and a ValueError).
-      ArgumentError: no such mode or method (a TypeError and a ValueError).
+      ShapeError: operands of different numbers of axes, empty ones, or with ``"valid"`` no operand that is
+        larger along every axis (a TypeError and a ValueError).
+      ArgumentError: an unknown mode or method (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(convolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])))
@@ -179,14 +179,14 @@ def correlate(
 
     Args:
       in1, in2: arrays of the same number of axes; integers become floats.
-      mode, method: as of :func:`convolve`.
+      mode, method: as for :func:`convolve`.
       precision: accepted for compatibility; products are computed in full precision.
 
     Returns:
       An array of the shape that :func:`convolve` returns.
 
     Raises:
-      ShapeError, ArgumentError: as of :func:`convolve`.
+      ShapeError, ArgumentError: as for :func:`convolve`.
 
     >>> import pullback.numpy as pnp
     >>> print(correlate(pnp.array([1.0, 2.0, 3.0]), pnp.array([0.0, 1.0, 0.5])))
@@ -205,16 +205,16 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
 
     Args:
       in1, in2: arrays of the same number of axes; integers become floats.
-      mode: as of :func:`convolve`.
-      axes: an int or a sequence of ints, along which to convolve; all by default. Along the others the sizes are equal,
-        or 1 where the one element is repeated.
+      mode: as for :func:`convolve`.
+      axes: an int or a sequence of ints, along which to convolve; all by default. Along the other axes
+        sizes are equal, or 1.
 
     Returns:
-      An array as of :func:`convolve`. Errors are relative to the largest element of the result.
+      An array as for :func:`convolve`. Errors are relative to the largest element of the result.
 
     Raises:
-      ShapeError: operands that do not fit, or no such axis (a TypeError and a ValueError).
-      ArgumentError: no such mode (a TypeError and a ValueError).
+      ShapeError: operands that do not fit, or an axis out of range (a TypeError and a ValueError).
+      ArgumentError: an unknown mode (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> print(fftconvolve(pnp.array([1.0, 2.0, 3.0]), pnp.array([1.0, 10.0])).round(3))
@@ -226,8 +226,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     if axes is None:
         where = list(range(rank))
     else:
-        given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
-        where = [axis_index(a, rank, "fftconvolve") for a in given]
+        listed = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+        where = [axis_index(a, rank, "fftconvolve") for a in listed]
         if len(set(where)) != len(where):
             raise ShapeError(f"fftconvolve: the axes must differ, got {quote(axes)} for an array of {rank} axes")
     if mode == "valid":
@@ -247,7 +247,7 @@ _BOUNDARIES["symmetric"] = "symmetric"
 
 
 def _extended(x: Any, window: Shape, mode: str, late: bool, boundary: str, fillvalue: Any) -> Any:
-    """An image with what is beyond its boundary, as far as the sums of a mode reach."""
+    """Pad an image beyond its boundary, as far as the sums of a mode reach."""
     widths = _paddings(x.shape, window, mode, late)
     kind = _BOUNDARIES[boundary]
     return pnp.pad(x, widths, kind, **({"constant_values": fillvalue} if kind == "constant" else {}))
@@ -281,8 +281,8 @@ def convolve2d(
 
     Args:
       in1, in2: matrices; integers become floats.
-      mode: as of :func:`convolve`.
-      boundary: what is beyond the boundary of ``in1``: ``"fill"`` for ``fillvalue``, ``"wrap"`` for the image again,
+      mode: as for :func:`convolve`.
+      boundary: the values beyond the boundary of ``in1``: ``"fill"`` for ``fillvalue``, ``"wrap"`` for the image again,
         ``"symm"`` for its mirror image, in which the elements at the edge are repeated.
       fillvalue: a number.
       precision: accepted for compatibility; products are computed in full precision.
@@ -291,7 +291,7 @@ def convolve2d(
       A matrix of the shape that :func:`convolve` returns.
 
     Raises:
-      ShapeError, ArgumentError: as of :func:`convolve`, and for no such boundary.
+      ShapeError, ArgumentError: as for :func:`convolve`, and for an unknown boundary.
 
     >>> import pullback.numpy as pnp
     >>> print(convolve2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.ones((2, 2)), boundary="wrap", mode="same"))
@@ -313,16 +313,16 @@ def correlate2d(
 
     Args:
       in1, in2: matrices; integers become floats.
-      mode: as of :func:`convolve`. With ``"valid"`` and an ``in1`` that is the smaller, it is ``in1`` that is
+      mode: as for :func:`convolve`. With ``"valid"`` and an ``in1`` that is the smaller, it is ``in1`` that is
         conjugated, as by SciPy.
-      boundary, fillvalue: as of :func:`convolve2d`.
+      boundary, fillvalue: as for :func:`convolve2d`.
       precision: accepted for compatibility; products are computed in full precision.
 
     Returns:
       A matrix of the shape that :func:`convolve` returns.
 
     Raises:
-      ShapeError, ArgumentError: as of :func:`convolve`, and for no such boundary.
+      ShapeError, ArgumentError: as for :func:`convolve`, and for an unknown boundary.
 
     >>> import pullback.numpy as pnp
     >>> print(correlate2d(pnp.array([[1.0, 2.0], [3.0, 4.0]]), pnp.array([[1.0, 10.0]])))

@@ -1,4 +1,4 @@
-"""Filters along an axis: recursive ones by their coefficients or in sections, and smoothing by polynomials."""
+"""Filters along an axis: recursive filters, by coefficients or in sections, and smoothing by polynomials."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["lfilter", "lfilter_zi", "savgol_filter", "sosfilt"]
 
 
 def _operands(name: str, *xs: Any) -> list[Array]:
-    """Arrays of one dtype, of single or double precision."""
+    """Promote operands to one dtype, of single or double precision."""
     arrays = inexact_operands(name, *xs)
     wide = np.dtype(np.float32)
     return [x if x.dtype.char in "fdFD" else ops.convert_element_type(x, wide) for x in arrays]
 
 
 def _coefficients(name: str, b: Any, a: Any) -> tuple[Array, Array]:
-    """Those of a filter, divided by the first of ``a``."""
+    """Check the coefficients of a filter, and divide them by the first element of ``a``."""
     for what, v in (("b", b), ("a", a)):
         if len(v.shape) != 1 or not v.shape[0]:
             raise ShapeError(f"{name}: the coefficients {what} must be a vector that is not empty, got shape {v.shape}")
@@ -60,19 +60,18 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
 
     Args:
       b: the coefficients of the numerator, a vector.
-      a: those of the denominator, a vector whose first element is not zero.
+      a: the coefficients of the denominator, a vector whose first element is not zero.
       x: the signal.
       axis: along which axis to filter.
-      zi: the initial state, of the shape of ``x`` but for the axis, which has max(len(a), len(b)) - 1 elements (or 1
-        for sizes that are repeated); at rest by default. The state is that of the transposed direct form II, as
-        SciPy's.
+      zi: the initial state of the transposed direct form II, as in SciPy; at rest by default. It has the shape of
+        ``x``, with max(len(a), len(b)) - 1 elements along the axis; other sizes may be 1, and are repeated.
 
     Returns:
-      The filtered signal, of the shape of ``x``; with ``zi`` a pair of it and the final state.
+      The filtered signal, of the shape of ``x``; with ``zi`` also the final state.
 
     Raises:
-      ShapeError: coefficients that are no vectors or are empty, no such axis, or a state of another shape (a TypeError
-        and a ValueError).
+      ShapeError: coefficients that are no vectors or are empty, an axis out of range, or a state of another shape (a
+        TypeError and a ValueError).
       ArgumentError: the first element of ``a`` is zero (a TypeError and a ValueError).
 
     Source: Oppenheim and Schafer, *Discrete-Time Signal Processing*, section 6.3.
@@ -94,15 +93,15 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayL
 
 
 def _moved(zi: Any, axis: int) -> Any:
-    """A state with the axis last."""
+    """Move ``axis`` of a state last, if there is a state."""
     return zi if zi is None or axis >= len(zi.shape) else shapes.moveaxis(zi, axis, len(zi.shape) - 1)
 
 
 def _filtered(name: str, b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
-    """A filter whose first coefficient of ``a`` is 1, along the last axis; and its final state, if there is one first.
+    """Filter along the last axis, with ``a[0] == 1``; return also the final state, or None if ``zi`` is None.
 
-    A state adds its elements to the first of the sums of ``x``; the final one is what these sums, and those of ``y``,
-    would add to the elements that follow.
+    The initial state is added to the first sums of ``x``. The final state is the contribution of the sums of ``x`` and
+    ``y`` to the elements that follow.
     """
     n, order = x.shape[-1], max(b.shape[0], a.shape[0]) - 1
     u = moving_sum(b, x)
@@ -130,7 +129,7 @@ def _broadcast_state(name: str, zi: Any, shape: Shape) -> Any:
 
 
 def _resized(x: Any, n: int) -> Any:
-    """``x`` cut off, or padded with zeros, at the end of the last axis."""
+    """Cut ``x`` off, or pad it with zeros, at the end of the last axis, to ``n`` elements."""
     last = len(x.shape) - 1
     if x.shape[last] >= n:
         return slicing.slice_in_dim(x, 0, n, last)
@@ -138,7 +137,7 @@ def _resized(x: Any, n: int) -> Any:
 
 
 def _tail(b: Any, x: Any, order: int) -> Any:
-    """The sums ``Σ b[k] x[n-k]`` for the ``order`` places after the last one of ``x``."""
+    """Return the sums ``Σ b[k] x[n-k]`` at the ``order`` positions after the end of ``x``."""
     n, last = x.shape[-1], len(x.shape) - 1
     recent = slicing.slice_in_dim(x, max(n - order, 0), n, last)
     padded = slicing.pad(recent, 0, [*[(0, 0, 0)] * last, (max(order - n, 0), order, 0)])
@@ -150,7 +149,7 @@ def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
 
     Args:
       b: the coefficients of the numerator, a vector.
-      a: those of the denominator, a vector whose first element is not zero and whose sum is not zero.
+      a: the coefficients of the denominator, a vector whose first element is not zero and whose sum is not zero.
 
     Returns:
       A vector of max(len(a), len(b)) - 1 elements.
@@ -180,23 +179,23 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, *, zi: ArrayLike) -> t
 @overload
 def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int, zi: ArrayLike) -> tuple[Array, Array]: ...
 def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
-    """A recursive filter in sections of second order, one after the other, whose errors are smaller than in one piece.
+    """A recursive filter in sections of second order, one after the other, with smaller errors than :func:`lfilter`.
 
     It can be differentiated with respect to the coefficients, the signal and the initial state, in both modes.
 
     Args:
-      sos: the sections, (sections, 6): of each three coefficients of the numerator, and three of the denominator, of
-        which the first is not zero.
+      sos: the sections, (sections, 6): three coefficients of the numerator, and three of the denominator, the first of
+        them not zero.
       x: the signal.
       axis: along which axis to filter.
-      zi: the initial states, (sections, ..., 2, ...): of each section the shape of ``x`` with 2 for the axis; at rest
-        by default.
+      zi: the initial states, (sections, ..., 2, ...): for each section the shape of ``x``, with 2 elements along the
+        axis; at rest by default.
 
     Returns:
-      The filtered signal, of the shape of ``x``; with ``zi`` a pair of it and the final states.
+      The filtered signal, of the shape of ``x``; with ``zi`` also the final states.
 
     Raises:
-      ShapeError: sections or states of another shape, or no such axis (a TypeError and a ValueError).
+      ShapeError: sections or states of another shape, or an axis out of range (a TypeError and a ValueError).
       ArgumentError: a denominator begins with zero (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
@@ -211,7 +210,7 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
     count = sos.shape[0]
     if rest and (len(rest[0].shape) != last + 2 or rest[0].shape[0] != count):
         raise ShapeError(
-            f"sosfilt: the initial states zi must have {last + 2} axes, of which the first has size {count}, got shape "
+            f"sosfilt: the initial states zi must have {last + 2} axes, the first of size {count}, got shape "
             f"{rest[0].shape}"
         )
     y, states = shapes.moveaxis(x, where, last), []
@@ -230,13 +229,13 @@ def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None =
 _EDGES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 
 
-def _fitted(window: int, order: int, deriv: int, places: Any) -> np.ndarray[Any, Any]:
-    """Rows that take the elements of a window to a derivative of the polynomial that fits them best, at some places."""
+def _fitted(window: int, order: int, deriv: int, positions: Any) -> np.ndarray[Any, Any]:
+    """Return a matrix from a window to a derivative of the polynomial that fits it best, a row for each position."""
     scale = max((window - 1) / 2, 1.0)
     points = (np.arange(window) - (window - 1) / 2) / scale
     basis = np.polynomial.legendre.legvander(points, order)
     q, r = np.linalg.qr(basis)
-    where = (np.asarray(places, np.float64) - (window - 1) / 2) / scale
+    where = (np.asarray(positions, np.float64) - (window - 1) / 2) / scale
     unit = np.eye(order + 1)
     values = np.stack(
         [np.polynomial.legendre.legval(where, np.polynomial.legendre.legder(e, deriv)) for e in unit], axis=-1
@@ -249,17 +248,17 @@ def savgol_filter(
     x: ArrayLike, window_length: int, polyorder: int, deriv: int = 0, delta: ArrayLike = 1.0, axis: int = -1,
     mode: str = "interp", cval: ArrayLike = 0.0,
 ) -> Array:  # fmt: skip
-    """Smooth a signal: each element becomes the value there of the polynomial that fits those around it best.
+    """Smooth a signal: replace each element by the value of the polynomial that fits its neighbourhood best.
 
     Args:
       x: the signal.
-      window_length: to how many elements a polynomial is fitted.
+      window_length: the number of elements to which a polynomial is fitted.
       polyorder: its degree, less than ``window_length``.
       deriv: which derivative of the polynomial to take instead of its value.
-      delta: how far apart the elements are, for derivatives.
+      delta: the distance between elements, for derivatives.
       axis: along which axis.
-      mode: what is done near the ends: ``"interp"`` takes the polynomials of the first and the last window; else the
-        signal goes on as its mirror image (``"mirror"``), its last element (``"nearest"``), itself (``"wrap"``), or
+      mode: the treatment of the ends: ``"interp"`` uses the polynomials of the first and the last window; the others
+        extend the signal by its mirror image (``"mirror"``), its last element (``"nearest"``), itself (``"wrap"``), or
         ``cval`` (``"constant"``).
       cval: a number.
 
@@ -267,8 +266,9 @@ def savgol_filter(
       An array of the shape of ``x``.
 
     Raises:
-      ShapeError: no such axis, or with ``"interp"`` a window longer than the axis (a TypeError and a ValueError).
-      ArgumentError: a degree, a derivative or a window that make no sense, or no such mode (a TypeError and a
+      ShapeError: an axis out of range, or with ``"interp"`` a window longer than the axis (a TypeError and a
+        ValueError).
+      ArgumentError: a degree, a derivative or a window that make no sense, or an unknown mode (a TypeError and a
         ValueError).
 
     Source: Savitzky and Golay 1964.
@@ -297,8 +297,7 @@ def savgol_filter(
     if mode == "interp" and window > n:
         raise ShapeError(
             f"savgol_filter: with mode='interp' the window, of {window} elements, must be no longer than the axis, of "
-            f"{n}; "
-            "take a shorter one or another mode"
+            f"{n}; take a shorter one or another mode"
         )
     if not math.prod(x.shape):
         return x
@@ -309,7 +308,7 @@ def savgol_filter(
 
 
 def _smoothed(x: Any, window: int, order: int, deriv: int, mode: str, cval: Any) -> Any:
-    """The filter along the last axis, for elements one apart."""
+    """Apply the filter along the last axis, for elements at distance 1."""
     last, n = len(x.shape) - 1, x.shape[-1]
     before, after = (window - 1) // 2, window // 2
     (taps,) = _fitted(window, order, deriv, [(window - 1) / 2])
@@ -319,18 +318,18 @@ def _smoothed(x: Any, window: int, order: int, deriv: int, mode: str, cval: Any)
             pnp.pad(x, widths, _EDGES[mode], **({"constant_values": cval} if mode == "constant" else {})), taps
         )
     ends = []
-    for start, places in ((0, range(after)), (n - window, range(window - after, window))):
-        rows = ArrayImpl(_fitted(window, order, deriv, places).astype(x.dtype))
+    for start, positions in ((0, range(after)), (n - window, range(window - after, window))):
+        rows = ArrayImpl(_fitted(window, order, deriv, positions).astype(x.dtype))
         ends.append(pnp.matmul(slicing.slice_in_dim(x, start, start + window, last), rows.T))
     middle = _products(x, taps)
     middle = slicing.slice_in_dim(middle, after - before, middle.shape[last], last)
-    kept = max(n - 2 * after, 0)
-    first = slicing.slice_in_dim(ends[0], 0, n - kept - after, last)
-    return slicing.concatenate([first, slicing.slice_in_dim(middle, 0, kept, last), ends[1]], last)
+    inner = max(n - 2 * after, 0)
+    first = slicing.slice_in_dim(ends[0], 0, n - inner - after, last)
+    return slicing.concatenate([first, slicing.slice_in_dim(middle, 0, inner, last), ends[1]], last)
 
 
 def _products(x: Any, taps: np.ndarray[Any, Any]) -> Any:
-    """The sums of ``taps[k] x[n + k]`` along the last axis, where all of them are there."""
+    """Return the sums of ``taps[k] x[n + k]`` along the last axis, for windows inside of ``x``."""
     kernel = ArrayImpl(taps.astype(x.dtype).reshape(1, 1, -1))
     out = conv_general_dilated_p.bind(
         shapes.reshape(x, (math.prod(x.shape[:-1]), 1, x.shape[-1])),

@@ -1,4 +1,4 @@
-"""Fourier transforms of parts of a signal, the spectra that are means over them, and trends."""
+"""Short-time Fourier transforms of segments of a signal, spectra averaged over segments, and trends."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ __all__ = ["csd", "detrend", "istft", "stft", "welch"]
 Window = str | tuple[Any, ...] | ArrayLike
 """The name of a window, with its parameters in a tuple if it has any, or its values."""
 Trend = str | bool | Callable[..., Any]
-"""What is subtracted from each part of a signal."""
+"""The trend that is subtracted from each segment of a signal, or a function that removes it."""
 
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
 def _signal(name: str, x: Any) -> Array:
-    """An array of single or double precision, with an axis."""
+    """Convert ``x`` to an array of single or double precision with at least one axis."""
     x = inexact_operand(name, x)
     if not x.shape:
         raise ShapeError(f"{name} takes an array with an axis, got a number")
     return x if x.dtype.char in "fdFD" else ops.convert_element_type(x, np.dtype(np.float32))
 
 
-class _Parts(NamedTuple):
-    """How a signal is cut into parts.
+class _Segments(NamedTuple):
+    """How a signal is cut into segments.
 
     Attributes:
-      window: by which each is multiplied, a vector of real numbers.
-      size: of a part, ``nperseg``.
-      step: how far apart they begin.
+      window: the factors of the elements of a segment, a vector of real numbers.
+      size: the number of elements of a segment, ``nperseg``.
+      step: the distance between the starts of segments.
       nfft: the length of the transform.
     """
 
@@ -56,7 +56,7 @@ class _Parts(NamedTuple):
 
 
 def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, int]:
-    """A window as a vector, and its size; ``size`` is needed for one that has a name."""
+    """Return a window as a vector, and its size; a named window takes its size from ``size``."""
     real = dtypes.to_real(like.dtype)
     if isinstance(window, (str, tuple)) and size is not None:
         if size < 1:
@@ -70,23 +70,24 @@ def _window(name: str, window: Any, size: int | None, like: Any) -> tuple[Any, i
     if len(vector.shape) != 1 or not vector.shape[0] or dtypes.is_complex(vector.dtype):
         raise ShapeError(
             f"{name}: a window must be the name of one, or a vector of real numbers, got shape {vector.shape} and "
-            "dtype "
-            f"{dtypes.short_name(vector.dtype)}"
+            f"dtype {dtypes.short_name(vector.dtype)}"
         )
     if size is not None and size != vector.shape[0]:
         raise ShapeError(f"{name}: nperseg must be the size of the window, {vector.shape[0]}, got {size}")
     return ops.convert_element_type(vector, real), vector.shape[0]
 
 
-def _parts(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None) -> _Parts:
-    """The arguments checked; ``longest`` is the size of the signal, which a window with a name is cut to."""
+def _segments(
+    name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like: Any, longest: int | None
+) -> _Segments:
+    """Check the arguments on segments; a named window is cut to ``longest``, the size of the signal."""
     size = None if nperseg is None else known_int(name, "nperseg", nperseg)
     if longest is not None and isinstance(window, (str, tuple)):
         size = 256 if size is None else size
         if size > longest:
             if nperseg is not None:
                 warn(
-                    f"{name}: nperseg={size} is more than the {longest} elements of the signal, which are taken",
+                    f"{name}: nperseg={size} is more than the {longest} elements of the signal, which are used",
                     UserWarning,
                 )
             size = longest
@@ -99,15 +100,14 @@ def _parts(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, like:
         raise ArgumentError(f"{name}: nfft must be at least nperseg, got {length} and {size}")
     if not 0 <= overlap < size:
         raise ArgumentError(f"{name}: noverlap must be from 0 to less than nperseg, got {overlap} and {size}")
-    return _Parts(vector, size, size - overlap, length)
+    return _Segments(vector, size, size - overlap, length)
 
 
-# Cutting and putting together ----------------------------------------------------------------------------------------
+# Segments ------------------------------------------------------------------------------------------------------------
 
 
 def _cut(x: Any, size: int, step: int) -> Any:
-    """The parts of the last axis, (..., parts, size), of which each begins ``step`` elements after the one before "
-    "it."""
+    """Cut the last axis into segments, (..., segments, size), whose starts are multiples of ``step``."""
     last, n = len(x.shape) - 1, x.shape[-1]
     count, pieces = (n - size) // step + 1, -(-size // step)
     length = (count + pieces - 1) * step
@@ -115,16 +115,16 @@ def _cut(x: Any, size: int, step: int) -> Any:
     if length > x.shape[last]:
         x = slicing.pad(x, 0, [*[(0, 0, 0)] * last, (0, length - x.shape[last], 0)])
     rows = shapes.reshape(x, (*x.shape[:last], count + pieces - 1, step))
-    beside = [slicing.slice_in_dim(rows, k, k + count, last) for k in range(pieces)]
-    return slicing.slice_in_dim(slicing.concatenate(beside, last + 1), 0, size, last + 1)
+    columns = [slicing.slice_in_dim(rows, k, k + count, last) for k in range(pieces)]
+    return slicing.slice_in_dim(slicing.concatenate(columns, last + 1), 0, size, last + 1)
 
 
-def _put_together(parts: Any, step: int) -> Any:
-    """The sum of parts, (..., parts, size), each put where :func:`_cut` takes it from."""
-    *batch, count, size = parts.shape
+def _overlap_add(segments: Any, step: int) -> Any:
+    """Add segments, (..., segments, size), at the positions from which :func:`_cut` takes them."""
+    *batch, count, size = segments.shape
     last, pieces = len(batch), -(-size // step)
     none = [(0, 0, 0)] * last
-    wide = slicing.pad(parts, 0, [*none, (0, 0, 0), (0, pieces * step - size, 0)])
+    wide = slicing.pad(segments, 0, [*none, (0, 0, 0), (0, pieces * step - size, 0)])
     total = None
     for k in range(pieces):
         piece = slicing.slice_in_dim(wide, k * step, (k + 1) * step, last + 1)
@@ -136,7 +136,7 @@ def _put_together(parts: Any, step: int) -> Any:
 
 
 def _extended(x: Any, count: int, how: str) -> Array:
-    """The last axis with ``count`` more elements at both ends."""
+    """Extend the last axis by ``count`` elements at both ends, with the boundary ``how`` of :func:`stft`."""
     last, n = len(x.shape) - 1, x.shape[-1]
     widths = [(0, 0)] * last + [(count, count)]
     if how == "zeros":
@@ -145,8 +145,8 @@ def _extended(x: Any, count: int, how: str) -> Array:
         return pnp.pad(x, widths, "edge")
     if count >= n:
         raise ShapeError(
-            f"stft: with boundary={how!r} half a part, {count} elements, must be less than the {n} of the signal; take "
-            "another boundary, or a smaller nperseg"
+            f"stft: with boundary={how!r} half a segment, {count} elements, must be less than the {n} of the signal; "
+            "take another boundary, or a smaller nperseg"
         )
     return pnp.pad(x, widths, "reflect", **({"reflect_type": "odd"} if how == "odd" else {}))
 
@@ -161,7 +161,7 @@ def _times(points: np.ndarray[Any, Any], fs: Any) -> Any:
 
 
 def _scaled(values: np.ndarray[Any, Any], fs: Any, traced: Callable[..., Any], known: Callable[..., Any]) -> Any:
-    """Numbers in units of the sampling frequency, or of its inverse."""
+    """Multiply or divide numbers by the sampling frequency: by ``traced`` for an array, by ``known`` otherwise."""
     if isinstance(fs, Array):
         fs = inexact_operand("a sampling frequency", fs)
         return traced(ArrayImpl(values.astype(dtypes.default_float())), fs)
@@ -182,19 +182,19 @@ def _frequency(name: str, fs: Any) -> Any:
 _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
 
-def _transforms(x: Any, parts: _Parts, trend: Any, onesided: bool) -> Any:
-    """The Fourier transforms of the parts, (..., parts, frequencies)."""
-    cut = _cut(x, parts.size, parts.step)
+def _transforms(x: Any, segments: _Segments, trend: Any, onesided: bool) -> Any:
+    """Return the Fourier transforms of the segments of ``x``, (..., segments, frequencies)."""
+    cut = _cut(x, segments.size, segments.step)
     if callable(trend):
         cut = trend(cut)
     elif trend:
-        cut = _without_trend(cut, trend, (0, parts.size))
+        cut = _without_trend(cut, trend, (0, segments.size))
     transform = pnp.fft.rfft if onesided else pnp.fft.fft
-    return transform(_along_last(ops.mul, cut, parts.window), parts.nfft)
+    return transform(_along_last(ops.mul, cut, segments.window), segments.nfft)
 
 
 def _along_last(operation: Callable[[Any, Any], Any], x: Any, vector: Any) -> Any:
-    """An operation of an array and a vector along its last axis, whatever promotion the user allows."""
+    """Apply an operation to an array and a vector along its last axis, also under strict promotion."""
     dtype = dtypes.common_dtype(x, vector)
     row = shapes.reshape(vector, (*(1,) * (len(x.shape) - 1), *vector.shape))
     return operation(ops.convert_element_type(x, dtype), ops.convert_element_type(row, dtype))
@@ -213,7 +213,7 @@ def _trend(name: str, type: Any) -> str:
 
 
 def _density(name: str, scaling: Any, fs: Any, window: Any) -> Any:
-    """By what the squares of transforms are multiplied."""
+    """Return the factor by which squares of transforms become a density or a spectrum."""
     if scaling == "density":
         return ops.div(1.0, ops.mul(fs, pnp.sum(window * window)))
     if scaling == "spectrum":
@@ -226,31 +226,31 @@ def stft(
     nfft: int | None = None, detrend: Trend = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """The short-time Fourier transform: the transforms of parts of a signal, which overlap.
+    """The short-time Fourier transform: the transforms of overlapping segments of a signal.
 
     Args:
       x: the signal.
       fs: the sampling frequency.
-      window: by which each part is multiplied: the name of one of SciPy's windows, a tuple of a name and parameters, or
+      window: the factors of each segment: the name of one of SciPy's windows, a tuple of a name and parameters, or
         a vector.
-      nperseg: how long a part is.
-      noverlap: by how much neighbouring parts overlap; half of them by default.
+      nperseg: the number of elements of a segment.
+      noverlap: the overlap of neighbouring segments; half a segment by default.
       nfft: the length of the transforms, at least ``nperseg``; the same by default.
-      detrend: what is subtracted from each part first: ``"constant"`` for its mean, ``"linear"`` for the straight line
-        that fits it best, ``False`` for nothing; or a function of the parts, which are along the last axis.
+      detrend: the trend to subtract from each segment first: ``"constant"`` for its mean, ``"linear"`` for the straight
+        line that fits it best, ``False`` for none; or a function of the segments, which are along the last axis.
       return_onesided: whether to return the half of the frequencies that determines the other, for real signals.
-      boundary: what the signal is extended by at both ends, by half a part: ``"zeros"``, ``"constant"`` for its last
-        elements, ``"even"`` or ``"odd"`` for its mirror image, or None for nothing.
-      padded: whether zeros are added to the end, so that all elements are in a part.
+      boundary: the extension of the signal by half a segment at both ends: ``"zeros"``, ``"constant"`` for its last
+        elements, ``"even"`` or ``"odd"`` for its mirror image, or None for no extension.
+      padded: whether zeros are added to the end, so that all elements are in a segment.
       axis: along which axis.
 
     Returns:
-      The frequencies, the times in the middle of the parts, and the transforms, divided by the sum of the window. These
-      have the frequencies along the axis of the signal, and the times along a new last one.
+      The frequencies, the times in the middle of the segments, and the transforms, divided by the sum of the window,
+      which have the frequencies along the axis of the signal, and the times along a new last one.
 
     Raises:
       ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
-      ShapeError: a window that does not fit, or no such axis (a TypeError and a ValueError).
+      ShapeError: a window that does not fit, or an axis out of range (a TypeError and a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> frequencies, times, transforms = stft(pnp.array([1.0, 0.0, -1.0, 0.0] * 3), nperseg=4)
@@ -267,19 +267,19 @@ def stft(
         empty = shapes.full(x.shape, 0, dtypes.to_real(x.dtype))
         return empty, empty, empty
     x = shapes.moveaxis(x, where, last)
-    parts = _parts("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
+    segments = _segments("stft", window, nperseg, noverlap, nfft, x, x.shape[last])
     if boundary is not None:
-        x = _extended(x, parts.size // 2, boundary)
+        x = _extended(x, segments.size // 2, boundary)
     if padded:
-        more = -(x.shape[last] - parts.size) % parts.step % parts.size
+        more = -(x.shape[last] - segments.size) % segments.step % segments.size
         x = pnp.pad(x, [(0, 0)] * last + [(0, more)])
-    out = _transforms(x, parts, trend, onesided)
-    out = ops.div(out, ops.convert_element_type(pnp.sum(parts.window), out.dtype))
-    points = parts.size / 2 + np.arange(0.0, float(x.shape[last] - parts.size + 1), float(parts.step))
+    out = _transforms(x, segments, trend, onesided)
+    out = ops.div(out, ops.convert_element_type(pnp.sum(segments.window), out.dtype))
+    points = segments.size / 2 + np.arange(0.0, float(x.shape[last] - segments.size + 1), float(segments.step))
     if boundary is not None:
-        points = points - parts.size / 2
+        points = points - segments.size / 2
     out = shapes.moveaxis(out, last + 1, where)
-    return _frequencies(parts.nfft, fs, onesided), _times(points, fs), out
+    return _frequencies(segments.nfft, fs, onesided), _times(points, fs), out
 
 
 def csd(
@@ -287,22 +287,22 @@ def csd(
     noverlap: int | None = None, nfft: int | None = None, detrend: Trend = "constant", return_onesided: bool = True,
     scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The cross-spectral density of two signals, by Welch's method: the mean over parts, which overlap.
+    """The cross-spectral density of two signals, by Welch's method: the mean over overlapping segments.
 
     Args:
-      x, y: signals, of which the shorter one is continued by zeros; None for ``y`` is ``x``.
-      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as of :func:`stft`; by default 256 elements are a
-        part, or all.
+      x, y: signals; the shorter one is padded with zeros. None for ``y`` stands for ``x``.
+      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as for :func:`stft`; by default a segment has
+        256 elements, or all.
       scaling: ``"density"`` for power by frequency, ``"spectrum"`` for power.
       axis: along which axis.
-      average: ``"mean"`` or ``"median"`` over the parts, the latter divided by its bias.
+      average: ``"mean"`` or ``"median"`` over the segments, the latter divided by its bias.
 
     Returns:
       The frequencies, and the densities: complex ones, or real ones if ``y`` is None or ``x`` itself.
 
     Raises:
       ArgumentError: numbers or words that make no sense (a TypeError and a ValueError).
-      ShapeError: signals or a window that do not fit, or no such axis (a TypeError and a ValueError).
+      ShapeError: signals or a window that do not fit, or an axis out of range (a TypeError and a ValueError).
 
     Source: Welch 1967.
 
@@ -337,9 +337,9 @@ def _density_of(
         for v in xs
     ]
     onesided = return_onesided and not dtypes.is_complex(xs[0].dtype)
-    parts = _parts(name, window, nperseg, noverlap, nfft, xs[0], longest)
-    scale = _density(name, scaling, fs, parts.window)
-    transforms = [_transforms(v, parts, trend, onesided) for v in xs]
+    segments = _segments(name, window, nperseg, noverlap, nfft, xs[0], longest)
+    scale = _density(name, scaling, fs, segments.window)
+    transforms = [_transforms(v, segments, trend, onesided) for v in xs]
     if alone:
         (only,) = transforms
         power = ops.add(ops.square(ops.real(only)), ops.square(ops.imag(only)))
@@ -348,15 +348,15 @@ def _density_of(
     if onesided:
         twice = np.full(power.shape[-1], 2.0)
         twice[0] = 1
-        if parts.nfft % 2 == 0:
+        if segments.nfft % 2 == 0:
             twice[-1] = 1
         power = ops.mul(power, ArrayImpl(twice.astype(power.dtype)))
     power = ops.mul(_averaged(power, average), ops.convert_element_type(scale, power.dtype))
-    return _frequencies(parts.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
+    return _frequencies(segments.nfft, fs, onesided), pnp.moveaxis(power, -1, where)
 
 
 def _averaged(power: Any, average: str) -> Any:
-    """The mean, or the median without its bias, of what the parts have."""
+    """Return the mean over segments, or the median divided by its bias."""
     over, count = len(power.shape) - 2, power.shape[-2]
     if average == "mean" or count == 1:
         return pnp.mean(power, axis=over)
@@ -373,19 +373,19 @@ def welch(
     nfft: int | None = None, detrend: Trend = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Array, Array]:  # fmt: skip
-    """The power spectral density of a signal, by Welch's method: the mean over parts, which overlap.
+    """The power spectral density of a signal, by Welch's method: the mean over overlapping segments.
 
     Args:
       x: the signal.
-      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as of :func:`stft`; by default 256 elements are a
-        part, or all.
-      scaling, axis, average: as of :func:`csd`.
+      fs, window, nperseg, noverlap, nfft, detrend, return_onesided: as for :func:`stft`; by default a segment has
+        256 elements, or all.
+      scaling, axis, average: as for :func:`csd`.
 
     Returns:
       The frequencies, and the densities, real numbers.
 
     Raises:
-      ArgumentError, ShapeError: as of :func:`csd`.
+      ArgumentError, ShapeError: as for :func:`csd`.
 
     Source: Welch 1967.
 
@@ -411,13 +411,13 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """The signal of which :func:`stft` returns these transforms; of others, that whose transforms are nearest.
+    """The signal whose :func:`stft` is ``Zxx``; for other arrays, the signal whose transforms are nearest.
 
     Args:
       Zxx: the transforms.
-      fs, window, nperseg, noverlap, nfft: as :func:`stft` was given; parts are as long as the transforms by default.
+      fs, window, nperseg, noverlap, nfft: as for :func:`stft`; segments are as long as the transforms by default.
       input_onesided: whether ``Zxx`` has half of the frequencies.
-      boundary: whether the signal was extended, so that half a part is cut off at both ends.
+      boundary: whether the signal was extended, so that half a segment is cut off at both ends.
       time_axis, freq_axis: which axes of ``Zxx`` are the times and the frequencies.
 
     Returns:
@@ -426,7 +426,7 @@ def istft(
 
     Raises:
       ArgumentError: numbers that make no sense (a TypeError and a ValueError).
-      ShapeError: a window that does not fit, or axes that are not there or the same (a TypeError and a ValueError).
+      ShapeError: a window that does not fit, or axes that do not exist or are equal (a TypeError and a ValueError).
 
     Source: Griffin and Lim 1984.
 
@@ -443,25 +443,25 @@ def istft(
         raise ShapeError(f"istft: the axes of times and frequencies must differ, got {time_axis} and {freq_axis}")
     if not math.prod(z.shape):
         raise ShapeError(f"istft takes an array that is not empty, got shape {z.shape}")
-    whole = 2 * (z.shape[which] - 1) if input_onesided else z.shape[which]
-    size = whole if nperseg is None else known_int("istft", "nperseg", nperseg)
+    full = 2 * (z.shape[which] - 1) if input_onesided else z.shape[which]
+    size = full if nperseg is None else known_int("istft", "nperseg", nperseg)
     if not isinstance(window, (str, tuple)) and nperseg is None:
         size = None  # type: ignore[assignment]
-    length = size if nfft is None and input_onesided and size == whole + 1 else whole if nfft is None else nfft
-    parts = _parts("istft", window, size, noverlap, length, z, None)
+    length = size if nfft is None and input_onesided and size == full + 1 else full if nfft is None else nfft
+    segments = _segments("istft", window, size, noverlap, length, z, None)
     z = pnp.moveaxis(z, (when, which), (-2, -1))
-    xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, parts.nfft)
-    xs = slicing.slice_in_dim(xs, 0, parts.size, rank - 1)
-    weighted = _along_last(ops.mul, xs, ops.mul(parts.window, pnp.sum(parts.window)))
-    squares = shapes.broadcast_to(ops.square(parts.window), (z.shape[-2], parts.size))
-    x, norm = _put_together(weighted, parts.step), _put_together(squares, parts.step)
-    cut = parts.size // 2 if boundary else 0
+    xs = (pnp.fft.irfft if input_onesided else pnp.fft.ifft)(z, segments.nfft)
+    xs = slicing.slice_in_dim(xs, 0, segments.size, rank - 1)
+    weighted = _along_last(ops.mul, xs, ops.mul(segments.window, pnp.sum(segments.window)))
+    squares = shapes.broadcast_to(ops.square(segments.window), (z.shape[-2], segments.size))
+    x, norm = _overlap_add(weighted, segments.step), _overlap_add(squares, segments.step)
+    cut = segments.size // 2 if boundary else 0
     x = slicing.slice_in_dim(x, cut, max(x.shape[-1] - cut, cut), rank - 2)
     norm = slicing.slice_in_dim(norm, cut, max(norm.shape[-1] - cut, cut), 0)
     known = norm.concrete() if isinstance(norm, Tracer) else norm
     if known is not None and not (np.asarray(known) > 1e-10).all():
         warn(
-            "istft: the signal is not determined where the windows of all parts are zero; take larger overlaps",
+            "istft: the signal is not determined where the windows of all segments are zero; take larger overlaps",
             UserWarning,
         )
     x = _along_last(ops.div, x, ops.where(ops.gt(norm, 1e-10), norm, 1.0))
@@ -485,15 +485,15 @@ def detrend(
       data: the signal.
       axis: along which axis.
       type: ``"linear"`` for the straight line that fits the signal best, ``"constant"`` for its mean.
-      bp: an int or a sequence of ints: where another line begins.
+      bp: an int or a sequence of ints: the indices at which another line begins.
       overwrite_data: must be None, for arrays are immutable.
 
     Returns:
       Floats or complex numbers, of the shape of ``data``.
 
     Raises:
-      ShapeError: no such axis (a TypeError and a ValueError).
-      ArgumentError: no such type, or a place that is not in the signal (a TypeError and a ValueError).
+      ShapeError: an axis out of range (a TypeError and a ValueError).
+      ArgumentError: an unknown type, or an index that is not in the signal (a TypeError and a ValueError).
       UnsupportedArgumentError: ``overwrite_data`` (a NotImplementedError).
 
     >>> import pullback.numpy as pnp
@@ -510,28 +510,28 @@ def detrend(
     n = x.shape[where]
     if not x.size:
         return x
-    given = np.atleast_1d(np.asarray(bp))
-    if given.dtype.kind not in "iu" or given.ndim > 1 or (given < 0).any() or (given > n).any():
+    breaks = np.atleast_1d(np.asarray(bp))
+    if breaks.dtype.kind not in "iu" or breaks.ndim > 1 or (breaks < 0).any() or (breaks > n).any():
         raise ArgumentError(
-            f"detrend: the places bp must be ints from 0 to the {n} elements of the axis, got {quote(bp)}"
+            f"detrend: the indices bp must be ints from 0 to the {n} elements of the axis, got {quote(bp)}"
         )
-    places = (0, n) if kind == "constant" else tuple(sorted({0, n, *given.tolist()}))
-    return shapes.moveaxis(_without_trend(shapes.moveaxis(x, where, last), kind, places), last, where)
+    bounds = (0, n) if kind == "constant" else tuple(sorted({0, n, *breaks.tolist()}))
+    return shapes.moveaxis(_without_trend(shapes.moveaxis(x, where, last), kind, bounds), last, where)
 
 
-def _without_trend(x: Any, kind: str, places: Sequence[int]) -> Any:
-    """The last axis without its trend from each place to the next."""
+def _without_trend(x: Any, kind: str, bounds: Sequence[int]) -> Any:
+    """Subtract the trend along the last axis from each section between two consecutive bounds."""
     if kind == "constant":
         return ops.sub(x, pnp.mean(x, axis=-1, keepdims=True))
-    last, parts = len(x.shape) - 1, []
-    for start, stop in pairwise(places):
-        part = slicing.slice_in_dim(x, start, stop, last)
-        mean = pnp.mean(part, axis=-1, keepdims=True)
-        part = ops.sub(part, mean)
+    last, sections = len(x.shape) - 1, []
+    for start, stop in pairwise(bounds):
+        section = slicing.slice_in_dim(x, start, stop, last)
+        mean = pnp.mean(section, axis=-1, keepdims=True)
+        section = ops.sub(section, mean)
         if stop - start > 1:
             line = np.arange(stop - start) - (stop - start - 1) / 2
             unit = ArrayImpl((line / np.linalg.norm(line)).astype(x.dtype))
-            slope = pnp.sum(ops.mul(part, unit), axis=-1, keepdims=True)
-            part = ops.sub(part, ops.mul(slope, unit))
-        parts.append(part)
-    return slicing.concatenate(parts, last)
+            slope = pnp.sum(ops.mul(section, unit), axis=-1, keepdims=True)
+            section = ops.sub(section, ops.mul(slope, unit))
+        sections.append(section)
+    return slicing.concatenate(sections, last)

@@ -1,4 +1,4 @@
-"""``pullback.scipy.sparse``, of which there is ``linalg``; sparse arrays are in ``pullback.experimental.sparse``."""
+"""Sparse linear algebra, in ``linalg``; sparse arrays are in ``pullback.experimental.sparse``."""
 
 from pullback.core.faces import face
 from pullback.scipy.sparse import linalg as linalg

@@ -31,7 +31,7 @@ face(globals())
 
 
 def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:
-    """Real vectors of a size in the last axis, or matrices in the last two."""
+    """Convert ``x`` to real vectors of ``size`` elements in the last axis, or square matrices in the ``last`` two."""
     x = inexact(name, x)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name} takes real numbers, got {dtypes.short_name(x.dtype)}")
@@ -42,7 +42,7 @@ def _vectors(name: str, x: Any, size: int, last: int = 1) -> Any:
 
 
 def _last(x: Any) -> Any:
-    """Numbers as the factors of vectors."""
+    """Append an axis to numbers, so that they multiply vectors."""
     return shapes.expand_dims(x, (len(x.shape),))
 
 
@@ -51,7 +51,7 @@ def _square(x: Any) -> Any:
 
 
 def _series(x: Any, coefficients: Sequence[float]) -> Any:
-    """A polynomial, its constant first."""
+    """Evaluate a polynomial, whose coefficients begin with the constant."""
     out: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         out = ops.add(c, ops.mul(x, out))
@@ -79,7 +79,7 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_quat(cls, quat: ArrayLike, *, scalar_first: bool = False) -> Rotation:
-        """Of quaternions, which are divided by their norms.
+        """Rotations from quaternions, which are divided by their norms.
 
         Args:
           quat: (..., 4).
@@ -103,7 +103,7 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
-        """Of rotation matrices, (..., 3, 3); of others a rotation near them.
+        """Rotations from rotation matrices, (..., 3, 3); from other matrices, rotations near them.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -126,17 +126,17 @@ class Rotation(NamedTuple):
             q[k] = ops.add(m[..., k, i], m[..., i, k])
             q[3] = ops.sub(m[..., k, j], m[..., j, k])
             candidates.append(pnp.stack(q, axis=-1))
-        parts = [ops.sub(m[..., (i + 2) % 3, (i + 1) % 3], m[..., (i + 1) % 3, (i + 2) % 3]) for i in range(3)]
-        candidates.append(pnp.stack([*parts, ops.add(1.0, trace)], axis=-1))
+        vector = [ops.sub(m[..., (i + 2) % 3, (i + 1) % 3], m[..., (i + 1) % 3, (i + 2) % 3]) for i in range(3)]
+        candidates.append(pnp.stack([*vector, ops.add(1.0, trace)], axis=-1))
         largest = _last(pnp.argmax(pnp.stack([*diagonal, trace]), axis=0))
-        chosen = candidates[3]
+        selected = candidates[3]
         for i in range(3):
-            chosen = ops.where(ops.eq(largest, i), candidates[i], chosen)
-        return cls(ops.div(chosen, _last(ops.sqrt(_square(chosen)))))
+            selected = ops.where(ops.eq(largest, i), candidates[i], selected)
+        return cls(ops.div(selected, _last(ops.sqrt(_square(selected)))))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
-        """Of vectors, (..., 3), along the axes of the rotations, whose norms are their angles.
+        """Rotations from vectors, (..., 3), along their axes, whose norms are their angles.
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -157,7 +157,7 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> Rotation:
-        """Of modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4).
+        """Rotations from modified Rodrigues parameters, (..., 3): along the axes, of norms tan(angle / 4).
 
         Raises:
           ShapeError: another shape (a TypeError and a ValueError).
@@ -168,16 +168,16 @@ class Rotation(NamedTuple):
         """
         v = _vectors("Rotation.from_mrp", mrp, 3)
         square = _last(_square(v))
-        parts = pnp.concatenate([ops.mul(2.0, v), ops.sub(1.0, square)], axis=-1)
-        return cls(ops.div(parts, ops.add(1.0, square)))
+        unscaled = pnp.concatenate([ops.mul(2.0, v), ops.sub(1.0, square)], axis=-1)
+        return cls(ops.div(unscaled, ops.add(1.0, square)))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
-        """Of up to three rotations about axes of the coordinates.
+        """Rotations from the angles of up to three rotations about coordinate axes.
 
         Args:
-          seq: up to three letters, neighbours of which differ: of ``xyz`` for axes that stay (extrinsic rotations), of
-            ``XYZ`` for those that are rotated too (intrinsic ones).
+          seq: up to three letters, whose neighbours differ: of ``xyz`` for fixed axes (extrinsic rotations), of ``XYZ``
+            for axes that rotate too (intrinsic rotations).
           angles: (..., n) for n letters; for one letter also without the last axis.
           degrees: whether the angles are in degrees.
 
@@ -198,15 +198,15 @@ class Rotation(NamedTuple):
         out: Any = None
         for n, axis in enumerate(axes):
             zero = shapes.full(x.shape[:-1], 0.0, x.dtype)
-            parts = [zero, zero, zero, cosine[..., n]]
-            parts[axis] = sine[..., n]
-            turn = pnp.stack(parts, axis=-1)
+            elements = [zero, zero, zero, cosine[..., n]]
+            elements[axis] = sine[..., n]
+            turn = pnp.stack(elements, axis=-1)
             out = turn if out is None else _product(out, turn) if intrinsic else _product(turn, out)
         return cls(out)
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
-        """The rotation by nothing, or ``num`` of them.
+        """The identity rotation, or ``num`` of them.
 
         >>> print(Rotation.identity().quat)
         [0. 0. 0. 1.]
@@ -244,7 +244,7 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation, and no array."""
+        """Whether this is a single rotation, not an array."""
         return len(self.quat.shape) == 1
 
     def __len__(self) -> int:
@@ -269,8 +269,8 @@ class Rotation(NamedTuple):
         """The quaternions, (..., 4).
 
         Args:
-          canonical: whether that of two with the same rotation is returned whose w, or else first element that is not
-            zero, is positive.
+          canonical: whether to return, of the two quaternions of a rotation, the one whose w, or whose first element
+            if w is zero, is positive.
           scalar_first: whether the order is (w, x, y, z).
 
         >>> import pullback.numpy as pnp
@@ -326,15 +326,15 @@ class Rotation(NamedTuple):
         return ops.div(ops.where(ops.lt(w, 0.0), ops.neg(v), v), ops.add(1.0, ops.abs(w)))
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """The angles, (..., 3), of three rotations about axes of the coordinates.
+        """The angles, (..., 3), of three rotations about coordinate axes.
 
         Args:
-          seq: three letters, as of ``from_euler``.
+          seq: three letters, as for ``from_euler``.
           degrees: whether the angles are in degrees.
 
         Returns:
           The first and the third angle from -π to π, the second from 0 to π if the first axis is the third, else from
-          -π/2 to π/2. Where its ends make the first and the third axis parallel, the third angle is zero.
+          -π/2 to π/2. At its ends, where the first and the third axis are parallel, the third angle is zero.
 
         Raises:
           ArgumentError: letters that make no sense (a TypeError and a ValueError).
@@ -356,7 +356,7 @@ class Rotation(NamedTuple):
         second = ops.mul(2.0, pnp.arctan2(pnp.hypot(c, d), pnp.hypot(a, b)))
         flat, folded = (ops.le_p.bind(ops.abs(ops.sub(second, end)), 1e-7) for end in (0.0, math.pi))
         degenerate = ops.or_p.bind(flat, folded)
-        # Where an angle is not determined neither are its derivatives; what it would be computed from may be zero.
+        # Where an angle is undetermined, so are its derivatives; both operands of arctan2 may be zero there.
         total = pnp.arctan2(ops.where(folded, 0.0, b), ops.where(folded, 1.0, a))
         rest = pnp.arctan2(ops.where(flat, 0.0, d), ops.where(flat, 1.0, c))
         lower, upper = ops.sub(total, rest), ops.add(total, rest)
@@ -378,7 +378,7 @@ class Rotation(NamedTuple):
         """The vectors rotated.
 
         Args:
-          vectors: (..., 3), whose axes in front broadcast against those of the rotations.
+          vectors: (..., 3), whose leading axes broadcast against the rotations.
           inverse: whether to rotate back.
 
         Raises:
@@ -411,7 +411,7 @@ class Rotation(NamedTuple):
         return ops.mul(2.0, pnp.arctan2(norm, ops.abs(self.quat[..., 3])))
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
-        """The mean of an array of rotations: that from which the sum of squared distances (of matrices) is least.
+        """The mean of an array of rotations: the rotation with the least sum of squared distances (of matrices).
 
         Args:
           weights: a vector of the weights of the rotations.
@@ -444,7 +444,7 @@ class Rotation(NamedTuple):
 
 
 def _product(p: Any, q: Any) -> Any:
-    """The products of quaternions: the rotation by the second, and then by the first."""
+    """Return the products of quaternions: rotations by ``q``, followed by rotations by ``p``."""
     p, q = promote_all("Rotation", (p, q))
     v, w, a, b = p[..., :3], p[..., 3:], q[..., :3], q[..., 3:]
     vector = pnp.add(pnp.add(pnp.multiply(w, a), pnp.multiply(b, v)), pnp.cross(v, a))
@@ -453,7 +453,7 @@ def _product(p: Any, q: Any) -> Any:
 
 
 def _canonical(q: Any) -> Any:
-    """Of two quaternions with the same rotation that whose first element that is not zero, from w on, is positive."""
+    """Return ``q`` or ``-q``, the same rotation, so that the first nonzero element of (w, x, y, z) is positive."""
     negative: Any = False
     for i in (2, 1, 0, 3):
         x = q[..., i]
@@ -462,7 +462,7 @@ def _canonical(q: Any) -> Any:
 
 
 def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
-    """The axes of letters, and whether they are rotated too."""
+    """Return the axes that the letters of ``seq`` name, and whether they are intrinsic (in upper case)."""
     if not isinstance(seq, str) or not 1 <= len(seq) <= most:
         raise ArgumentError(f"{name}: seq must have one to {most} letters, got {quote(seq)}")
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
@@ -473,12 +473,12 @@ def _axes(name: str, seq: Any, most: int) -> tuple[list[int], bool]:
 
 
 class Slerp(NamedTuple):
-    """A path through rotations at given times, about a fixed axis and at a constant speed between two of them.
+    """A path through rotations at given times, with a fixed axis and a constant speed between each two.
 
     Attributes:
-      times: at which the rotations are known, (n,).
+      times: the times of the rotations, (n,).
       timedelta: the time between them, (n - 1,).
-      rotations: all but the last one.
+      rotations: the rotations except the last.
       rotvecs: the vectors of the rotations from each to the next, (n - 1, 3).
 
     >>> import pullback.numpy as pnp
@@ -502,7 +502,7 @@ class Slerp(NamedTuple):
 
         Raises:
           OperandError: something else than rotations (a TypeError).
-          ShapeError: other times than rotations, or fewer than two (a TypeError and a ValueError).
+          ShapeError: not as many times as rotations, or fewer than two (a TypeError and a ValueError).
           ArgumentError: times that do not increase (a TypeError and a ValueError).
         """
         if not isinstance(rotations, Rotation):

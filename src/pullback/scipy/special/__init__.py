@@ -1,6 +1,6 @@
-"""Special functions. Formulas are those of the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov).
+"""Special functions. Formulas are from the *Digital Library of Mathematical Functions* (https://dlmf.nist.gov).
 
-The functions are those that the modules within have in their ``__all__``.
+The functions are those in ``__all__`` of the modules of this package.
 """
 
 from pullback.core.faces import face as _face

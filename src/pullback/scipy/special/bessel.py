@@ -108,7 +108,7 @@ def jv(v: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       v: the orders, an array of real numbers; integers are converted.
-      x: the same; a shape that broadcasts against that of ``v``. Negative numbers only with integer orders.
+      x: an array of real numbers, which broadcasts against ``v``. Negative numbers only with integer orders.
 
     Returns:
       An array of floats, of the common dtype; NaN outside the domain.
@@ -135,7 +135,7 @@ def yv(v: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       v: the orders, an array of real numbers; integers are converted.
-      x: an array of positive numbers; a shape that broadcasts against that of ``v``.
+      x: an array of positive numbers, which broadcasts against ``v``.
 
     Returns:
       An array of floats, of the common dtype; minus infinity at 0, NaN where ``x`` is negative.
@@ -161,7 +161,7 @@ def iv(v: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       v: the orders, an array of real numbers; integers are converted.
-      x: the same; a shape that broadcasts against that of ``v``. Negative numbers only with integer orders.
+      x: an array of real numbers, which broadcasts against ``v``. Negative numbers only with integer orders.
 
     Returns:
       An array of floats, of the common dtype; NaN outside the domain.
@@ -188,7 +188,7 @@ def kv(v: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       v: the orders, an array of real numbers; integers are converted.
-      x: an array of positive numbers; a shape that broadcasts against that of ``v``.
+      x: an array of positive numbers, which broadcasts against ``v``.
 
     Returns:
       An array of floats, of the common dtype; infinity at 0, NaN where ``x`` is negative.

@@ -1,12 +1,12 @@
 """Bessel functions of real order, with derivatives of any order by the order and by the variable.
 
-Compiled they are integrals along paths of steepest descent, on which the integrand is positive and nothing cancels
-(G. N. Watson, *A Treatise on the Theory of Bessel Functions*, 1922, chapter 8; Gil, Segura and Temme, *Numerical
-Methods for Special Functions*, 2007, chapter 5); near zero those of the first kind are power series. Derivatives by the
-order are taken under the integral: the path is the same for all of them. Those by the variable are differences of
-neighbours (DLMF 10.6.1, 10.29.1).
+Compiled they are integrals along paths of steepest descent, on which the integrand is positive and nothing cancels (G.
+N. Watson, *A Treatise on the Theory of Bessel Functions*, 1922, chapter 8; Gil, Segura and Temme, *Numerical Methods
+for Special Functions*, 2007, chapter 5); near zero functions of the first kind are power series. Derivatives by the
+order are taken under the integral: the path is the same for all of them. Derivatives by the variable are differences of
+neighbouring orders (DLMF 10.6.1, 10.29.1).
 
-Each formula is of an order and a variable that are not negative; the functions of negative orders follow by reflection.
+Each formula takes an order and a variable that are not negative; negative orders follow by reflection.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from pullback.primitives.formulas import (  # isort: skip
 while_loop, expand_dims, concatenate = map(lifted, (loops.while_loop, shapes.expand_dims, slicing.concatenate))
 reduce_sum = lifted(reductions.reduce_sum)
 
-_BELOW = 38.0
+_BELOW = 38.0  # exp(-38) is below the rounding error
 _LEAST = 2.3e-308
-"""The smallest number that the compiler's programs do not take for zero."""
+"""The smallest number that compiled programs do not flush to zero."""
 
 
 @lifted
@@ -51,11 +51,11 @@ def _full(value: float, like: Any) -> Any:
 Pair = tuple[Any, Any]
 
 
-# Pieces of exponents, without cancellation ---------------------------------------------------------------------------
+# Terms of exponents, without cancellation ----------------------------------------------------------------------------
 
 
 def _sinh_less(d: Any) -> Any:
-    """sinh(d) - d."""
+    """sinh(d) - d, without cancellation."""
     near = abs(d) < 1
     small = where(near, d, 0)
     series = small * square(small) * polynomial(square(small), [1 / math.factorial(k) for k in range(19, 2, -2)])
@@ -63,7 +63,7 @@ def _sinh_less(d: Any) -> Any:
 
 
 def _less_sin(v: Any) -> Any:
-    """v - sin(v)."""
+    """v - sin(v), without cancellation."""
     near = abs(v) < 1
     small = where(near, v, 0)
     terms = [(-1) ** ((k - 3) // 2) / math.factorial(k) for k in range(19, 2, -2)]
@@ -84,7 +84,7 @@ def _acosh1p(x: Any) -> Any:
 
 
 def _sums(integrand: Callable[..., Pair], low: Any, high: Any, *operands: Any) -> Pair:
-    """The integrals of two functions, which are computed together, over panels, whose ends are along a last axis."""
+    """Integrate two functions, which ``integrand`` returns, over panels; ``low`` and ``high`` are along a last axis."""
     rank = len(operands[0].shape)
     nodes, weights = rule()
     wide = [expand_dims(x, (rank, rank + 1)) for x in operands]
@@ -97,7 +97,7 @@ def _sums(integrand: Callable[..., Pair], low: Any, high: Any, *operands: Any) -
 
 
 def _between(*breaks: Any) -> Pair:
-    """The panels between points that follow each other."""
+    """Return the lower and the upper ends of the panels between consecutive points."""
     axis = len(breaks[-1].shape)
     columns = [expand_dims(v, (axis,)) for v in breaks]
     return concatenate(columns[:-1], axis), concatenate(columns[1:], axis)
@@ -107,9 +107,9 @@ _WIDTHS = (0.0, 8.0, 24.0, 60.0, 150.0, 350.0, math.inf)
 
 
 def _panels(high: Any) -> Pair:
-    """The interval from zero in parts, each twice as long as the one before, from its end.
+    """Return the ends of panels of [0, high], which become shorter towards ``high``.
 
-    There the integrand falls like exp(-exp(y)), and towards zero it is nearly exponential.
+    There the integrand falls like exp(-exp(y)); towards zero it is nearly exponential.
     """
     near, far = (ArrayImpl(np.array(w)) for w in (_WIDTHS[:-1], _WIDTHS[1:]))
     wide = expand_dims(high, (len(high.shape),))
@@ -120,9 +120,9 @@ def _panels(high: Any) -> Pair:
 
 
 def _kve(nu: Any, x: Any) -> Any:
-    """exp(x) K: the integral of exp(-x (cosh(t) - 1)) cosh(nu t) from 0 (DLMF 10.32.9).
+    """exp(x) K_nu(x): the integral of exp(-x (cosh(t) - 1)) cosh(nu t) from 0 (DLMF 10.32.9).
 
-    Of orders from 2 on it is half that of exp(nu t - x (cosh(t) - 1)) over all t, about its largest value.
+    For orders from 2 on it is half the integral of exp(nu t - x (cosh(t) - 1)) over all t, about its largest value.
     """
     fixed = stop_gradient(nu)
     safe = minimum(maximum(stop_gradient(x), _LEAST), 1e290)
@@ -130,11 +130,11 @@ def _kve(nu: Any, x: Any) -> Any:
     below = minimum(fixed, 2) * (_reach(_full(_BELOW, x), safe) + 4) + _BELOW
     end = where(safe < 1e-3, _reach(below, safe) + 0.01, _acosh1p(below / maximum(safe, 1e-3)))
 
-    def whole(t: Any, nu: Any, x: Any) -> Pair:
+    def integrand(t: Any, nu: Any, x: Any) -> Pair:
         value = exp(x * -2 * square(sinh(t * 0.5)))
         return value * cosh(nu * t), t * 0
 
-    low, _ = _sums(whole, *_panels(end), where(high, 1, nu), safe)
+    low, _ = _sums(integrand, *_panels(end), where(high, 1, nu), safe)
     value = where(high, _kve_about_largest(where(high, nu, 2), maximum(safe, 1e-160)), low)
     return where(x == 0, math.inf, where(x >= 0, value, math.nan))
 
@@ -148,7 +148,7 @@ def _kve_about_largest(nu: Any, x: Any) -> Any:
     left = minimum((c + sqrt(c * (c + 8))) * 0.5, _acosh1p(_BELOW / excess))
 
     def integrand(y: Any, nu: Any, fixed: Any, excess: Any, centre: Any) -> Pair:
-        # size (cosh(y) - 1) + nu (sinh(y) - y): of negative y as (size - nu) (cosh(y) - 1) + nu (exp(y) - 1 - y).
+        # size (cosh(y) - 1) + nu (sinh(y) - y): for negative y as (size - nu) (cosh(y) - 1) + nu (exp(y) - 1 - y).
         depth = 2 * square(sinh(y * 0.5))
         tail = fixed * where(y < 0, _exp_less(-abs(y)), depth + _sinh_less(maximum(y, 0)))
         value = exp(-(excess * depth + tail))
@@ -162,7 +162,7 @@ def _kve_about_largest(nu: Any, x: Any) -> Any:
 
 
 def _exp_less(y: Any) -> Any:
-    """exp(y) - 1 - y of numbers that are not positive."""
+    """exp(y) - 1 - y for y <= 0, without cancellation."""
     near = y >= -0.5
     small = where(near, y, 0)
     series = square(small) * polynomial(small, [1 / math.factorial(k) for k in range(16, 1, -1)])
@@ -193,7 +193,7 @@ def _power_series(nu: Any, x: Any, sign: int) -> Any:
 
 
 def gamma_of_larger(nu: Any) -> Any:
-    """Γ(nu + 1), which is differentiated as exp(lgamma)."""
+    """Γ(nu + 1), differentiated as exp(lgamma(nu + 1))."""
     fixed = stop_gradient(nu)
     value = gamma(fixed + 1)
     rest = lgamma(nu + 1) - lgamma(fixed + 1)
@@ -201,7 +201,7 @@ def gamma_of_larger(nu: Any) -> Any:
 
 
 def _ive(nu: Any, x: Any) -> Any:
-    """exp(-x) I: up to 13 by its power series, beyond along sinh(u) = nu v / (x sin(v)), up from the saddle."""
+    """exp(-x) I_nu(x): its power series up to x = 13, then the path sinh(u) = nu v / (x sin(v)) up from the saddle."""
     near = stop_gradient(x) < 13
     series = _power_series(nu, where(near, x, 1), 1) * exp(-where(near, x, 1))
     far = minimum(where(near, 20, stop_gradient(x)), 1e290)
@@ -234,28 +234,28 @@ def _ive(nu: Any, x: Any) -> Any:
 
 
 def _sin_pi(nu: Any) -> Any:
-    """sin(pi nu), zero at integers."""
-    whole = round(stop_gradient(nu))
-    return _parity(whole) * sin((nu - whole) * math.pi)
+    """sin(pi nu), exactly zero at integers."""
+    nearest = round(stop_gradient(nu))
+    return _parity(nearest) * sin((nu - nearest) * math.pi)
 
 
 def _cos_pi(nu: Any) -> Any:
-    whole = round(stop_gradient(nu))
-    return _parity(whole) * sin((0.5 - abs(nu - whole)) * math.pi)
+    nearest = round(stop_gradient(nu))
+    return _parity(nearest) * sin((0.5 - abs(nu - nearest)) * math.pi)
 
 
 def _times(factor: Any, value: Any) -> Any:
-    """A product; of a factor that is zero, and a value that overflowed, zero."""
+    """Return ``factor * value``, or zero where the factor is zero and the value overflowed."""
     return where((stop_gradient(factor) == 0) & ~is_finite(stop_gradient(value)), 0, factor * value)
 
 
-def _parity(whole: Any) -> Any:
-    """1 of even integers, -1 of odd ones."""
-    return where(remainder(whole, 2.0) == 0, _full(1, whole), -1)
+def _parity(number: Any) -> Any:
+    """1 for even integers, -1 for odd integers."""
+    return where(remainder(number, 2.0) == 0, _full(1, number), -1)
 
 
 def _schlaefli(nu: Any, x: Any) -> Pair:
-    """J and Y of x up to 12 and orders below: Schläfli's integrals, DLMF 10.9.6 and 10.9.7."""
+    """J and Y for x up to 12 and smaller orders: Schläfli's integrals, DLMF 10.9.6 and 10.9.7."""
     fixed = stop_gradient(nu)
 
     def swing(theta: Any, nu: Any, x: Any) -> Pair:
@@ -277,7 +277,7 @@ def _schlaefli(nu: Any, x: Any) -> Pair:
 
 
 def _monotone(nu: Any, x: Any) -> Pair:
-    """J and Y of orders from x and 2 on: along the real axis to the saddle point, and upwards (Watson, 8.31)."""
+    """J and Y for orders of at least x and 2: along the real axis to the saddle point, then upwards (Watson, 8.31)."""
     fixed = stop_gradient(nu)
     size = sqrt((fixed - x) * (fixed + x))
     alpha = asinh(size / x)
@@ -287,10 +287,10 @@ def _monotone(nu: Any, x: Any) -> Pair:
 
     def upwards(v: Any, nu: Any, fixed: Any, first: Any, root: Any, size: Any, alpha: Any) -> Pair:
         sine = sin(v)
-        place = first * (v / sine)
+        ratio = first * (v / sine)
         spread = square(first) * (_less_sin(v) * (v + sine) / square(sine))
         height = sqrt(square(root) + spread)
-        d = asinh(spread / (first * height + place * root))
+        d = asinh(spread / (first * height + ratio * root))
         slope = first * ((sine - v * cos(v)) / square(sine)) / height
         more = fixed - nu
         turn = more * v
@@ -320,10 +320,10 @@ def _monotone(nu: Any, x: Any) -> Pair:
 
 
 def _oscillating(nu: Any, x: Any) -> Pair:
-    """J and Y of x from 12 on and lower orders: along cosh(u) sin(v) = sin(β) + (v - β) cos(β), where cos(β) = nu / x.
+    """J and Y for x > 12 and smaller orders: along cosh(u) sin(v) = sin(β) + (v - β) cos(β), where cos(β) = nu / x.
 
-    Of the half below the saddle point, where it is cut short by the real axis, the way is along that axis to zero, and
-    from there upwards.
+    Where the real axis cuts off the half of the path below the saddle point, the path follows that axis to zero, and
+    then goes up to iβ.
     """
     fixed = stop_gradient(nu)
     excess = x - fixed
@@ -335,34 +335,34 @@ def _oscillating(nu: Any, x: Any) -> Pair:
     low = minimum(quadratic, beta * 0.999)
     sine, cosine = size / x, fixed / x
 
-    def downhill(eta: Any, nu: Any, fixed: Any, size: Any, beta: Any, sine: Any, cosine: Any, kept: Any) -> Pair:
+    def downhill(eta: Any, nu: Any, fixed: Any, size: Any, beta: Any, sine: Any, cosine: Any, weight: Any) -> Pair:
         side = where(eta < 0, _full(-1, eta), 1)
-        place = sin(beta + eta)
+        sin_v = sin(beta + eta)
         swing = 2 * square(sin(eta * 0.5))
-        gap = (sine * swing + cosine * _less_sin(eta)) / place
+        gap = (sine * swing + cosine * _less_sin(eta)) / sin_v
         u = _acosh1p(gap) * side
-        change = (sine * sin(eta) + cosine * swing) / place - gap * (cos(beta + eta) / place)
+        change = (sine * sin(eta) + cosine * swing) / sin_v - gap * (cos(beta + eta) / sin_v)
         slope = change * side / sqrt(gap * (2 + gap))
         fall = _sinh_less(u) * cos(eta) - u * swing
         value = exp(fixed * fall - size * sinh(u) * sin(eta))
         more = fixed - nu
         turn = more * (beta + eta)
-        value = where(eta < 0, kept, 1) * (value * exp(more * u))
+        value = where(eta < 0, weight, 1) * (value * exp(more * u))
         turn_cos, turn_sin = cos(turn), sin(turn)
         return value * (slope * turn_cos - turn_sin), value * (turn_cos + slope * turn_sin)
 
     ends = _between(-low, _full(0, x), high)
-    kept = where(cut, _full(0, x), 1)
-    parts = _sums(downhill, *ends, nu, fixed, size, beta, sine, cosine, kept)
-    # θ = size - nu β: of orders near x as (x - nu) β - x (β - sin(β)), else as x and the rest.
+    weight = where(cut, _full(0, x), 1)
+    integrals = _sums(downhill, *ends, nu, fixed, size, beta, sine, cosine, weight)
+    # θ = size - nu β: for orders near x as (x - nu) β - x (β - sin(β)), otherwise as x and the rest.
     near = fixed > x * 0.5
     close = excess * beta - x * _less_sin(beta)
     rest = -(fixed * (fixed / (size + x))) - fixed * beta
     turn_cos = where(near, cos(close), cos(x) * cos(rest) - sin(x) * sin(rest))
     turn_sin = where(near, sin(close), sin(x) * cos(rest) + cos(x) * sin(rest))
-    first = turn_cos * parts[0] - turn_sin * parts[1]
-    imaginary = turn_cos * parts[1] + turn_sin * parts[0]
-    # The way round: from minus infinity to 0, and to i β.
+    first = turn_cos * integrals[0] - turn_sin * integrals[1]
+    imaginary = turn_cos * integrals[1] + turn_sin * integrals[0]
+    # Where the lower half is cut off: from minus infinity to 0, and on to i β.
     end = minimum(_BELOW / excess, cbrt(6 * _BELOW / x))
 
     def axis(t: Any, nu: Any, fixed: Any, excess: Any, x: Any) -> Pair:
@@ -380,7 +380,7 @@ def _oscillating(nu: Any, x: Any) -> Pair:
 
 
 def _first_and_second(nu: Any, x: Any) -> Pair:
-    """J and Y of an order that is not negative and a positive variable."""
+    """J and Y for an order that is not negative and a positive variable."""
     fixed = stop_gradient(nu)
     monotone = (fixed >= x) & (fixed >= 2)
     small = (x <= 12) & ~monotone
@@ -396,7 +396,7 @@ def _first_and_second(nu: Any, x: Any) -> Pair:
 
 
 def _bounded(x: Any) -> Any:
-    """A positive variable in the range where the formulas are finite."""
+    """Clip abs(x) to the range where the formulas are finite."""
     return minimum(maximum(abs(stop_gradient(x)), _LEAST), 1e150)
 
 
@@ -408,17 +408,17 @@ def _reach(c: Any, x: Any) -> Any:
 
 @formula
 def _jv(nu: Any, x: Any) -> Any:
-    """Of negative orders by 10.2.3; of negative variables, and whole orders, by 10.11.1."""
+    """J_nu(x): negative orders by DLMF 10.2.3, negative x, for integer orders, by 10.11.1."""
     x = stop_gradient(x)
     negative = stop_gradient(nu) < 0
     size = where(negative, -nu, nu)
     j, y = _first_and_second(size, _bounded(x))
     mirrored = _cos_pi(size) * j - _times(_sin_pi(size), y)
     value = where(negative, mirrored, j)
-    whole = floor(stop_gradient(nu)) == stop_gradient(nu)
-    zero = where(stop_gradient(nu) == 0, _full(1, x), where(whole | ~negative, 0, _full(math.inf, x)))
+    is_integer = floor(stop_gradient(nu)) == stop_gradient(nu)
+    zero = where(stop_gradient(nu) == 0, _full(1, x), where(is_integer | ~negative, 0, _full(math.inf, x)))
     value = where(x == 0, zero, where(abs(x) == math.inf, 0, value))
-    flipped = where(whole, _parity(round(stop_gradient(nu))) * value, math.nan)
+    flipped = where(is_integer, _parity(round(stop_gradient(nu))) * value, math.nan)
     return where(x < 0, flipped, where((x == x) & (nu == nu), value, math.nan))
 
 
@@ -442,7 +442,7 @@ def _kv(nu: Any, x: Any) -> Any:
 
 @formula
 def _iv(nu: Any, x: Any) -> Any:
-    """Of negative orders by 10.27.2."""
+    """I_nu(x): negative orders by DLMF 10.27.2."""
     x = stop_gradient(x)
     negative = stop_gradient(nu) < 0
     size = where(negative, -nu, nu)
@@ -451,8 +451,8 @@ def _iv(nu: Any, x: Any) -> Any:
     value = _ive(size, distance) * half * half
     other = _times(_sin_pi(size), _kv(size, maximum(distance, _LEAST))) * (2 / math.pi)
     value = where(negative, value + other, value)
-    whole = floor(stop_gradient(nu)) == stop_gradient(nu)
-    flipped = where(whole, _parity(round(stop_gradient(nu))) * value, math.nan)
+    is_integer = floor(stop_gradient(nu)) == stop_gradient(nu)
+    flipped = where(is_integer, _parity(round(stop_gradient(nu))) * value, math.nan)
     out = where(x < 0, flipped, where((x == x) & (nu == nu), value, math.nan))
     return where(x == math.inf, math.inf, out)
 
@@ -460,10 +460,10 @@ def _iv(nu: Any, x: Any) -> Any:
 def _bessel(
     name: str, formula: Callable[..., Any], before: float, after: float, equations: tuple[int, int, bool]
 ) -> Primitive:
-    """Declare a function; its derivative by the variable is a sum of those of the orders before and after.
+    """Declare a Bessel function, whose derivative by the variable is a sum of the functions of neighbouring orders.
 
-    Where the rounding of the order before would count, next to a pole of 1 / Γ, it is nu / x times the function plus
-    that of the order after (DLMF 10.6.2, 10.29.2).
+    Where the rounding of the lower order would dominate, next to a pole of 1 / Γ, it is nu / x times the function plus
+    the function of the next order (DLMF 10.6.2, 10.29.2).
     """
 
     def by_x(t: Any, nu: Any, x: Any, *, orders: tuple[int, ...]) -> Any:

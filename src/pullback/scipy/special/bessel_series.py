@@ -1,4 +1,4 @@
-"""Taylor coefficients of Bessel functions along their variable, and along their order."""
+"""Taylor coefficients of Bessel functions by their variable, and by their order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from pullback.transforms.traces.taylor import taylor_flat
 _double = np.dtype(np.float64)
 _TERMS, _BLOCK = 32, 2048
 _MOST = 100.0
-"""Orders up to which functions of small variables are power series; of larger ones the equations lose nothing."""
+"""The largest order for which small variables need the power series; for larger ones the equations lose no digits."""
 
 
 def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: int, entire: bool) -> None:
-    """Say the coefficients by the equations of a function y and that of the next order, z.
+    """Register a Taylor rule by the differential equations of a function y and the function z of the next order.
 
-    They are y' = (nu / x) y + upper z and z' = lower y - ((nu + 1) / x) z (DLMF 10.6.2 and 10.29.2). Near zero they
-    have a solution that grows faster than an ``entire`` function, which is there its power series (10.2.2, 10.25.2).
+    The equations are y' = (nu / x) y + upper z and z' = lower y - ((nu + 1) / x) z (DLMF 10.6.2 and 10.29.2). Near zero
+    they have a solution that grows faster than an ``entire`` function, whose power series is used there (10.2.2,
+    10.25.2).
     """
 
     def rule(ans: Series, nu: Series, x: Series, *, orders: tuple[int, ...]) -> Coefficient | None:
@@ -65,34 +66,34 @@ def by_equations(p: Primitive, formula: Callable[..., Any], upper: int, lower: i
 
 
 def _by_order(formula: Callable[..., Any], ans: Series, nu: Series, x: Series) -> Coefficient:
-    """Where the order alone moves: the formula's coefficients along a line, composed with those of the order.
+    """Return Taylor coefficients where only the order varies: coefficients of the formula, composed with the order.
 
     The paths of its integrals are the same for all coefficients. Many elements are computed in blocks.
     """
     shape, dtype = ans[0].shape, ans[0].dtype
-    center, place = (shapes.broadcast_to(convert_element_type(with_array(v, ans)[0], _double), shape) for v in (nu, x))
+    center, point = (shapes.broadcast_to(convert_element_type(with_array(v, ans)[0], _double), shape) for v in (nu, x))
     found: list[Any] = []
 
-    def along_a_line(order: int, center: Any, place: Any) -> list[Any]:
+    def along_a_line(order: int, center: Any, point: Any) -> list[Any]:
         line = [shapes.full(center.shape, 1, _double), *[ZERO] * (order - 1)]
-        return taylor_flat(formula, lambda v: [formula(v, place)], [center], [line], order)[1][0]
+        return taylor_flat(formula, lambda v: [formula(v, point)], [center], [line], order)[1][0]
 
     def of_formula(k: int) -> Any:
         if len(found) < k:
             order = max(ans.last, 2 * k)
             if center.size > _BLOCK:
-                flat = [shapes.reshape(v, (center.size,)) for v in (center, place)]
+                flat = [shapes.reshape(v, (center.size,)) for v in (center, point)]
                 rows = control.map(lambda pair: along_a_line(order, *pair), flat, batch_size=_BLOCK)
                 found[:] = [shapes.reshape(row, shape) for row in rows]
             else:
-                found[:] = along_a_line(order, center, place)
+                found[:] = along_a_line(order, center, point)
         return _converted(found[k - 1], dtype)
 
     return composition(Series([ans[0]], of_formula), nu)
 
 
 def _rounded(rule: Any, p: Primitive, order: Any, x: Series, dtype: Any) -> Coefficient:
-    """The coefficients in another type than double precision: the power series would lose too many of its digits."""
+    """Compute Taylor coefficients in double precision, and round them: the series would lose digits in ``dtype``."""
     wide = Series([convert_element_type(x[0], _double)], lambda k: _converted(x[k], _double))
     y = Series([p.bind(order, wide[0], orders=(0, 0))])
     following = rule(y, Series([order]), wide, orders=(0, 0))
@@ -121,26 +122,26 @@ def _by_recurrence(ans: Series, following: Any, order: Any, x: Series, upper: in
         for (y, factor, other, sign), slope, quotient in zip(pairs, slopes, quotients, strict=True):
             rest = difference(y[k - 1], of_product(x, quotient, k - 1, first=1))
             quotient.known.append(rest if rest is ZERO else div(rest, x[0]))
-            part = ZERO if rest is ZERO else mul(factor, quotient[k - 1])
-            slope.known.append(difference(times(other[k - 1], sign), times(part, -1)))
+            term = ZERO if rest is ZERO else mul(factor, quotient[k - 1])
+            slope.known.append(difference(times(other[k - 1], sign), times(term, -1)))
         return along[0](k)
 
     return coefficient
 
 
 def _where_close(order: Any, x: Any, upper: int) -> tuple[Any, Any, Any]:
-    """Where the power series serves, of which order, and with which sign: J of -1, -2, ... is that of 1, 2, ..."""
-    whole = ops.eq(ops.floor_p.bind(order), order)
+    """Return where to use the power series, and its order and sign there, since J of order -n is ± J of order n."""
+    is_integer = ops.eq(ops.floor_p.bind(order), order)
     size = ops.abs(order)
     odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
     turned = ops.and_p.bind(ops.and_p.bind(ops.lt(order, 0), odd), upper < 0)
-    known = ops.and_p.bind(ops.or_p.bind(whole, ops.ge_p.bind(order, 0)), ops.lt(size, _MOST))
+    known = ops.and_p.bind(ops.or_p.bind(is_integer, ops.ge_p.bind(order, 0)), ops.lt(size, _MOST))
     close = ops.lt(mul(ops.square(x), 0.25), add(mul(size, 4), 9))
     return ops.and_p.bind(known, close), size, ops.where(turned, shapes.full((), -1.0, x.dtype), 1)
 
 
 def _near_zero(order: Any, x: Series, upper: int) -> Coefficient:
-    """The coefficients of (x / 2)**nu times the sum of (upper x² / 4)**k / (k! Γ(nu + k + 1))."""
+    """Return Taylor coefficients of (x / 2)**nu times the sum of (upper x² / 4)**k / (k! Γ(nu + k + 1))."""
     factor = ops.exp(neg(ops.lgamma_p.bind(add(order, 1))))
     factors = [factor]
     for k in range(1, _TERMS):

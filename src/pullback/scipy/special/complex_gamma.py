@@ -26,16 +26,16 @@ _LEAST = 9
 
 
 def _loggamma(z: Any) -> Any:
-    """Stirling's series, from 9 on; left of that by the recurrence, and left of zero by the reflection formula.
+    """log Γ: Stirling's series from 9 on, with the recurrence left of 9 and the reflection formula left of 1/2.
 
     The logarithms of the recurrence, and of the sine in a half plane, are added on their own branches, so that the sum
-    is on the principal one (Hare, 1997).
+    is on the principal branch (Hare, 1997).
     """
     x, y = real(stop_gradient(z)), imag(stop_gradient(z))
     left = x < 0.5
     right = where(left, 1 - z, z)
-    place = real(stop_gradient(right))
-    steps = maximum(_LEAST - floor(place), 0)
+    abscissa = real(stop_gradient(right))
+    steps = maximum(_LEAST - floor(abscissa), 0)
     index = iota(x.dtype, (_LEAST,), 0)
     axis = len(x.shape)
     needed = expand_dims(steps, (axis,)) > index
@@ -45,17 +45,17 @@ def _loggamma(z: Any) -> Any:
     base = right + complex(steps, zero)
     stirling = (base - 0.5) * log(base) - base
     value = stirling + stirling_error(base) + 0.5 * math.log(2 * math.pi) - logarithms
-    # Near its zeros at 1 and 2 the series, as the sum above loses all digits there.
-    place_one, place_two = (abs(stop_gradient(right) - k) for k in (1, 2))
-    at_one, at_two = place_one < 0.5, place_two < 0.5
+    # Near its zeros at 1 and 2 a series is used, since the sum above loses all digits there.
+    distance_one, distance_two = (abs(stop_gradient(right) - k) for k in (1, 2))
+    at_one, at_two = distance_one < 0.5, distance_two < 0.5
     w = where(at_one, right - 1, where(at_two, right - 2, 0))
     series = lgamma_after_two(w, 27)
     value = where(at_one, series - log1p(w), where(at_two, series, value))
-    # log sin(π z) of the upper half plane is log(i / 2) - iπ z + log(1 - exp(2πi z)).
+    # log sin(π z) in the upper half plane is log(i / 2) - iπ z + log(1 - exp(2πi z)).
     low = (y < 0) | ((y == 0) & (1 / y < 0))
     upper = where(low, -z, z)  # sin(-π z) = -sin(π z)
-    whole = round(real(stop_gradient(upper)))
-    fraction = upper - complex(whole, zero)
+    nearest = round(real(stop_gradient(upper)))
+    fraction = upper - complex(nearest, zero)
     sine = log(-expm1(fraction * (2j * math.pi))) - upper * (1j * math.pi) + (-math.log(2) + 1j * math.pi / 2)
     turned = sine - complex(zero, where(low, shapes.full((), math.pi, x.dtype), 0))
     reflected = math.log(math.pi) - turned - value
@@ -68,5 +68,5 @@ loggamma_p: Primitive = by_forward_mode(
 
 
 def gamma(z: Any) -> Any:
-    """The exponential of the logarithm."""
+    """Γ(z), the exponential of its logarithm."""
     return ops.exp(loggamma_p.bind(z, orders=(0,)))

@@ -1,8 +1,8 @@
-"""Operations on elements whose derivatives are those of a formula, in forward mode and of any order.
+"""Elementwise primitives whose derivatives, of any order, come from a formula in forward mode.
 
-An operation has as its parameter how often it is differentiated by each operand. Its value is SciPy's where no order is
-above zero; otherwise the formula is differentiated so often, in forward mode, and compiled. Nothing is kept for reverse
-mode but the operands, though the formula may have loops, for which reverse mode would keep every step.
+The parameter ``orders`` of a primitive is the order of its derivative by each operand. SciPy computes the
+value if all orders are zero; otherwise the formula is differentiated so often in forward mode, and compiled. The only
+residuals of reverse mode are the operands, although the formula may have loops.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Formula = Callable[..., Any]
 
 
 def derivative(formula: Formula, orders: Sequence[int]) -> Formula:
-    """The derivative of a formula on elements, of some order by each operand."""
+    """Return the derivative of an elementwise formula, of order ``orders[i]`` by operand i."""
     for i, order in enumerate(orders):
         for _ in range(order):
-            formula = partial(_once_more, formula, i)
+            formula = partial(_derivative_by, formula, i)
     return formula
 
 
-def _once_more(formula: Formula, i: int, *xs: Any) -> Any:
+def _derivative_by(formula: Formula, i: int, *xs: Any) -> Any:
     def of_one(x: Any) -> Any:
         return formula(*xs[:i], x, *xs[i + 1 :])
 
@@ -49,16 +49,16 @@ def by_forward_mode(
     name: str, formula: Formula, *, arity: int, host: Callable[..., Any] | None = None, of: Of = FLOAT,
     integrals: bool = False, slopes: Sequence[Callable[..., Any] | None] | None = None,
 ) -> Primitive:  # fmt: skip
-    """Declare an operation whose derivatives are those of its formula.
+    """Declare a primitive that is differentiated by differentiating its formula.
 
     Args:
       name: the name in jaxprs and errors.
-      formula: of arrays of double precision and one shape.
+      formula: a function of arrays of double precision and one shape.
       arity: the number of operands.
       host: SciPy's function.
-      of: which dtypes it takes.
+      of: the dtypes of operands.
       integrals: whether the formula has integrals, so that many elements are computed in blocks.
-      slopes: for an operand whose derivatives are said otherwise ``rule(t, *operands, orders) -> tangent``, else None.
+      slopes: for each operand a rule ``rule(t, *operands, orders) -> tangent``, or None to use the formula.
     """
     p = Primitive(name, keeps_weak_type=False, elementwise=True, cost=Cost.SPECIAL)
     p.batch_rule = batch_broadcasting(p)
@@ -74,7 +74,7 @@ def by_forward_mode(
         of_orders = derivative(formula, orders)
         if integrals:
             return in_blocks(of_orders)(hlo, *operands)
-        wide = [hlo.spread(x, hlo.result.shape) for x in operands]
+        wide = [hlo.broadcast(x, hlo.result.shape) for x in operands]
         return hlo.inline(doubled(of_orders), *wide)
 
     @p.impl
@@ -92,9 +92,9 @@ def by_forward_mode(
         for i, t in enumerate(tangents):
             if t is ZERO:
                 continue
-            said = None if slopes is None else slopes[i]
-            if said is not None:
-                terms.append(said(t, *primals, orders=orders))
+            slope = None if slopes is None else slopes[i]
+            if slope is not None:
+                terms.append(slope(t, *primals, orders=orders))
             else:
                 more = tuple(n + (k == i) for k, n in enumerate(orders))
                 terms.append(ops.mul(t, p.bind(*primals, orders=more)))

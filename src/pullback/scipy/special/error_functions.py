@@ -71,13 +71,13 @@ def ndtr(x: ArrayLike) -> Array:
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """The logarithm of :func:`ndtr`, also where that underflows.
+    """The logarithm of :func:`ndtr`, also where :func:`ndtr` underflows.
 
     Compiled it is -x²/2 plus the logarithm of half the scaled function erfcx below zero (DLMF 7.2.7).
 
     Args:
       x: an array of real numbers.
-      series_order: from how many terms of an asymptotic series JAX computes it; here it makes no difference.
+      series_order: without effect; in JAX the number of terms of an asymptotic series.
 
     Raises:
       ArgumentError: ``series_order`` is no integer from 0 to 30 (a ValueError).
@@ -112,7 +112,7 @@ def ndtri(p: ArrayLike) -> Array:
 
 
 def erfcx(x: ArrayLike) -> Array:
-    """``exp(x**2) * erfc(x)``, which neither overflows nor underflows for positive ``x``.
+    """``exp(x**2) * erfc(x)``, which does not overflow or underflow for positive ``x``.
 
     Errors are up to 5 units in the last place, of complex numbers 21 and of their derivative 80 (``docs/accuracy.md``).
 
@@ -125,7 +125,7 @@ def erfcx(x: ArrayLike) -> Array:
     Raises:
       OperandError: no array of numbers (a TypeError).
 
-    Compiled it is an integral (DLMF 7.7.1); of complex numbers it is :func:`wofz` of ``i x``.
+    Compiled it is an integral (DLMF 7.7.1); for complex numbers it is :func:`wofz` of ``i x``.
 
     >>> print(f"{erfcx(0.0):.1f} {erfcx(30.0):.5f}")
     1.0 0.01880
@@ -156,7 +156,7 @@ def dawsn(x: ArrayLike) -> Array:
 
 
 def wofz(z: ArrayLike) -> Array:
-    """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, whose parts are Voigt's profile and its dispersion.
+    """Faddeeva's function ``exp(-z**2) * erfc(-i z)``, with Voigt's profile and its dispersion as components.
 
     Errors are up to 16 units in the last place, of the derivative 40 (``docs/accuracy.md``).
 
@@ -181,7 +181,7 @@ def wofz(z: ArrayLike) -> Array:
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """Fresnel's integrals: those of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
+    """Fresnel's integrals, of ``sin(pi / 2 t**2)`` and of ``cos(pi / 2 t**2)`` from 0 to ``x``.
 
     Args:
       x: an array of real numbers; integers are converted.
@@ -193,7 +193,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled they are integrals, far from zero those of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
+    Compiled they are integrals, far from zero of the auxiliary functions (DLMF 7.5.3, 7.7.10); ``x**2`` modulo 4
     is known to the last place.
 
     >>> s, c = fresnel(1.0)
@@ -211,7 +211,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
 
     Args:
       h: an array of real numbers; integers are converted.
-      a: the same, of a shape that broadcasts against that of ``h``.
+      a: an array of real numbers, which broadcasts against ``h``.
 
     Returns:
       An array of floats, of the common dtype.

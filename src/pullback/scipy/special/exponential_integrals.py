@@ -18,7 +18,7 @@ exprel = declare.inexact_unary("exprel", exprel_p, __name__, fast=declare.REAL)
 
 
 def exp1(x: ArrayLike) -> Array:
-    """The exponential integral E1: that of ``exp(-t) / t`` from ``x`` to infinity.
+    """The exponential integral E1: the integral of ``exp(-t) / t`` from ``x`` to infinity.
 
     Args:
       x: an array of real numbers; integers are converted.
@@ -30,7 +30,7 @@ def exp1(x: ArrayLike) -> Array:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled it is a series near zero (DLMF 6.6.2), and an integral elsewhere (8.19.3).
+    Compiled it is a series near zero (DLMF 6.6.2), and an integral beyond (8.19.3).
 
     >>> print(f"{exp1(1.0):.4f}")
     0.2194
@@ -39,7 +39,7 @@ def exp1(x: ArrayLike) -> Array:
 
 
 def expi(x: ArrayLike) -> Array:
-    """The exponential integral Ei: the principal value of that of ``exp(t) / t`` from minus infinity to ``x``.
+    """The exponential integral Ei: the principal value of the integral of ``exp(t) / t`` up to ``x``.
 
     Args:
       x: an array of real numbers; integers are converted.
@@ -51,7 +51,7 @@ def expi(x: ArrayLike) -> Array:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled it is the sum DLMF 6.2.7, whose integral is that of a positive function.
+    Compiled it is the sum DLMF 6.2.7, which integrates a positive function.
 
     >>> print(f"{expi(1.0):.4f}")
     1.8951
@@ -60,13 +60,13 @@ def expi(x: ArrayLike) -> Array:
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """The generalised exponential integral: that of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
+    """The generalised exponential integral: the integral of ``exp(-x t) / t**n`` over ``t`` from 1 to infinity.
 
     Eager, errors are up to 14 units in the last place, of the derivative 200 (``docs/accuracy.md``).
 
     Args:
       n: an array of integers that are not negative.
-      x: an array of real numbers, of a shape that broadcasts against that of ``n``.
+      x: an array of real numbers, which broadcasts against ``n``.
 
     Returns:
       An array of floats; NaN where ``x`` is negative, or ``n`` negative or no integer.
@@ -77,7 +77,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
     Its derivative by ``x`` is ``-expn(n - 1, x)``. Compiled it is a series near zero (DLMF 8.19.8), and an integral
-    elsewhere (8.19.3).
+    beyond (8.19.3).
 
     >>> print(f"{expn(2, 1.0):.4f}")
     0.1485
@@ -96,14 +96,14 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
       x: an array of real numbers; integers are converted.
 
     Returns:
-      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, of negative ``x`` its real part, that of ``-x``, and NaN
-      of minus infinity, as in SciPy.
+      Two arrays, ``(Si, Ci)``. Ci is minus infinity at 0, for negative ``x`` its real part, which is ``Ci(-x)``,
+      and NaN for minus infinity, as in SciPy.
 
     Raises:
       OperandError: no array of numbers (a TypeError).
       DtypeError: complex numbers (a TypeError).
 
-    Compiled they are series near zero, and the auxiliary functions elsewhere (DLMF 6.2.19, 6.7.13).
+    Compiled they are series near zero, and the auxiliary functions beyond (DLMF 6.2.19, 6.7.13).
 
     >>> si, ci = sici(1.0)
     >>> print(f"{si:.4f} {ci:.4f}")

@@ -153,7 +153,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
     Args:
       a: an array of real numbers; integers are converted.
-      b: the same, of a shape that broadcasts against that of ``a``.
+      b: an array of real numbers, which broadcasts against ``a``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -172,13 +172,13 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """The logarithm of the size of :func:`beta`, which neither overflows nor cancels.
+    """The logarithm of the size of :func:`beta`, without overflow or cancellation.
 
     Errors are up to 29 units in the last place compiled and 4,000 eager (``docs/accuracy.md``).
 
     Args:
       a: an array of real numbers; integers are converted.
-      b: the same, of a shape that broadcasts against that of ``a``.
+      b: an array of real numbers, which broadcasts against ``a``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -198,11 +198,11 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised lower incomplete gamma function: of ``t**(a - 1) exp(-t) / gamma(a)`` the integral to ``x``.
+    """The regularised lower incomplete gamma function: the integral of ``t**(a - 1) exp(-t) / gamma(a)`` to ``x``.
 
     Args:
       a: an array of positive numbers; integers are converted.
-      x: an array of numbers that are not negative, of a shape that broadcasts against that of ``a``.
+      x: an array of numbers that are not negative, which broadcasts against ``a``.
 
     Returns:
       Numbers from 0 to 1; NaN outside the domain.
@@ -225,7 +225,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
     Args:
       a: an array of positive numbers; integers are converted.
-      x: an array of numbers that are not negative, of a shape that broadcasts against that of ``a``.
+      x: an array of numbers that are not negative, which broadcasts against ``a``.
 
     Returns:
       Numbers from 0 to 1; NaN outside the domain.
@@ -244,7 +244,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function: of ``t**(a - 1) (1 - t)**(b - 1) / beta(a, b)`` the integral to ``x``.
+    """The regularised incomplete beta function: the integral of ``t**(a - 1) (1 - t)**(b - 1) / beta(a, b)`` to ``x``.
 
     Args:
       a, b: arrays of positive numbers; integers are converted.
@@ -269,12 +269,12 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol, the rising factorial ``gamma(z + m) / gamma(z)``.
 
-    Errors are up to 260 units in the last place (``docs/accuracy.md``); of large numbers about as many as ``m``, or
-    its negative, is.
+    Errors are up to 260 units in the last place (``docs/accuracy.md``); for large numbers about
+    ``abs(m)``.
 
     Args:
       z: an array of real numbers; integers are converted.
-      m: the same, of a shape that broadcasts against that of ``z``.
+      m: an array of real numbers, which broadcasts against ``z``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -293,7 +293,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """The factorial, ``gamma(n + 1)``; 0 of negative numbers.
+    """The factorial, ``gamma(n + 1)``; 0 for negative numbers.
 
     Errors are up to 45 units in the last place in float32, where ``x + 1`` is rounded, and 37 in float64
     (``docs/accuracy.md``).
@@ -329,7 +329,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
     Args:
       N: an array of real numbers; integers are converted.
-      k: the same, of a shape that broadcasts against that of ``N``.
+      k: an array of real numbers, which broadcasts against ``N``.
       repetition: whether a thing may be chosen more than once.
 
     Returns:
@@ -361,7 +361,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
       d: the dimension, an integer that is known.
 
     Returns:
-      An array of floats: that of ``gammaln(a - (k - 1) / 2)`` summed over k from 1 to ``d``, and
+      An array of floats: ``gammaln(a - (k - 1) / 2)`` summed over k from 1 to ``d``, plus
       ``d (d - 1) / 4 * log(pi)``.
 
     Raises:
@@ -409,8 +409,10 @@ def bernoulli(n: ArrayLike) -> Array:
 
 @lru_cache(maxsize=8)
 def _bernoulli_numbers(n: int) -> list[float]:
-    """By the recurrence of the tangent numbers, in integers (Brent and Harvey, *Fast computation of Bernoulli, tangent
-    and secant numbers*, 2011)."""
+    """Return the Bernoulli numbers up to ``n``, by the integer recurrence of the tangent numbers.
+
+    Source: Brent and Harvey, *Fast computation of Bernoulli, tangent and secant numbers*, 2011.
+    """
     count = min(n, 258) // 2
     tangents = [math.factorial(k) for k in range(count)]
     for k in range(1, count):
@@ -430,11 +432,11 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
     Args:
       x: an array of real numbers; integers are converted.
-      q: the same, of a shape that broadcasts against that of ``x``; or None for Riemann's zeta function, which is
+      q: an array of real numbers, which broadcasts against ``x``; or None for Riemann's zeta function, which is
         defined for ``x`` below 1 too.
 
     Returns:
-      An array of floats, of the common dtype. Of two operands it is NaN where ``x`` is below 1.
+      An array of floats, of the common dtype. With two operands it is NaN where ``x`` is below 1.
 
     Raises:
       OperandError: no array of numbers (a TypeError).

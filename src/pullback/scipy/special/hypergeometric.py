@@ -28,11 +28,11 @@ reduce_or, while_loop = lifted(reductions.reduce_or), lifted(loops.while_loop)
 _MOST = 20_000.0
 """The largest number of terms of a series."""
 _SMALL = 1e-19
-"""Terms below so much of the sum are left out."""
+"""Terms below this fraction of the sum are omitted."""
 _SMALL_IN_SERIES = 1e-30
-"""The same where a sum has Taylor coefficients: the derivatives of terms by the parameters fall more slowly."""
+"""That fraction for Taylor coefficients, since the derivatives of terms by the parameters fall more slowly."""
 _OVERFLOW = 700.0
-"""From where on exp(x) may be infinite."""
+"""The least x for which exp(x) may be infinite."""
 
 
 def _full(value: float, like: Any) -> Any:
@@ -48,7 +48,7 @@ def _is_pole(x: Any) -> Any:
 
 
 def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
-    """The logarithm of the size of 1 / Γ(x), and its sign: 0 at a pole."""
+    """Return log(abs(1 / Γ(x))), and the sign of 1 / Γ(x), which is 0 at a pole of Γ."""
     pole = _is_pole(x)
     odd = remainder(floor(x), 2.0) != 0
     sign = where((x < 0) & odd, _full(-1, x), 1)
@@ -56,10 +56,10 @@ def _reciprocal_gamma(x: Any) -> tuple[Any, Any]:
 
 
 def _series(above: list[Any], below: list[Any], x: Any, small: float) -> tuple[Any, Any]:
-    """The sum of products of (a)_k / (b)_k x**k / k!, and that of the terms times k.
+    """Return the sum over k of the products of (a)_k / (b)_k x**k / k!, and the sum of the terms times k.
 
-    The loop ends by a bound on the terms, in which no factor is less than one: a term of a polynomial that is zero has
-    a derivative that is not.
+    The loop ends by a bound on the terms in which no factor is less than one, since a zero term of a polynomial may
+    have a nonzero derivative.
     """
 
     @formula
@@ -95,7 +95,7 @@ _TERMS = 60.0
 
 
 def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
-    """By its series (DLMF 13.2.2), Kummer's transformation where x is negative (13.2.39), and far out 13.7.2."""
+    """M(a, b, x): its series (DLMF 13.2.2), with Kummer's transformation for x < 0 (13.2.39); 13.7.2 for large x."""
     negative = x < 0
     first, size = where(negative, b - a, a), abs(x)
     product = abs(b - first) * abs(1 - first)
@@ -108,7 +108,7 @@ def _hyp1f1(a: Any, b: Any, x: Any, *, small: float = _SMALL) -> Any:
 
 
 def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
-    """M(a, b, z) by its asymptotic series, up to the smallest term; where it is ``scaled``, times exp(-z)."""
+    """M(a, b, z) by its asymptotic series up to the smallest term, times exp(-z) where ``scaled``."""
 
     @formula
     def body(carry: Any) -> Any:
@@ -129,7 +129,7 @@ def _confluent_far(a: Any, b: Any, z: Any, scaled: Any) -> Any:
 
 
 def _by_x(t: Any, *operands: Any, orders: tuple[int, ...]) -> Any:
-    """By the last operand: the function of parameters that are larger by one (13.3.15, 15.5.1)."""
+    """Jvp rule by the last operand, with the function of all parameters plus one (DLMF 13.3.15, 15.5.1)."""
     p = hyp1f1_p if len(operands) == 3 else hyp2f1_p
     if any(orders):
         return mul(t, p.bind(*operands, orders=(*orders[:-1], orders[-1] + 1)))
@@ -149,14 +149,13 @@ by_next_functions(hyp1f1_p, partial(formula(_hyp1f1), small=_SMALL_IN_SERIES), 1
 # Gauss's function ----------------------------------------------------------------------------------------------------
 
 _STEP_TERMS = 400.0
-"""The largest number of terms of a step."""
+"""The largest number of terms in a step of :func:`_taylor`."""
 
 
 def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
-    """In [0, 1) by :func:`_within`, after Pfaff's or Euler's transformation (DLMF 15.8.1); at 1 by Gauss's sum.
+    """F(a, b; c; x): by :func:`_within` after Pfaff's or Euler's transformation (DLMF 15.8.1); at 1 by Gauss's sum.
 
-    Of the transformations that whose parameters are positive is chosen, for then so are all terms. Gauss's sum is
-    15.4.20.
+    The transformation whose parameters are positive is selected, since then all terms are. Gauss's sum is 15.4.20.
     """
     low, high = minimum(a, b), maximum(a, b)
     fixed = [stop_gradient(v) for v in (low, high, c)]
@@ -165,20 +164,20 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
     inner = where(at_one | beyond, 0.5, x)
     negative = inner < 0
     rest = 1 - inner
-    # Of negative x: (1 - x)**-low F(low, c - high), or with the two in each other's place.
-    other_way = (fixed[2] - fixed[1] < 0) & (fixed[2] - fixed[0] >= 0)
-    kept = where(other_way, high, low)
-    turned = c - where(other_way, low, high)
-    # Of positive x: Euler's.
+    # Negative x: (1 - x)**-low F(low, c - high), or with low and high exchanged.
+    exchanged = (fixed[2] - fixed[1] < 0) & (fixed[2] - fixed[0] >= 0)
+    selected = where(exchanged, high, low)
+    turned = c - where(exchanged, low, high)
+    # Positive x: Euler's transformation.
     least = minimum(fixed[2] - fixed[0], fixed[2] - fixed[1])
     euler = (fixed[0] < 0) & (least > fixed[0]) & ~finite
-    first = where(negative, kept, where(euler, c - low, low))
+    first = where(negative, selected, where(euler, c - low, low))
     second = where(negative, turned, where(euler, c - high, high))
-    power = where(negative, -kept, where(euler, c - low - high, 0))
-    place = where(negative, inner / (inner - 1), inner)
+    power = where(negative, -selected, where(euler, c - low - high, 0))
+    point = where(negative, inner / (inner - 1), inner)
     distance = where(negative, 1 / rest, rest)
-    value = rest**power * _within(first, second, c, place, distance, small)
-    # A polynomial serves everywhere.
+    value = rest**power * _within(first, second, c, point, distance, small)
+    # A polynomial is summed at any x.
     outside = (at_one | beyond) & finite
     ended, _ = _series(
         [where(outside, low, 0), where(outside, high, 0)], [where(outside, c, 1)], where(outside, x, 0), small
@@ -195,16 +194,16 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any, *, small: float = _SMALL) -> Any:
     # F(a, c; c; x) is (1 - x)**-a, above 1 too where a is an integer.
     as_high = fixed[2] == fixed[1]
     rest_of = where(as_high, low, high)
-    whole = floor(stop_gradient(rest_of)) == stop_gradient(rest_of)
-    elementary = beyond & (as_high | (fixed[2] == fixed[0])) & whole
+    is_integer = floor(stop_gradient(rest_of)) == stop_gradient(rest_of)
+    elementary = beyond & (as_high | (fixed[2] == fixed[0])) & is_integer
     ends = where(elementary, where(elementary, 1 - x, 1) ** (-where(elementary, rest_of, 1)), ends)
     return where(outside, ended, where(at_one | beyond, ends, value))
 
 
 def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
-    """F(a, b; c; x) of x from 0 to 1, and ``rest`` its distance from 1.
+    """F(a, b; c; x) for x in [0, 1), whose distance from 1 is ``rest``.
 
-    Up to 1/2 by its series. From there the differential equation (15.10.1) is solved by Taylor's series, in steps by
+    Up to 1/2 it is the series. From there the differential equation (15.10.1) is solved by Taylor series, in steps of
     0.4 of the distance from the singularity at 1: no case is degenerate.
     """
     start = minimum(x, 0.5)
@@ -230,7 +229,7 @@ def _within(a: Any, b: Any, c: Any, x: Any, rest: Any, small: float) -> Any:
 def _taylor(
     a: Any, b: Any, c: Any, rest: Any, step: Any, value: Any, slope: Any, small: float
 ) -> tuple[Any, Any]:  # fmt: skip
-    """A solution and its derivative, a step nearer to 1; the coefficients are multiplied by powers of the step."""
+    """Advance a solution and its derivative by a step towards 1; coefficients are multiplied by powers of the step."""
     leading = rest * (1 - rest)
     linear, constant = 2 * rest - 1, c - a - (b + 1) + (a + b + 1) * rest
     ratio = step / leading
@@ -282,7 +281,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       DtypeError: complex numbers (a TypeError).
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
 
-    It has derivatives of any order by all operands: those of its series, of Kummer's transformation (DLMF 13.2.39) and
+    It has derivatives of any order by all operands: of its series, of Kummer's transformation (DLMF 13.2.39) and
     of the asymptotic series 13.7.2.
 
     >>> print(f"{hyp1f1(1.0, 2.0, 3.0):.4f}")

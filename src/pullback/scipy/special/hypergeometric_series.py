@@ -1,11 +1,10 @@
 """Taylor coefficients of hypergeometric functions, by their variable or by their parameters.
 
 The derivatives by the variable are the functions whose parameters are larger by one, by two, and so on (DLMF 13.3.16
-and 15.5.2). Those of all orders are computed at once, along an axis, and composed with the variable's coefficients.
-The differential equation would be a recurrence, but not a stable one: next to zero another of its solutions grows
-faster with the order. M(2.62, 8.08, x) would lose eight digits of the tenth coefficient at x = 1.52, five at -10.
-
-Where the parameters move and the variable does not, the coefficients are those of the formula.
+and 15.5.2). All orders are computed in one call, along an axis, and composed with the variable's coefficients. The
+differential equation would be an unstable recurrence: next to zero another solution grows faster with the order.
+M(2.62, 8.08, x) would lose eight digits of the tenth coefficient at x = 1.52, five at -10.
+Where only the parameters vary, the coefficients are computed from the formula.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _double = np.dtype(np.float64)
 
 
 def by_next_functions(p: Primitive, formula: Callable[..., Any], above: int, end: float) -> None:
-    """Say the coefficients where the parameters are fixed, or the variable is.
+    """Register a Taylor rule for fixed parameters, or a fixed variable.
 
     Args:
-      p: the operation, of parameters and a variable.
-      formula: of arrays of double precision and one shape.
+      p: the primitive, of parameters and a variable.
+      formula: a function of arrays of double precision and one shape.
       above: the number of parameters in the numerators of the terms; one is in the denominators.
-      end: from where on the function may be infinite, unless its sum ends.
+      end: the least variable for which the function may be infinite, unless its sum ends.
     """
 
     def rule(ans: Series, *operands: Series, orders: tuple[int, ...]) -> Coefficient | None:
@@ -54,7 +53,7 @@ def by_next_functions(p: Primitive, formula: Callable[..., Any], above: int, end
 
 
 def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Series]) -> Coefficient:
-    """The coefficients of the formula, up to the last that will be asked for."""
+    """Return the Taylor coefficients of the formula by its parameters, up to the last one that is needed."""
     shape, dtype = ans[0].shape, ans[0].dtype
     wide = lambda c: c if c is ZERO else shapes.broadcast_to(convert_element_type(c, _double), shape)
     values = [wide(operand[0]) for operand in operands]
@@ -64,7 +63,7 @@ def _by_parameters(formula: Callable[..., Any], ans: Series, operands: list[Seri
 
 
 def _about_the_value(p: Primitive, values: list[Any], above: int, end: float, ans: Series) -> Coefficient:
-    """The coefficients about the value of the variable: (a)_k / (b)_k / k! times the function of a + k and b + k."""
+    """Return Taylor coefficients by the variable: (a)_k / (b)_k / k! times the function of a + k and b + k."""
     *parameters, x = values
     shape, dtype = ans[0].shape, ans[0].dtype
     last = shapes.full(shape, 1, _double)
@@ -80,10 +79,10 @@ def _about_the_value(p: Primitive, values: list[Any], above: int, end: float, an
             last = mul(last, ratio)
             factors.append(last)
         factor = stack(factors, 0)
-        # Of a sum that ends no more is asked for, at places where the function of larger parameters is infinite.
+        # A sum that has ended has zero coefficients, even where the function of larger parameters is infinite.
         ended = ops.and_p.bind(eq(factor, 0), ops.ge_p.bind(x, end))
-        place = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))
-        following = p.bind(*[add(v, after) for v in parameters], place, orders=(0,) * len(values))
+        point = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))
+        following = p.bind(*[add(v, after) for v in parameters], point, orders=(0,) * len(values))
         found.extend(unstack(convert_element_type(mul(factor, following), dtype), 0))
 
     def coefficient(k: int) -> Any:

@@ -46,7 +46,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
-      y: the same.
+      y: an array of floats or complex numbers; integers are converted.
 
     >>> import pullback.numpy as pnp
     >>> print(xlogy(pnp.array([0.0, 2.0]), pnp.array([0.0, 1.0])))
@@ -60,7 +60,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
-      y: the same.
+      y: an array of floats or complex numbers; integers are converted.
 
     >>> import pullback.numpy as pnp
     >>> print(xlog1py(pnp.array([0.0, 2.0]), pnp.array([-1.0, 0.0])))
@@ -87,7 +87,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
     Args:
       p: an array of real numbers; integers are converted.
-      q: the same, of a shape that broadcasts against that of ``p``.
+      q: an array of real numbers, which broadcasts against ``p``.
 
     Returns:
       An array of floats, of the common dtype.
@@ -112,7 +112,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
     Args:
       p: an array of real numbers; integers are converted.
-      q: the same, of a shape that broadcasts against that of ``p``.
+      q: an array of real numbers, which broadcasts against ``p``.
 
     Returns:
       An array of floats, of the common dtype; infinite outside the domain.
@@ -137,7 +137,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
-      lmbda: the same, of a shape that broadcasts against that of ``x``.
+      lmbda: an array of floats or complex numbers, which broadcasts against ``x``.
 
     Returns:
       An array of the common dtype; NaN where ``x`` is negative.
@@ -161,7 +161,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     Args:
       x: an array of floats or complex numbers; integers are converted.
-      lmbda: the same, of a shape that broadcasts against that of ``x``.
+      lmbda: an array of floats or complex numbers, which broadcasts against ``x``.
 
     Returns:
       An array of the common dtype; NaN where ``1 + x`` is negative.
@@ -201,10 +201,10 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
-    """The logarithm of :func:`softmax`, where that would underflow too.
+    """The logarithm of :func:`softmax`, also where :func:`softmax` underflows.
 
     Args:
-      x, axis: as of :func:`softmax`.
+      x, axis: as for :func:`softmax`.
 
     >>> import pullback.numpy as pnp
     >>> print(log_softmax(pnp.array([0.0, 1000.0])))

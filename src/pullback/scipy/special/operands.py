@@ -1,4 +1,4 @@
-"""Operands of special functions."""
+"""Check and promote the operands of special functions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pullback.primitives.checks import FLOAT, check_dtype
 
 
 def real_operand(name: str, x: Any) -> Array:
-    """An operand as an array of floats."""
+    """Convert an operand to an array of floats; raise if it is complex."""
     x = inexact_operand(name, x)
     check_dtype(name, FLOAT, x.dtype)
     return x
 
 
 def real_operands(name: str, *xs: Any) -> list[Array]:
-    """Operands as arrays of their common dtype of floats; integers are converted."""
+    """Promote operands to arrays of a common float dtype; integers are converted."""
     arrays = inexact_operands(name, *xs)
     check_dtype(name, FLOAT, arrays[0].dtype)
     return arrays
 
 
 def apply(name: str, primitive: Primitive, *xs: Any) -> Any:
-    """An operation of floats, applied to its promoted operands.
+    """Apply a primitive of floats to its promoted operands.
 
     Raises:
       OperandError: an operand that is no array (a TypeError).

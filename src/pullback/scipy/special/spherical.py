@@ -30,7 +30,7 @@ def sph_harm_y(
       m: an array of integers, of sizes up to ``n``.
       theta: an array of polar angles, from 0 to pi.
       phi: an array of azimuths. All shapes broadcast against each other.
-      diff_n: must be None or 0: derivatives are those of ``grad`` and ``jacfwd``.
+      diff_n: must be None or 0; differentiate by ``grad`` and ``jacfwd`` instead.
       n_max: the largest degree in ``n``; needed where ``n`` is traced.
 
     Returns:
@@ -69,7 +69,7 @@ def sph_harm_y(
     size = ops.abs(signed)
     value = _legendre(degree, size, ops.cos(theta), ops.sin(theta), n_max)
     angle = mul(size, phi)
-    # Of negative orders it is (-1)**m times the conjugate.
+    # For negative orders it is (-1)**m times the conjugate.
     negative = lt(signed, 0)
     odd = ops.ne_p.bind(ops.rem_p.bind(size, 2.0), 0)
     value = ops.where(ops.and_p.bind(negative, odd), neg(value), value)
@@ -88,10 +88,10 @@ def _integers(name: str, which: str, x: Any) -> Array:
 
 @formula
 def _legendre(n: Any, m: Any, x: Any, sine: Any, n_max: int) -> Any:
-    """The function of degree n and order m >= 0 with the normalisation of spherical harmonics, of the cosine x.
+    """Associated Legendre function of degree n, order m >= 0, normalised for spherical harmonics, at x = cos(θ).
 
-    One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), which is the function of
-    degree and order k; from there on it is the recurrence, which stops at n.
+    One loop over the degree k: up to m it multiplies by -sqrt((2 k + 1) / (2 k)) sin(θ), for the function of degree and
+    order k; beyond, it applies the recurrence, which stops at n.
     """
     zero = (n + m) * (x + sine) * 0
     start = zero + math.sqrt(0.25 / math.pi)
@@ -131,11 +131,12 @@ def lpmn_values(m: ArrayLike, n: ArrayLike, z: ArrayLike, is_normalized: bool) -
       An array of shape ``(m + 1, n + 1, len(z))``, 0 where the order is above the degree.
 
     Raises:
-      ArgumentError: ``m`` and ``n`` differ, or are negative, or ``z`` has not one axis (a TypeError and a ValueError).
+      ArgumentError: ``m`` and ``n`` differ, or are negative, or ``z`` does not have one axis (a TypeError and a
+        ValueError).
       ShapeError: ``m`` or ``n`` is no integer (a TypeError and a ValueError).
       DtypeError: ``z`` is complex (a TypeError).
 
-    The recurrence in the degree is that of :func:`sph_harm_y`.
+    The recurrence in the degree is the same as in :func:`sph_harm_y`.
 
     >>> import pullback.numpy as pnp
     >>> print(lpmn_values(1, 1, pnp.array([0.5]), False)[0, :, 0].round(4))
@@ -152,13 +153,13 @@ def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
     """Legendre's associated functions and their derivatives, of all orders up to ``m`` and all degrees up to ``n``.
 
     Args:
-      m, n, z: as of :func:`lpmn_values`; ``z`` must lie strictly between -1 and 1 for the derivatives.
+      m, n, z: as for :func:`lpmn_values`; ``z`` must lie strictly between -1 and 1 for the derivatives.
 
     Returns:
       Two arrays of shape ``(m + 1, n + 1, len(z))``: the values, and the derivatives by ``z``.
 
     Raises:
-      ArgumentError, ShapeError: as of :func:`lpmn_values` (both a TypeError and a ValueError).
+      ArgumentError, ShapeError: as for :func:`lpmn_values` (both a TypeError and a ValueError).
       DtypeError: ``z`` is complex (a TypeError).
 
     >>> import pullback.numpy as pnp
@@ -175,12 +176,12 @@ def lpmn(m: ArrayLike, n: ArrayLike, z: ArrayLike) -> tuple[Array, Array]:
 
 @formula
 def _slope(n: Any, m: Any, z: Any, value: Any, below: Any) -> Any:
-    """(1 - z²) P' = (n + m) P of the degree below, less n z P (DLMF 14.10.5)."""
+    """The derivative of P by z: ((n + m) P of degree n - 1, less n z P) / (1 - z²) (DLMF 14.10.5)."""
     return ((n + m) * below - n * z * value) / ((1 - z) * (1 + z))
 
 
 def _table_index(n: int, axis: int) -> Any:
-    """The degrees (axis 0) or orders (axis 1) of a table of orders by degrees, of shape ``(n + 1, n + 1, 1)``."""
+    """Return the degrees (axis 0) or orders (axis 1) of a table of orders by degrees, (n + 1, n + 1, 1)."""
     index = np.arange(n + 1)
     return ArrayImpl(np.broadcast_to(index[:, None, None] if axis else index[None, :, None], (n + 1, n + 1, 1)).copy())
 
@@ -196,7 +197,7 @@ def _table_operands(name: str, m: Any, n: Any, z: Any) -> tuple[int, int, Array]
 
 
 def _unnormalised(n: int, dtype: Any) -> Any:
-    """What the normalised functions are multiplied by: sqrt(4π / (2n + 1) (n + m)! / (n - m)!)."""
+    """Return the factors that undo the normalisation: sqrt(4π / (2n + 1) (n + m)! / (n - m)!)."""
     table = [
         [
             math.sqrt(4 * math.pi / (2 * k + 1) * math.perm(k + order, 2 * order)) if order <= k else 0.0

@@ -1,9 +1,8 @@
-"""Distributions, each a module with its functions, and statistics of samples, as in SciPy's module of that name.
+"""Distributions, each a module with its functions, and statistics of samples, as in ``scipy.stats``.
 
-Each distribution has its density, its distribution function and the tail of that, their logarithms, and both inverses:
-``pdf logpdf cdf logcdf sf logsf ppf isf``; one of counts ``pmf`` and ``logpmf`` for the first two. A logarithm is
-right where
-the number itself underflows, and functions have derivatives of any order with respect to the variable and the
+Each distribution has a density, a distribution function and its tail, their logarithms, and both inverses: ``pdf logpdf
+cdf logcdf sf logsf ppf isf``; a discrete one has ``pmf`` and ``logpmf`` for the first two. Logarithms are accurate also
+where the number itself underflows, and functions have derivatives of any order with respect to the variable and the
 parameters.
 
 >>> from pullback import grad

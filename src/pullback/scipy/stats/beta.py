@@ -14,13 +14,13 @@ from pullback.scipy.stats.distributions import Continuous, both, either, positiv
 
 
 def _inside(y: Any, a: Any, b: Any) -> Any:
-    """Where the density is neither zero nor infinite."""
+    """Whether the density at ``y`` is positive and finite."""
     from_zero = either(ops.gt(y, 0), both(ops.eq(y, 0), ops.eq(a, 1)))
     return both(from_zero, either(ops.lt(y, 1), both(ops.eq(y, 1), ops.eq(b, 1))))
 
 
 def _outside(y: Any, a: Any, b: Any) -> Any:
-    """The log density elsewhere: infinite at an end whose parameter is small."""
+    """The log density where it is not finite: infinite at an end whose parameter is below 1, otherwise -inf."""
     at_ends = either(both(ops.eq(y, 0), ops.lt(a, 1)), both(ops.eq(y, 1), ops.lt(b, 1)))
     return where(at_ends, math.inf, ops.sub(ops.mul(a, 0), math.inf))
 

@@ -13,11 +13,11 @@ from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.reductions import reduce_max
 from pullback.primitives.special.gamma_functions import betaln_p
-from pullback.scipy.stats.distributions import Discrete, at_least, both, log, positive, where, whole
+from pullback.scipy.stats.distributions import Discrete, at_least, both, is_integer, log, positive, where
 
 
 def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
-    """By three logarithms of beta functions, computed as one array, for the compiler takes long for one."""
+    """The log probability; its three log beta functions are computed as one array, since one takes long to compile."""
     rest = ops.sub(n, k)
     pairs = [(ops.add(rest, 1), ops.add(k, 1)), (ops.add(k, a), ops.add(rest, b)), (a, b)]
     shape = broadcast_shape("betabinom", [x.shape for x in pairs[1]])
@@ -26,18 +26,18 @@ def _log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
     return ops.sub(both_ways - shares, ops.add(log(n + 1), ways))
 
 
-_TOGETHER = 64
-"""So many probabilities are summed in one step."""
+_BLOCK = 64
+"""The number of probabilities that are summed in one step."""
 
 
 def _log_sum(first: Any, last: Any, n: Any, a: Any, b: Any) -> Any:
-    """The logarithm of the sum of the probabilities from one count to another."""
+    """The logarithm of the sum of the probabilities of the counts from ``first`` to ``last``."""
     shape = broadcast_shape("betabinom", [x.shape for x in (first, last, n, a, b)])
     operands = [shapes.broadcast_to(x, shape) for x in (first, last, n, a, b)]
     first, last, n, a, b = [shapes.reshape(x, (*shape, 1)) for x in operands]
     valid = both(at_least(n, 0), ops.lt(n, math.inf))
     n, first, last = where(valid, n, 0), where(valid, first, 0), where(valid, last, 0)
-    ahead = slicing.iota(first.dtype, (_TOGETHER,), 0)
+    ahead = slicing.iota(first.dtype, (_BLOCK,), 0)
 
     def going(state: tuple[Any, Any]) -> Any:
         return ops.le_p.bind(state[0], most)
@@ -47,7 +47,7 @@ def _log_sum(first: Any, last: Any, n: Any, a: Any, b: Any) -> Any:
         counts = ops.add(first, ops.add(i, ahead))
         due = ops.or_p.bind(at_least(last, counts), ops.eq(counts, first))
         terms = where(due, _log_mass(where(due, counts, first), n, a, b), -math.inf)
-        return ops.add(i, _TOGETHER), logsumexp(slicing.concatenate([total, terms], len(shape)), -1, keepdims=True)
+        return ops.add(i, _BLOCK), logsumexp(slicing.concatenate([total, terms], len(shape)), -1, keepdims=True)
 
     count = ops.sub(last, first)
     most = reduce_max(count, tuple(range(len(count.shape)))) if 0 not in shape else shapes.full((), 0, count.dtype)
@@ -63,7 +63,7 @@ DISTRIBUTION = Discrete(
         "a": "the first shape of the beta distribution, positive",
         "b": "the second shape, positive",
     },
-    valid=lambda n, a, b: both(both(at_least(n, 0), whole(n)), positive(a, b)), log_mass=_log_mass,
+    valid=lambda n, a, b: both(both(at_least(n, 0), is_integer(n)), positive(a, b)), log_mass=_log_mass,
     source="The distribution function is a sum over the counts, as in SciPy.",
     logcdf=lambda k, n, a, b: _log_sum(ops.mul(k, 0), k, n, a, b),
     logsf=lambda k, n, a, b: _log_sum(ops.add(k, 1), n, n, a, b),

@@ -9,10 +9,10 @@ from pullback.primitives import elementwise as ops
 from pullback.primitives.special.incomplete import betainc_p, betaincc_p
 from pullback.primitives.special.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
 from pullback.primitives.special.others import xlog1py_p, xlogy_p
-from pullback.scipy.stats.distributions import Discrete, at_least, both, lgamma, log, probability, where, whole
+from pullback.scipy.stats.distributions import Discrete, at_least, both, is_integer, lgamma, log, probability, where
 
 _FEW = 20
-"""From so many trials on probabilities are by the density of the beta distribution, whose large terms do not cancel."""
+"""For more trials, probabilities are computed from the beta density, whose large terms do not cancel."""
 
 
 def _log_mass(k: Any, n: Any, p: Any) -> Any:
@@ -25,7 +25,7 @@ def _log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 def _beta(primitive: Any) -> Any:
-    """More than k successes in n trials: the p that k + 1 of n uniform numbers are below."""
+    """Turn a beta distribution function into a formula of k, n and p, since P(X > k) is betainc(k + 1, n - k, p)."""
     return lambda k, n, p: primitive.bind(ops.add(k, 1), ops.sub(n, k), p)
 
 
@@ -33,7 +33,7 @@ DISTRIBUTION = Discrete(
     values=("0.2668", "-1.321", "0.6496", "-0.4314", "0.3504", "-1.049", "5", "1"),
     name="binom", of="the binomial distribution", high=lambda n, p: n, example="3; 0.9; 10; 0.3",
     parameters={"n": "the number of trials, an integer", "p": "the probability of a success"},
-    valid=lambda n, p: both(both(at_least(n, 0), whole(n)), probability(p)), log_mass=_log_mass,
+    valid=lambda n, p: both(both(at_least(n, 0), is_integer(n)), probability(p)), log_mass=_log_mass,
     cdf=_beta(betaincc_p), logcdf=_beta(log_betaincc_p), sf=_beta(betainc_p), logsf=_beta(log_betainc_p),
 )  # fmt: skip
 

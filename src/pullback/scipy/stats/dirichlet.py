@@ -13,7 +13,7 @@ from pullback.primitives.special.others import xlogy_p
 from pullback.scipy.special.operands import real_operands
 
 _CLOSE = 1e-6
-"""By how much the sum of shares may differ from one, as in JAX."""
+"""The largest difference of the sum of shares from one, as in JAX."""
 
 
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:

@@ -1,11 +1,9 @@
-"""What all distributions share, said once: location and scale, the support, domains of parameters, and the functions
-that follow from others.
+"""Shared by all distributions: location and scale, the support, domains of parameters, and derived functions.
 
-A distribution says its log density (or log mass) on its support, and which of the distribution function, its tail,
-their
-logarithms and inverses it knows; ``functions`` returns the eight functions of its module, with their docstrings. A
-formula is only given operands inside its support, for a derivative of what is not chosen may not be NaN: outside the
-density is zero and has no derivative.
+A distribution supplies its log density (or log mass) on its support, and some formulas of the distribution function,
+its tail, their logarithms and inverses; ``functions`` returns the eight functions of its module, with their docstrings.
+A formula receives operands inside its support only, since the derivative of an unselected branch must not be NaN.
+Outside, the density is zero and has no derivative.
 """
 
 from __future__ import annotations
@@ -41,22 +39,22 @@ at_least, at_most = ops.ge_p.bind, ops.le_p.bind
 floor, log1p, expm1, lgamma = ops.floor_p.bind, ops.log1p_p.bind, ops.expm1_p.bind, ops.lgamma_p.bind
 
 
-def log_of_rest(x: ArrayLike) -> Array:
-    """log(1 - exp(x)) of ``x`` below zero, without cancellation (Mächler, 2012)."""
+def log1mexp(x: ArrayLike) -> Array:
+    """log(1 - exp(x)) for ``x`` below zero, without cancellation (Mächler, 2012)."""
     near = ops.gt(x, -math.log(2))
     close = log(ops.neg(expm1(where(near, x, -1))))
     return where(near, close, log1p(ops.neg(exp(where(near, -1, x)))))
 
 
-def log_of_rest_of_exp(x: ArrayLike) -> Array:
+def log1mexp_of_exp(x: ArrayLike) -> Array:
     """log(1 - exp(-exp(x))), also where exp(x) underflows."""
     low = ops.lt(x, 0)
     ratio = exprel_p.bind(ops.neg(exp(where(low, x, -1))))
-    return where(low, ops.add(x, log(ratio)), log_of_rest(ops.neg(exp(where(low, 0, x)))))
+    return where(low, ops.add(x, log(ratio)), log1mexp(ops.neg(exp(where(low, 0, x)))))
 
 
 def positive(*xs: ArrayLike) -> Array:
-    """Whether all are positive and finite."""
+    """Whether all operands are positive and finite."""
     found: Any = None
     for x in xs:
         holds = both(ops.gt(x, 0), ops.lt(x, math.inf))
@@ -65,11 +63,11 @@ def positive(*xs: ArrayLike) -> Array:
 
 
 def probability(p: ArrayLike) -> Array:
-    """Whether ``p`` is from 0 to 1."""
+    """Whether ``p`` is in [0, 1]."""
     return both(at_least(p, 0), at_most(p, 1))
 
 
-def whole(x: ArrayLike) -> Array:
+def is_integer(x: ArrayLike) -> Array:
     """Whether ``x`` is an integer."""
     return ops.eq(floor(x), x)
 
@@ -90,8 +88,8 @@ _SENTENCES = {
 _OUTSIDE = {
     "pdf": "zero outside the support",
     "logpdf": "-inf outside the support",
-    "pmf": "zero for what is no integer of the support",
-    "logpmf": "-inf for what is no integer of the support",
+    "pmf": "zero except for integers of the support",
+    "logpmf": "-inf except for integers of the support",
     "cdf": "0 below the support and 1 above",
     "logcdf": "-inf below the support and 0 above",
     "sf": "1 below the support and 0 above",
@@ -105,22 +103,22 @@ QUANTILES = ("ppf", "isf")
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """What a distribution says of itself; formulas are of the variable (or a probability) and the parameters.
+    """The definition of a distribution; formulas take the variable (or a probability) and the parameters.
 
     Attributes:
-      name: that of its module.
-      of: what it is called in docstrings.
-      parameters: what each is, by name.
-      valid: whether parameters are in their domain; None if they all are.
+      name: the name of its module.
+      of: its name in docstrings.
+      parameters: the descriptions of the parameters, by name.
+      valid: whether parameters are in their domain; None if they always are.
       example: a variable, a probability, and parameters, separated by semicolons.
-      values: what the functions return for them, to four digits, in their order.
-      source: a sentence for the docstrings, on where formulas come from.
+      values: the results of the functions for the example, to four digits, in the order of the functions.
+      source: a sentence for the docstrings, on the source of formulas.
       variable: the name of the first argument.
       quantile: the name of the first argument of inverses, by function.
       low, high: the ends of the support.
-      cdf, sf, logcdf, logsf, ppf, isf: formulas, inside the support; None if they follow from others.
+      cdf, sf, logcdf, logsf, ppf, isf: formulas, inside the support; None if others imply them.
       symmetric: whether the density is even.
-      entropy: a formula of the parameters; None if there is no such function.
+      entropy: a formula of the parameters; None if the module has no entropy.
     """
 
     name: str
@@ -147,11 +145,11 @@ class Distribution:
         return [end(*parameters) if callable(end) else end for end in (self.low, self.high)]
 
     def domain(self, *parameters: Any) -> Any:
-        """Whether the parameters are valid, or None if they always are."""
+        """Return whether the parameters are valid, or None if they always are."""
         return None if self.valid is None else self.valid(*parameters)
 
     def cumulative(self, kind: str) -> Formula:
-        """The formula of a distribution function: that which is known, or what follows from another."""
+        """Return the formula of ``kind``, such as "logsf": the supplied one, or one derived from another kind."""
         known = getattr(self, kind)
         if known is not None:
             return known  # type: ignore[no-any-return]
@@ -164,7 +162,7 @@ class Distribution:
         return lambda y, *parameters: exp(logarithm(y, *parameters))
 
     def function(self, kind: str, compute: Formula, keywords: Mapping[str, Any], module: str) -> Function:
-        """A function of a module: its arguments promoted and given to ``compute``; with a signature and a docstring."""
+        """Return the public function ``kind``, which calls ``compute`` on promoted arguments, with its docstring."""
         first = self.quantile.get(kind, "q") if kind in QUANTILES else self.variable
         names = [*([] if kind == "entropy" else [first]), *self.parameters, *keywords]
         kind_of_all = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -174,10 +172,10 @@ class Distribution:
         title = f"{self.name}.{kind}"
         least, most, defaults = len(names) - len(keywords), len(names), list(keywords.values())
 
-        def function(*args: Any, **given: Any) -> Any:
-            if given or not least <= len(args) <= most:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or not least <= len(args) <= most:
                 try:
-                    bound = signature.bind(*args, **given)
+                    bound = signature.bind(*args, **kwargs)
                 except TypeError as error:
                     raise ArgumentError(f"{title}: {error}; its arguments are {signature}") from None
                 bound.apply_defaults()
@@ -186,11 +184,11 @@ class Distribution:
                 args = (*args, *defaults[len(args) - least :])
             operands = real_operands(title, *args)
             broadcast_shape(title, [x.shape for x in operands])
-            # Location and scale that were not given have no part in the computation.
-            given_keywords = [x if arg is not default else None for x, arg, default in zip(
+            # A location and a scale that were not passed are left out of the computation.
+            optional = [x if arg is not default else None for x, arg, default in zip(
                 operands[least:], args[least:], defaults, strict=True
             )]  # fmt: skip
-            return compute(*operands[:least], *given_keywords)
+            return compute(*operands[:least], *optional)
 
         function.__signature__ = signature  # type: ignore[attr-defined]
         function.__name__ = function.__qualname__ = kind
@@ -224,13 +222,13 @@ class Distribution:
         ]
         kinds = self.kinds()
         if self.example and kinds.index(kind) < len(self.values):
-            x, q, *parameters = [part.strip() for part in self.example.split(";")]
-            given = [*([] if kind == "entropy" else [q if kind in QUANTILES else x]), *parameters]
+            x, q, *parameters = [s.strip() for s in self.example.split(";")]
+            operands = [*([] if kind == "entropy" else [q if kind in QUANTILES else x]), *parameters]
             face, short = module.rpartition(".")[::2]
             lines += [
                 "",
                 f"    >>> from {face} import {short}",
-                f'    >>> print(f"{{{short}.{kind}({", ".join(given)}):.4g}}")',
+                f'    >>> print(f"{{{short}.{kind}({", ".join(operands)}):.4g}}")',
                 f"    {self.values[kinds.index(kind)]}",
             ]
         return "\n".join(lines) + "\n    "
@@ -239,7 +237,7 @@ class Distribution:
         raise NotImplementedError
 
 
-_KEYWORDS = {"loc": "what the variable is shifted by", "scale": "what it is multiplied by, positive"}
+_KEYWORDS = {"loc": "the shift of the variable", "scale": "the factor of the variable, positive"}
 
 
 def _valid_result(valid: Any, out: Any) -> Any:
@@ -257,11 +255,10 @@ class Continuous(Distribution):
 
     Attributes:
       log_density: the formula, inside the support.
-      inside: whether the formula is finite, of the variable and the parameters; by default on the support with its
-        ends.
-      outside: the log density elsewhere; by default -inf.
+      inside: whether the formula is finite, given the variable and the parameters; by default on the closed support.
+      outside: the log density where the formula is not finite; by default -inf.
       interior: a point inside the support.
-      density: the formula of the density, where it is not best as the exponential of its logarithm.
+      density: the formula of the density, if it is not best computed from the logarithm.
     """
 
     log_density: Formula
@@ -274,7 +271,7 @@ class Continuous(Distribution):
         return ["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
 
     def functions(self, module: str) -> list[Function]:
-        """The functions of the distribution's module, in the order of ``kinds``."""
+        """Return the functions of the distribution's module, in the order of ``kinds``."""
         computed = {
             "pdf": lambda *args: self._density(*args, logarithm=False),
             "logpdf": lambda *args: self._density(*args, logarithm=True),
@@ -286,7 +283,7 @@ class Continuous(Distribution):
         return [self.function(kind, computed[kind], {"loc": 0, "scale": 1}, module) for kind in self.kinds()]
 
     def _standard(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], Any, Any]:
-        """The standardised variable, the parameters, the scale, and whether all are valid."""
+        """Return the standardised variable, the parameters, the scale, and whether all are valid."""
         x, *parameters, loc, scale = args
         y = x if loc is None else ops.sub(x, loc)
         y = y if scale is None else ops.div(y, scale)
@@ -320,8 +317,8 @@ class Continuous(Distribution):
 
     def _cumulative(self, kind: str) -> Formula:
         formula = self.cumulative(kind)
-        nothing, everything = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
-        below, above = (everything, nothing) if kind.endswith("sf") else (nothing, everything)
+        least, most = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
+        below, above = (most, least) if kind.endswith("sf") else (least, most)
 
         def compute(*args: Any) -> Any:
             y, parameters, _, valid = self._standard(args)
@@ -374,8 +371,8 @@ class Discrete(Distribution):
 
     Attributes:
       log_mass: the formula, for integers of the support.
-      exact: whether the distribution function and its tail are right but for the rounding of the result. Then quantiles
-        are right to the last place of the probability.
+      exact: whether the distribution function and its tail are exact except for the rounding of the result; quantiles
+        are then exact to the last place of the probability.
     """
 
     log_mass: Formula
@@ -388,7 +385,7 @@ class Discrete(Distribution):
         return ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", *entropy]
 
     def functions(self, module: str) -> list[Function]:
-        """The functions of the distribution's module, in the order of ``kinds``."""
+        """Return the functions of the distribution's module, in the order of ``kinds``."""
         computed: dict[str, Formula] = {
             "pmf": lambda *args: self._mass(*args, logarithm=False),
             "logpmf": lambda *args: self._mass(*args, logarithm=True),
@@ -404,15 +401,15 @@ class Discrete(Distribution):
         k, *parameters, loc = args
         k = k if loc is None else ops.sub(k, loc)
         low, high = self.ends(*parameters)
-        inside = both(both(_above(k, low, True), _below(k, high, True)), whole(k))
+        inside = both(both(_above(k, low, True), _below(k, high, True)), is_integer(k))
         value = self.log_mass(where(inside, k, low), *parameters)
         out = where(inside, value, -math.inf) if logarithm else where(inside, exp(value), 0)
         return _valid_result(_all_valid(self.domain(*parameters), ops.eq(k, k)), out)
 
     def _cumulative(self, kind: str) -> Formula:
         formula = self.cumulative(kind)
-        nothing, everything = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
-        below, above = (everything, nothing) if kind.endswith("sf") else (nothing, everything)
+        least, most = (-math.inf, 0.0) if kind.startswith("log") else (0.0, 1.0)
+        below, above = (most, least) if kind.endswith("sf") else (least, most)
 
         def compute(*args: Any) -> Any:
             k, *parameters, loc = args
@@ -445,9 +442,9 @@ class Discrete(Distribution):
         return compute
 
     def _search(self, kind: str) -> Formula:
-        """The least k whose distribution function is at least q, or whose tail is at most q: by doubling and bisection.
+        """Return a formula for the least k with cdf(k) >= q, or sf(k) <= q, by doubling and bisection.
 
-        A rounding error in the functions does not take k to the next integer.
+        A tolerance keeps rounding errors of these functions from moving k to the next integer.
         """
         function = self._cumulative("cdf" if kind == "ppf" else "sf")
 

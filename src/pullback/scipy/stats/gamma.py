@@ -14,12 +14,12 @@ from pullback.scipy.stats.distributions import Continuous, both, either, positiv
 
 
 def inside(y: ArrayLike, a: ArrayLike) -> Array:
-    """Where the density is neither zero nor infinite."""
+    """Whether the density at ``y`` is positive and finite."""
     return both(either(ops.gt(y, 0), both(ops.eq(y, 0), ops.eq(a, 1))), ops.lt(y, math.inf))
 
 
 def outside(y: ArrayLike, a: ArrayLike) -> Array:
-    """The log density elsewhere: infinite at zero for small parameters."""
+    """The log density where it is not finite: infinite at zero for ``a`` below 1, otherwise -inf."""
     at_zero = both(ops.eq(y, 0), ops.lt(a, 1))
     return where(at_zero, math.inf, ops.sub(ops.mul(a, 0), math.inf))
 

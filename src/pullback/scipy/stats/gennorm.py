@@ -28,7 +28,7 @@ def _log_density(y: Any, beta: Any) -> Any:
 
 
 def _log_tail(beta: Any, size: Any) -> Any:
-    """The incomplete gamma function of size**beta."""
+    """The log probability below ``-size``, by the incomplete gamma function of size**beta."""
     zero = ops.eq(size, 0)
     power = ops.pow(where(zero, 1, size), beta)
     finite = ops.and_p.bind(ops.gt(power, 0), ops.lt(power, math.inf))

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.others import xlog1py_p
-from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log_of_rest
+from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log1mexp
 
 
 def _log_sf(k: Any, p: Any) -> Any:
@@ -17,7 +17,7 @@ def _log_sf(k: Any, p: Any) -> Any:
 
 
 def _in_double(formula: Formula) -> Formula:
-    """A formula of log(sf), in double precision: the relative error of an exponential is the error of its operand."""
+    """Apply a formula of log(sf) in double precision, since errors of an exponent are relative errors of the result."""
 
     def of_tail(k: Any, p: Any) -> Any:
         wide = [ops.convert_element_type(x, np.dtype(np.float64)) for x in (k, p)]
@@ -31,7 +31,7 @@ DISTRIBUTION = Discrete(
     name="geom", of="the geometric distribution", low=1.0, example="3; 0.9; 0.3",
     parameters={"p": "the probability of a success"}, valid=lambda p: both(ops.gt(p, 0), at_most(p, 1)),
     log_mass=lambda k, p: ops.add(_log_sf(ops.sub(k, 1), p), log(p)),
-    cdf=_in_double(lambda x: ops.neg(expm1(x))), logcdf=_in_double(log_of_rest),
+    cdf=_in_double(lambda x: ops.neg(expm1(x))), logcdf=_in_double(log1mexp),
     sf=_in_double(exp), logsf=_log_sf, exact=True,
 )  # fmt: skip
 

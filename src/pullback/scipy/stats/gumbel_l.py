@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
-from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1p, log_of_rest_of_exp
+from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1mexp_of_exp, log1p
 
 DISTRIBUTION = Continuous(
     values=("0.2364", "-1.442", "0.1266", "-2.067", "0.8734", "-0.1353", "2.417", "0.8748"),
@@ -12,7 +12,7 @@ DISTRIBUTION = Continuous(
     example="1.0; 0.9; 2.0; 0.5",
     quantile={"ppf": "p"},
     log_density=lambda y: ops.sub(y, exp(y)),
-    cdf=lambda y: ops.neg(expm1(ops.neg(exp(y)))), logcdf=log_of_rest_of_exp,
+    cdf=lambda y: ops.neg(expm1(ops.neg(exp(y)))), logcdf=log1mexp_of_exp,
     sf=lambda y: exp(ops.neg(exp(y))), logsf=lambda y: ops.neg(exp(y)),
     ppf=lambda q: log(ops.neg(log1p(ops.neg(q)))), isf=lambda q: log(ops.neg(log(q))),
 )  # fmt: skip

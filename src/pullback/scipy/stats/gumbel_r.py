@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.core.faces import face
-from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1p, log_of_rest_of_exp
+from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1mexp_of_exp, log1p
 
 DISTRIBUTION = Continuous(
     values=("0.009133", "-4.696", "0.000618", "-7.389", "0.9994", "-0.0006182", "3.125", "1.583"),
@@ -12,7 +12,7 @@ DISTRIBUTION = Continuous(
     quantile={"ppf": "p"},
     log_density=lambda y: -(y + exp(-y)),
     cdf=lambda y: exp(-exp(-y)), logcdf=lambda y: -exp(-y),
-    sf=lambda y: -expm1(-exp(-y)), logsf=lambda y: log_of_rest_of_exp(-y),
+    sf=lambda y: -expm1(-exp(-y)), logsf=lambda y: log1mexp_of_exp(-y),
     ppf=lambda q: -log(-log(q)), isf=lambda q: -log(-log1p(-q)),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from pullback.scipy import linalg
 from pullback.scipy.special import ndtr
 
 Bandwidth = str | ArrayLike | Callable[..., ArrayLike] | None
-"""How wide kernels are, as users say it."""
+"""The argument ``bw_method``, the width of kernels."""
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 
 
@@ -29,7 +29,7 @@ class gaussian_kde:
 
     Args:
       dataset: an array (d, n) of n samples of d variables, or (n,) of one.
-      bw_method: how wide the kernels are, relative to the samples: ``"scott"`` (the default), ``"silverman"``, a
+      bw_method: the width of the kernels, relative to the samples: ``"scott"`` (the default), ``"silverman"``, a
         number, or a function of the estimate that returns one.
       weights: an array (n,) of the weights of the samples; equal by default.
 
@@ -37,7 +37,7 @@ class gaussian_kde:
       dataset: the samples, of shape (d, n).
       weights: the weights, whose sum is one.
       neff: the effective number of samples, one divided by the sum of the squares of the weights.
-      covariance, inv_cov: of each kernel, and its inverse, of shape (d, d).
+      covariance, inv_cov: the covariance of each kernel, and its inverse, of shape (d, d).
       d, n: the numbers of variables and of samples.
 
     Raises:
@@ -45,8 +45,8 @@ class gaussian_kde:
       ShapeError: weights of another shape than (n,), or samples with more than two axes (a TypeError and a ValueError).
       DtypeError, OperandError: no arrays of real numbers (a TypeError).
 
-    An estimate is a pytree, so that it is differentiated, mapped and passed to compiled functions. At many points it is
-    evaluated a point at a time: no array of points times samples is held.
+    An estimate is a pytree, so that it is differentiated, mapped and passed to compiled functions. Many
+    points are evaluated one at a time, without an array of points times samples.
 
     Source: D. W. Scott, *Multivariate Density Estimation* (1992). As :class:`scipy.stats.gaussian_kde`.
 
@@ -71,12 +71,12 @@ class gaussian_kde:
         if weights is None:
             shares = pnp.full((n,), 1 / n, data.dtype)
         else:
-            given = _real("weights", weights).astype(data.dtype)
-            if given.shape != (n,):
+            raw = _real("weights", weights).astype(data.dtype)
+            if raw.shape != (n,):
                 raise ShapeError(
-                    f"gaussian_kde: weights must have the shape ({n},), as many as samples, got {given.shape}"
+                    f"gaussian_kde: weights must have the shape ({n},), as many as samples, got {raw.shape}"
                 )
-            shares = given / pnp.sum(given)
+            shares = raw / pnp.sum(raw)
         self._set("dataset", data)
         self._set("weights", shares)
         self._set("neff", 1 / pnp.sum(shares**2))
@@ -122,7 +122,7 @@ class gaussian_kde:
 
     @classmethod
     def tree_unflatten(cls, aux: None, children: PyTree) -> gaussian_kde:
-        """The estimate of the arrays of another.
+        """Rebuild an estimate from its arrays.
 
         >>> import pullback.numpy as pnp
         >>> arrays, aux = gaussian_kde(pnp.array([1.0, 2.0])).tree_flatten()
@@ -145,14 +145,14 @@ class gaussian_kde:
         return int(self.dataset.shape[1])
 
     def _factor_of(self, covariance: Any) -> tuple[Any, Any]:
-        """A Cholesky factor, and the logarithm of what a kernel of that covariance is divided by."""
+        """Return the Cholesky factor of a covariance, and the log normalising constant of its kernel."""
         factor = pnp.linalg.cholesky(covariance)
         return factor, pnp.sum(pnp.log(pnp.diagonal(factor))) + 0.5 * self.d * math.log(2 * math.pi)
 
     def _log_terms(self, factor: Any, constant: Any, centres: Any, weights: Any, point: Any) -> Any:
-        """The logarithm of the weighted sum of the kernels at one point."""
-        apart = linalg.solve_triangular(factor, centres - point[:, None], lower=True)
-        return logsumexp(-0.5 * pnp.sum(apart**2, 0), b=weights) - constant
+        """Return the logarithm of the weighted sum of the kernels at one point."""
+        whitened = linalg.solve_triangular(factor, centres - point[:, None], lower=True)
+        return logsumexp(-0.5 * pnp.sum(whitened**2, 0), b=weights) - constant
 
     def _points(self, points: Any) -> Any:
         x = pnp.atleast_2d(_real("points", points)).astype(self.dataset.dtype)
@@ -162,7 +162,7 @@ class gaussian_kde:
             if x.shape[0] != 1 or x.shape[1] != self.d:
                 raise ShapeError(
                     f"gaussian_kde: points have {x.shape[0]} variables and the samples {self.d}; the first axis is "
-                    "that of variables"
+                    "the variables"
                 )
             x = x.reshape(self.d, 1)  # one point
         return x
@@ -220,7 +220,7 @@ class gaussian_kde:
         return self.evaluate(x)
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the density times that of a normal distribution.
+        """The integral of the density times the density of a normal distribution.
 
         Args:
           mean: its mean, an array (d,), or a number where d is 1.
@@ -303,7 +303,7 @@ class gaussian_kde:
 
         Args:
           key: a random key.
-          shape: that of the samples.
+          shape: the shape of the samples.
 
         Returns:
           An array (d, \\*shape).
@@ -314,14 +314,14 @@ class gaussian_kde:
         (1, 5)
         """
         first, second = random.split(key)
-        chosen = random.choice(first, self.n, shape=shape, p=self.weights)
+        indices = random.choice(first, self.n, shape=shape, p=self.weights)
         noise = random.multivariate_normal(
             second, pnp.zeros(self.d, self.dataset.dtype), self.covariance, shape=shape, dtype=self.dataset.dtype
         )
-        return self.dataset[:, chosen] + pnp.moveaxis(noise, -1, 0)
+        return self.dataset[:, indices] + pnp.moveaxis(noise, -1, 0)
 
     def integrate_box(self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: int | None = None) -> Array:
-        """The probability of a box: of one variable that of an interval; of several there is no such function.
+        """The probability of an interval, for one variable; not supported for several.
 
         Args:
           low_bounds: the lower ends.
@@ -344,7 +344,7 @@ class gaussian_kde:
         )
 
     def set_bandwidth(self, bw_method: Bandwidth = None) -> None:
-        """Refused, for estimates are immutable: make another with that bandwidth.
+        """Raise, since estimates are immutable: make another with that bandwidth.
 
         Args:
           bw_method: see the class.

@@ -20,11 +20,11 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
     Args:
       x: an array (..., k) of counts.
-      n: an array of the numbers of trials, of a shape that broadcasts against what precedes the last axis of ``x``.
+      n: an array of the numbers of trials, of a shape that broadcasts against ``x.shape[:-1]``.
       p: an array (..., k) of the probabilities of the outcomes.
 
     Returns:
-      An array of floats: -inf for what are no counts whose sum is ``n``, and NaN where a probability is not from 0
+      An array of floats: -inf where ``x`` are not counts whose sum is ``n``, and NaN where a probability is not from 0
       to 1.
 
     Raises:
@@ -52,7 +52,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 def _counts(x: ArrayLike, dtype: Any) -> Array:
-    """Counts, which may be integers whatever promotion the user allows, beside probabilities of a dtype."""
+    """Convert counts that are integers to the dtype of probabilities, also under strict promotion."""
     x = operand("multinomial.logpmf", x)
     return x if dtypes.is_inexact(x.dtype) else ops.convert_element_type(x, dtype)
 

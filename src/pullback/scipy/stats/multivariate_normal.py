@@ -20,11 +20,11 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
       x: an array (..., n) of real numbers; or of any shape, where ``mean`` is a number.
       mean: an array (..., n) of real numbers, or a number for vectors of length one.
       cov: the covariance matrices, an array (..., n, n); or a number, by which the identity is multiplied.
-      allow_singular: whether the matrices may be singular. Then the density is that within the space that they
-        span, and -inf outside it; its derivatives are those of eigenvalues that are not zero.
+      allow_singular: whether the matrices may be singular. The density is then within the space that they span, and
+        -inf outside; derivatives use the nonzero eigenvalues only.
 
     Returns:
-      An array of floats of the shape to which what precedes the vectors and matrices broadcasts.
+      An array of floats, of the broadcast shape of the leading axes of vectors and matrices.
 
     Raises:
       ShapeError: shapes that do not fit (a TypeError and a ValueError).
@@ -46,7 +46,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
         if cov.ndim:
             raise ShapeError(
                 f"multivariate_normal: cov must be a number where mean is one, got the shape {cov.shape}; "
-                f"give mean the shape ({cov.shape[-1]},)"
+                f"pass a mean of shape ({cov.shape[-1]},)"
             )
         return -0.5 * ((x - mean) ** 2 / cov + math.log(2 * math.pi) + pnp.log(cov))
     n = mean.shape[-1]
@@ -72,17 +72,17 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool |
 
 
 def _singular(difference: Any, cov: Any) -> Any:
-    """By the eigenvalues that are not zero, and their number."""
+    """The log density for singular covariances, by their nonzero eigenvalues and rank."""
     values, vectors = pnp.linalg.eigh(cov)
     largest = pnp.max(pnp.abs(values), -1, keepdims=True)
     least = 1e6 * float(pnp.finfo(values.dtype).eps) * largest
-    kept = values > least
-    safe = pnp.where(kept, values, 1)
-    parts = pnp.sum(vectors * difference[..., None], -2)
-    rest = pnp.sum(pnp.where(kept, 0, parts) ** 2, -1)
+    nonzero = values > least
+    safe = pnp.where(nonzero, values, 1)
+    components = pnp.sum(vectors * difference[..., None], -2)
+    rest = pnp.sum(pnp.where(nonzero, 0, components) ** 2, -1)
     inside = rest <= 1e6 * float(pnp.finfo(values.dtype).eps) * pnp.maximum(1, pnp.sum(difference**2, -1))
-    rank = pnp.sum(kept, -1)
-    total = pnp.sum(pnp.where(kept, parts**2 / safe + pnp.log(safe), 0), -1) + rank * math.log(2 * math.pi)
+    rank = pnp.sum(nonzero, -1)
+    total = pnp.sum(pnp.where(nonzero, components**2 / safe + pnp.log(safe), 0), -1) + rank * math.log(2 * math.pi)
     return pnp.where(inside, -0.5 * total, -math.inf)
 
 

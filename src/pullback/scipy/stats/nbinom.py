@@ -12,7 +12,7 @@ from pullback.primitives.special.others import xlog1py_p
 from pullback.scipy.stats.distributions import Discrete, at_most, both, lgamma, log, positive, where
 
 _FEW = 20
-"""From so many trials on probabilities are by the density of the beta distribution, whose large terms do not cancel."""
+"""For more trials, probabilities are computed from the beta density, whose large terms do not cancel."""
 
 
 def _log_mass(k: Any, n: Any, p: Any) -> Any:

@@ -1,5 +1,4 @@
-"""Distribution functions whose derivative by the variable is the density, which their formula's is not at every
-point."""
+"""Distribution functions whose derivative by the variable is the density, also where the formula has another."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ Formula = Callable[..., Any]
 def from_log_tail(
     name: str, log_tail: Formula, log_density: Formula, host: Formula | None = None
 ) -> tuple[Primitive, Primitive]:
-    """The distribution function of an even density, and its logarithm: operations on a parameter and a variable.
+    """Declare the distribution function of an even density, and its logarithm, of a parameter and a variable.
 
-    Both have the parameter ``orders`` of :func:`by_forward_mode`. Their derivative by the variable is the density,
-    and the density divided by the distribution function; that by the parameter is the formula's.
+    Both primitives have the parameter ``orders`` of :func:`by_forward_mode`. Their derivatives by the variable are the
+    density, and the density divided by the distribution function; the formula is differentiated by the parameter.
 
     Args:
-      name: of the distribution, for jaxprs and errors.
+      name: the name of the distribution, for jaxprs and errors.
       log_tail: ``log_tail(parameter, size)``, the logarithm of the probability of less than ``-size``, which is not
         positive; in double precision.
       log_density: ``log_density(y, parameter)``.
@@ -58,7 +57,7 @@ def from_log_tail(
         return rule
 
     def host_logarithm(parameter: Any, y: Any) -> Any:
-        """That of SciPy's tail, where it does not underflow."""
+        """The logarithm from SciPy's tail, or from the formula where the tail underflows."""
         if host is None:
             return _on_host(logarithm)(parameter, y)
         wide = np.asarray(parameter, np.float64), np.asarray(y, np.float64)
@@ -83,16 +82,16 @@ _BLOCK = 1024
 
 
 def _on_host(formula: Formula) -> Formula:
-    """A formula of NumPy's arrays, a block at a time, for its integrals have 48 times as many elements."""
+    """Apply a formula to NumPy arrays in blocks, since its integrals have 48 times as many elements."""
 
     def evaluate(*operands: Any) -> Any:
         wide = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in operands))
         flat = [x.ravel() for x in wide]
-        parts = [
+        blocks = [
             formula(*(ArrayImpl(np.array(x[i : i + _BLOCK])) for x in flat))._value
             for i in range(0, max(flat[0].size, 1), _BLOCK)
         ]
-        return np.concatenate(parts).reshape(wide[0].shape)
+        return np.concatenate(blocks).reshape(wide[0].shape)
 
     return evaluate
 
@@ -100,13 +99,13 @@ def _on_host(formula: Formula) -> Formula:
 def quantile_function(
     name: str, formula: Formula, host: Formula, distribution: Primitive, log_density: Formula
 ) -> Primitive:
-    """The inverse of a distribution function, on a parameter and a probability: an implicit function.
+    """Declare the inverse of a distribution function, of a parameter and a probability, as an implicit function.
 
     Args:
       name: the name in jaxprs and errors.
-      formula: ``formula(parameter, q)``, of arrays of double precision and one shape.
+      formula: ``formula(parameter, q)``, for arrays of double precision and one shape.
       host: SciPy's function.
-      distribution: what it is the inverse of, of :func:`from_log_tail`.
+      distribution: the distribution function, from :func:`from_log_tail`.
       log_density: ``log_density(y, parameter)``.
     """
 

@@ -18,7 +18,7 @@ from pullback.primitives.special.others import xlogy_p
 from pullback.scipy.stats.distributions import Discrete, at_least, both, exp, lgamma, log, where
 
 _FEW = 20
-"""From this count on probabilities are by the density of the gamma distribution, whose large terms do not cancel."""
+"""For greater counts, probabilities are computed from the gamma density, whose large terms do not cancel."""
 
 
 def _log_mass(k: Any, mu: Any) -> Any:
@@ -28,7 +28,7 @@ def _log_mass(k: Any, mu: Any) -> Any:
 
 
 def _gamma(primitive: Any) -> Any:
-    """More than k events: the waiting time for k + 1 of them is less than mu."""
+    """Turn a gamma distribution function into a formula of k and mu, since P(X > k) is gammainc(k + 1, mu)."""
     return lambda k, mu: primitive.bind(ops.add(k, 1), mu)
 
 
@@ -43,7 +43,7 @@ _TERMS = 160
 
 
 def _entropy(mu: Any) -> Any:
-    """From 40 on by its asymptotic series; below, the sum over all counts whose probability is not negligible."""
+    """The entropy: for mu > 40 its asymptotic series, otherwise a sum over the counts of non-negligible probability."""
     large = ops.gt(mu, _LARGE)
     inverse = ops.div(1, where(large, mu, _LARGE))
     half_log = ops.mul(log(ops.mul(where(large, mu, _LARGE), 2 * math.pi * math.e)), 0.5)

@@ -18,7 +18,7 @@ METHODS = ("average", "min", "max", "dense", "ordinal")
 
 
 def _checked(name: str, x: Any, policy: str) -> Any:
-    """Whether elements are NaN, or None where they need not be told apart."""
+    """Return which elements are NaN, or None if none can be; raise for NaN under the policy "raise"."""
     if policy not in POLICIES:
         raise ArgumentError(f"{name}: nan_policy must be one of {', '.join(POLICIES)}, got {policy!r}")
     if not dtypes.is_inexact(x.dtype):
@@ -27,7 +27,7 @@ def _checked(name: str, x: Any, policy: str) -> Any:
     if policy == "raise":
         if not isinstance(x, ArrayImpl):
             raise UnsupportedArgumentError(
-                f"{name}: nan_policy 'raise' cannot look at the values of a traced array; look for NaN before, or use "
+                f"{name}: nan_policy 'raise' cannot read the values of a traced array; check for NaN before, or use "
                 "'propagate' or 'omit'"
             )
         if bool(pnp.any(missing)):
@@ -37,7 +37,7 @@ def _checked(name: str, x: Any, policy: str) -> Any:
 
 
 def _along(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
-    """The array with its axis, or flat, with its axis at the end; and where the axis was."""
+    """Move an axis of ``x`` last, or flatten ``x`` if ``axis`` is None; return also the old position of the axis."""
     if axis is None or x.ndim == 0:
         return x.reshape(-1), 0
     position = axis_index(axis, x.ndim, name)
@@ -49,7 +49,7 @@ class ModeResult(NamedTuple):
 
     Attributes:
       mode: the most frequent values.
-      count: how often they are there.
+      count: how often they occur.
     """
 
     mode: Array
@@ -66,15 +66,15 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
       keepdims: whether the result keeps the axis, with size one.
 
     Returns:
-      The values, of the dtype of ``a``, and how often each is there. Of an empty array they are NaN and 0.
+      The values, of the dtype of ``a``, and how often each occurs. For an empty array they are NaN and 0.
 
     Raises:
       ArgumentError: an unknown policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
-      AxisError: no such axis (a ValueError and an IndexError).
+      AxisError: an axis out of range (a ValueError and an IndexError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
       OperandError: no array of numbers (a TypeError).
 
-    The derivative of the value is that of the element; the count has none. As :func:`scipy.stats.mode`.
+    The value is differentiated as the element is; the count has no derivative. As :func:`scipy.stats.mode`.
 
     >>> import pullback.numpy as pnp
     >>> print(*mode(pnp.array([3, 1, 1, 2])))
@@ -92,12 +92,12 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     if missing is not None:
         same = same | (pnp.isnan(ordered[..., 1:]) & pnp.isnan(ordered[..., :-1]))
     first = pnp.concatenate([pnp.ones((*ordered.shape[:-1], 1), bool), ~same], -1)
-    places = pnp.broadcast_to(pnp.arange(ordered.shape[-1]), ordered.shape)
-    starts = pnp.maximum.accumulate(pnp.where(first, places, 0), axis=-1)
-    lengths = places - starts + 1
+    indices = pnp.broadcast_to(pnp.arange(ordered.shape[-1]), ordered.shape)
+    starts = pnp.maximum.accumulate(pnp.where(first, indices, 0), axis=-1)
+    lengths = indices - starts + 1
     if missing is not None and nan_policy == "omit":
         present = ordered.shape[-1] - pnp.sum(_along("mode", missing, axis)[0], -1, keepdims=True)
-        lengths = pnp.where(places < pnp.maximum(present, 1), lengths, 0)
+        lengths = pnp.where(indices < pnp.maximum(present, 1), lengths, 0)
     best = pnp.argmax(lengths, -1, keepdims=True)
     value = pnp.take_along_axis(ordered, best, -1)[..., 0]
     count = pnp.take_along_axis(lengths, best, -1)[..., 0].astype(dtypes.default_int())
@@ -130,7 +130,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
     Raises:
       ArgumentError: an unknown method or policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
-      AxisError: no such axis (a ValueError and an IndexError).
+      AxisError: an axis out of range (a ValueError and an IndexError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
       OperandError: no array of numbers (a TypeError).
 
@@ -155,10 +155,10 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     else:
         ordered = pnp.take_along_axis(rows, order, -1)
         first = pnp.concatenate([pnp.ones((*rows.shape[:-1], 1), bool), ordered[..., 1:] != ordered[..., :-1]], -1)
-        places = pnp.arange(rows.shape[-1])
-        low = pnp.maximum.accumulate(pnp.where(first, places, 0), axis=-1)
+        indices = pnp.arange(rows.shape[-1])
+        low = pnp.maximum.accumulate(pnp.where(first, indices, 0), axis=-1)
         last = pnp.concatenate([first[..., 1:], pnp.ones((*rows.shape[:-1], 1), bool)], -1)
-        high = pnp.flip(pnp.minimum.accumulate(pnp.flip(pnp.where(last, places, rows.shape[-1]), -1), axis=-1), -1)
+        high = pnp.flip(pnp.minimum.accumulate(pnp.flip(pnp.where(last, indices, rows.shape[-1]), -1), axis=-1), -1)
         found = {"min": low, "max": high, "average": (low + high) / 2, "dense": pnp.cumsum(first, -1) - 1}[method]
         ranks = pnp.take_along_axis(found.astype(kind) + 1, back, -1)
     if missing is not None:
@@ -176,7 +176,7 @@ def sem(
     Args:
       a: an array of real numbers; integers are converted.
       axis: the axis, or None for all elements.
-      ddof: what is subtracted from the number of elements, for the variance.
+      ddof: the number to subtract from the number of elements, for the variance.
       nan_policy: ``"propagate"``: a sample with NaN has the error NaN; ``"omit"``: NaN is left out; ``"raise"``: it is
         refused.
       keepdims: whether the result keeps the axis, with size one.
@@ -186,7 +186,7 @@ def sem(
 
     Raises:
       ArgumentError: an unknown policy; or NaN, where the policy refuses it (a TypeError and a ValueError).
-      AxisError: no such axis (a ValueError and an IndexError).
+      AxisError: an axis out of range (a ValueError and an IndexError).
       ShapeError: ``ddof`` is no integer (a TypeError and a ValueError).
       UnsupportedArgumentError: the policy ``"raise"`` for a traced array (a NotImplementedError).
       OperandError: no array of numbers (a TypeError).

@@ -19,11 +19,11 @@ from pullback.scipy.stats.distributions import Continuous, Formula, log, log1p, 
 from pullback.scipy.stats.operations import from_log_tail, quantile_function
 
 _HUGE = 1e60
-"""From this ratio to the root of the degrees of freedom on, the square is not taken."""
+"""Ratios of ``y`` to the root of the degrees of freedom above this are not squared."""
 
 
 def _square_ratio(y: Any, df: Any) -> tuple[Any, Any]:
-    """y² / df where it is not huge, and whether it is."""
+    """Return y² / df, or 1 where it is huge, and whether it is huge."""
     ratio = ops.div(y, ops.sqrt(df))
     huge = ops.gt(ops.abs(ratio), _limit(y))
     ratio = where(huge, 1, ratio)
@@ -48,7 +48,7 @@ def _log_density(y: Any, df: Any) -> Any:
 
 
 def _log_tail(df: Any, size: Any) -> Any:
-    """The incomplete beta function of df / (df + y²), whose rest is known too."""
+    """The log probability below ``-size``, by the incomplete beta function of df / (df + size²)."""
     square, huge = _square_ratio(size, df)
     zero = ops.eq(square, 0)
     inner = where(zero, 1, square)
@@ -64,7 +64,7 @@ student_cdf_p, student_log_cdf_p = from_log_tail("student", _log_tail, _log_dens
 
 
 def _host_quantile(df: Any, q: Any) -> Any:
-    """In double precision: SciPy's function of floats of 32 bits ends at 5e18."""
+    """SciPy's quantile in double precision, since results of its float32 version end at 5e18."""
     wide = _stdtrit(np.asarray(df, np.float64), np.asarray(q, np.float64))
     return wide.astype(np.result_type(df, q) if hasattr(df, "dtype") else q.dtype)
 
@@ -76,7 +76,7 @@ student_quantile_p = quantile_function(
 
 
 def _or_normal(formula: Formula, limit: Formula) -> Formula:
-    """A formula of finite degrees of freedom, and that of the normal distribution for infinite ones."""
+    """Return a formula for all degrees of freedom: ``formula`` for finite ones, ``limit`` for infinite ones."""
 
     def of_any(y: Any, df: Any) -> Any:
         finite = ops.lt(df, math.inf)

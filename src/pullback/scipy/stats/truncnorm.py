@@ -14,22 +14,22 @@ from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.special.inverse_incomplete import ndtri_exp_p
 from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
-from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1p, log_of_rest, where
+from pullback.scipy.stats.distributions import Continuous, both, exp, log, log1mexp, log1p, where
 
 _log_ndtr, _logaddexp = log_ndtr_p.bind, ops.logaddexp_p.bind
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """The logarithm of the probability between two points, by the tail in which they are.
+    """The log normal probability between two points, computed in the tail in which they are.
 
-    Between points that are near each other it is the width times the density, to the fourth power of the width.
+    For points near each other it is the density times the width, expanded to the fourth power of the width.
     """
     swapped = ops.gt(a, 0)
     left, right = where(swapped, ops.neg(b), a), where(swapped, ops.neg(a), b)
     around = ops.gt(right, 0)
     lower, upper = where(around, -2, left), where(around, -1, right)
     high = _log_ndtr(upper)
-    in_tail = ops.add(high, log_of_rest(ops.min_p.bind(ops.sub(_log_ndtr(lower), high), -1e-300)))
+    in_tail = ops.add(high, log1mexp(ops.min_p.bind(ops.sub(_log_ndtr(lower), high), -1e-300)))
     missing = ops.add(ndtr(where(around, left, -1)), ndtr(ops.neg(where(around, right, 1))))
     width, centre = ops.sub(b, a), ops.mul(ops.add(a, b), 0.5)
     narrow = both(ops.lt(ops.mul(width, ops.max_p.bind(ops.abs(centre), 1)), 1e-3), ops.lt(ops.abs(centre), math.inf))
@@ -46,13 +46,13 @@ def _log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 def _by_the_smaller(value: Any, rest: Any) -> Any:
-    """A logarithm, by that of what is missing to 1 where that is less."""
+    """Return the log probability ``value``, computed from the complement's, ``rest``, where it is near 0."""
     near = ops.gt(value, -0.1)
     return where(near, log1p(ops.neg(exp(where(near, rest, -1)))), value)
 
 
 def _log_shares(y: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The logarithms of the distribution function and of its tail, of three masses that are computed at once."""
+    """The logs of the distribution function and its tail at ``y``: two log masses less the total, in one array."""
     shape = broadcast_shape("truncnorm", [x.shape for x in (y, a, b)])
     y, a, b = [shapes.expand_dims(shapes.broadcast_to(x, shape), (0,)) for x in (y, a, b)]
     masses = _log_mass(concatenate([a, y, a], 0), concatenate([y, b, b], 0))
@@ -69,7 +69,7 @@ def _log_sf(y: Any, a: Any, b: Any) -> Any:
 
 
 def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
-    """The point below which the share q of the mass is: from the lower tail, the upper one, or next to an end."""
+    """The point below which the share ``q`` of the mass lies, by the lower or upper tail, or by a series at an end."""
     total, left = _log_mass(a, b), ops.lt(a, 0)
     # Where there is no logarithm, the point is an end.
     log_q, log_rest = (
@@ -87,7 +87,7 @@ def _from_below(q: Any, rest: Any, a: Any, b: Any) -> Any:
 
 
 def _next_to(end: Any, share: Any, log_total: Any) -> tuple[Any, Any]:
-    """Whether a share of the mass lies so near above an end that a series serves, and how far it reaches."""
+    """Return whether a share of the mass lies so near to an end that a series applies, and how far it reaches."""
     finite = ops.lt(ops.abs(end), math.inf)
     end = where(finite, end, 0)
     log_density = end * end * -0.5 - 0.5 * math.log(2 * math.pi)

@@ -31,9 +31,9 @@ def _log_density(y: Any, kappa: Any) -> Any:
 
 
 def _log_tail(kappa: Any, size: Any) -> Any:
-    """The integral from -π to an angle that is not positive, of the density divided by that at the angle.
+    """The log probability below ``-size``: the log density there, plus the log integral of the density relative to it.
 
-    It is below exp(-38) where s² is 19 π² / κ, for 1 - cos(s) is at least 2 s² / π².
+    The ratio at distance s is below exp(-38) where s² is 19 π² / κ, since 1 - cos(s) is at least 2 s² / π².
     """
     reach = ops.sqrt(ops.div(19 * math.pi**2, ops.max_p.bind(kappa, 1e-3)))
     end = ops.min_p.bind(ops.sub(math.pi, size), reach)
@@ -51,7 +51,7 @@ von_mises_cdf_p, von_mises_log_cdf_p = from_log_tail("von_mises", _log_tail, _lo
 
 
 def _turns(y: Any) -> Any:
-    """How many whole turns are in an angle, so that the rest is from -π to π."""
+    """Return the number of turns to subtract from an angle to move it to [-π, π]."""
     return stop_gradient(floor(ops.add(ops.div(y, _PERIOD), 0.5)))
 
 
@@ -70,7 +70,7 @@ def _log_cdf(y: Any, kappa: Any) -> Any:
 
 @custom_jvp
 def _angle(kappa: Any, logarithm: Any) -> Any:
-    """The angle that is not positive, below which the probability is at most a half: by bisection."""
+    """The angle in [-π, 0] below which the log probability is ``logarithm``, at most log(1/2); by bisection."""
     shape = broadcast_shape("vonmises.ppf", [kappa.shape, logarithm.shape])
     kappa, logarithm = [shapes.broadcast_to(x, shape) for x in (kappa, logarithm)]
 
@@ -86,7 +86,7 @@ def _angle(kappa: Any, logarithm: Any) -> Any:
 
 @_angle.defjvp
 def _angle_rule(primals: Any, tangents: Any) -> Any:
-    """That of an implicit function, of the logarithm of the distribution function."""
+    """Jvp rule of :func:`_angle`, an implicit function of the log distribution function."""
     kappa, _ = primals
     ans = _angle(*primals)
     by_kappa = von_mises_log_cdf_p.bind(kappa, ans, orders=(1, 0))
@@ -96,7 +96,7 @@ def _angle_rule(primals: Any, tangents: Any) -> Any:
 
 
 def _ppf(q: Any, kappa: Any) -> Any:
-    """Next to a half it is a series, of which the term of the fifth power is below the rounding."""
+    """The quantile; next to 1/2 a cubic series, whose next term is below the rounding error."""
     low = ops.lt(q, 0.5)
     size = _angle(kappa, log(where(low, q, ops.sub(1, q))))
     u = ops.mul(q - 0.5, exp(-_log_density(q * 0, kappa)))

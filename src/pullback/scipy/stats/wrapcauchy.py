@@ -17,7 +17,7 @@ def _ratio(c: Any) -> Any:
 
 
 def _log_density(y: Any, c: Any) -> Any:
-    """1 + c² - 2 c cos(y) is (1 - c)² + 4 c sin(y / 2)², in which nothing cancels."""
+    """The log density, with 1 + c² - 2 c cos(y) as (1 - c)² + 4 c sin(y / 2)², without cancellation."""
     sine, rest = _sin(y * 0.5), 1 - c
     below = ops.add(rest * rest, ops.mul(sine * sine, c) * 4)
     return ops.sub(log(rest) + log1p(c) - math.log(2 * math.pi), log(below))
@@ -29,19 +29,19 @@ def _cdf(y: Any, c: Any) -> Any:
 
 
 def _sf(y: Any, c: Any) -> Any:
-    """That of 2 pi - y, of whose half the sine is that of y / 2: the rounded 2 pi may be above it."""
+    """The survival function _cdf(2 pi - y, c), with sin(pi - y / 2) as sin(y / 2), since 2 pi is rounded."""
     half = ops.mul(y, 0.5)
     return ops.mul(_atan2(ops.mul(_ratio(c), _sin(half)), ops.neg(_cos(half))), 1 / math.pi)
 
 
 def _log(x: Any, rest: Any) -> Any:
-    """log(x), by what is missing to 1 where that is less."""
+    """log(x), computed from ``rest``, which is 1 - x, where that is below a half."""
     near = ops.lt(rest, 0.5)
     return ops.where(near, log1p(ops.neg(ops.where(near, rest, 0))), log(ops.where(near, 1, x)))
 
 
 def _quantile(q: Any, c: Any, upper: bool) -> Any:
-    """By the nearer end, from which the angle is at most half a turn."""
+    """The quantile, of the tail if ``upper``, from the nearer end, where angles are at most half a turn."""
     near = at_most(q, 0.5)
     angle = ops.mul(where(near, q, ops.sub(1, q)), math.pi)
     point = ops.mul(_atan2(_sin(angle), ops.mul(_ratio(c), _cos(angle))), 2)

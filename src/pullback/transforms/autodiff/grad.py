@@ -91,7 +91,7 @@ def grad(
     0.070651
     """
     check_callable(fun, "grad")
-    options = "grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int
+    options = DerivativeOptions("grad", check_argnums(argnums, "grad"), has_aux, holomorphic, allow_int)
     names = _axis_names(reduce_axes, "grad")
     call = partial(_value_and_grad, fun, options, False, names, preaccumulate)
     return Transformed(fun, call, _maker(grad, preaccumulate), argnums, has_aux, holomorphic, allow_int, names)
@@ -129,7 +129,9 @@ def value_and_grad(
     9.0 6.0
     """
     check_callable(fun, "value_and_grad")
-    options = "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+    options = DerivativeOptions(
+        "value_and_grad", check_argnums(argnums, "value_and_grad"), has_aux, holomorphic, allow_int
+    )
     names = _axis_names(reduce_axes, "value_and_grad")
     call = partial(_value_and_grad, fun, options, True, names, preaccumulate)
     maker = _maker(value_and_grad, preaccumulate)
@@ -140,11 +142,11 @@ def _maker(transformation: Callable[..., Any], preaccumulate: str | None) -> Cal
     """A transformation with its choice of parts that keep their local Jacobian, checked."""
     if preaccumulate is None:
         return transformation
-    check_parts(transformation.__name__, preaccumulate)
+    check_preaccumulate(transformation.__name__, preaccumulate)
     return partial(transformation, preaccumulate=preaccumulate)
 
 
-def check_parts(transformation: str, preaccumulate: str | None) -> None:
+def check_preaccumulate(transformation: str, preaccumulate: str | None) -> None:
     """Refuse another choice of the parts that keep their local Jacobian than none or ``"auto"``."""
     if preaccumulate is not None:
         from pullback.transforms.preaccumulation.automatic import check_choice
@@ -158,9 +160,9 @@ def auto_preaccumulated(
     """A flat function of the user's, as a program of which parts keep their local Jacobian."""
     if config.disable_jit:
         return run
-    from pullback.transforms.preaccumulation.automatic import in_parts
+    from pullback.transforms.preaccumulation.automatic import preaccumulated
 
-    return in_parts(fun, run, primals, transformation)
+    return preaccumulated(fun, run, primals, transformation)
 
 
 def _axis_names(reduce_axes: Any, transformation: str) -> tuple[Any, ...]:
@@ -211,10 +213,10 @@ def _value_and_grad(
 ) -> Any:  # fmt: skip
     """The gradient of a function, and its value and its auxiliary output as they are asked for."""
     flat, primals = differentiable(_ScalarFunction, fun, options, args, kwargs)
-    run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options[0])
+    run = flat if preaccumulate is None else auto_preaccumulated(fun, flat, primals, options.transformation)
     outs, program = linearize_flat(fun, run, primals)
     value = outs[0]
-    seed = _seed(value, options[0], fun, options[3])
+    seed = _seed(value, options.transformation, fun, options.holomorphic)
     if flat.has_aux:
         program.outputs = program.outputs[:1]
     cts = transposed(program, (seed,), outs, names, consume=True)
@@ -222,7 +224,7 @@ def _value_and_grad(
         if ct is ZERO or ct.weak_type != x.weak_type:
             cts[i] = dense(ct, x)
     in_tree = flat.in_tree
-    result = cts[0] if in_tree is None else unflatten_arguments(options, in_tree, cts)
+    result = cts[0] if in_tree is None else unflatten_arguments(options.argnums, in_tree, cts)
     if flat.has_aux:
         aux = flat.aux(outs)
         return ((value, aux), result) if with_value else (result, aux)
@@ -232,7 +234,7 @@ def _value_and_grad(
 def _seed(value: Any, transformation: str, fun: Any, holomorphic: bool) -> Any:
     """The cotangent of a scalar result: one, in its dtype."""
     if type(value) is ArrayImpl and not holomorphic:
-        elements = value._held
+        elements = value._host_value
         if elements.shape == () and elements.dtype.kind == "f":
             return scalar_array(elements.dtype.type(1), value.weak_type)
     dtype = value.dtype
@@ -367,7 +369,7 @@ class VJPFunction(LinearFunction):
     def _delivered(self, cts: Sequence[Any], wants: Sequence[Any]) -> list[Any]:
         program = self.program
         if any(isinstance(w, DontWant) for w in wants):
-            program = program.towards([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
+            program = program.dce_inputs([i for i, w in enumerate(wants) if not isinstance(w, DontWant)])
         outs = transposed(program, cts, self.out_avals, self.reduce_axes)
         return delivered(outs, wants, self.in_avals, self.name)
 
@@ -391,7 +393,7 @@ def _checked(
         )
     return [
         t
-        if (type(t) is ArrayImpl and t._held.shape == a.shape and t._held.dtype is a.dtype)
+        if (type(t) is ArrayImpl and t._host_value.shape == a.shape and t._host_value.dtype is a.dtype)
         or (isinstance(t, Tracer) and t.shape == a.shape and t.dtype == a.dtype)
         else to_tangent(t, a, what, partial(_place, i, expected, what, name))
         for i, (t, a) in enumerate(zip(leaves, avals, strict=True))
@@ -430,7 +432,7 @@ def _linearize(
 ) -> tuple[Any, ...]:  # fmt: skip
     """The output of a function, its derivative as a function of a kind, and the auxiliary output if there is one."""
     check_callable(fun, transformation)
-    check_parts(transformation, preaccumulate)
+    check_preaccumulate(transformation, preaccumulate)
     leaves, in_tree = tree.flatten(primals)
     refs = [x for x in leaves if isinstance(x, Ref)] if kind is VJPFunction else []
     held = contents(refs)

@@ -16,7 +16,7 @@ from pullback.core.types import ShapedArray
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.elementwise import add, eq, indicator
-from pullback.transforms.autodiff.grad import auto_preaccumulated, check_parts, transposed
+from pullback.transforms.autodiff.grad import auto_preaccumulated, check_preaccumulate, transposed
 from pullback.transforms.autodiff.vmap import vmap
 from pullback.transforms.functions.api_boundary import Transformed
 from pullback.transforms.functions.arguments import (
@@ -65,7 +65,8 @@ def jacfwd(
     [[2. 0.]
      [0. 4.]]
     """
-    return _jacfwd(fun, ("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic, False), chunk_size)
+    options = DerivativeOptions("jacfwd", check_argnums(argnums, "jacfwd"), has_aux, holomorphic)
+    return _jacfwd(fun, options, chunk_size)
 
 
 def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int | None) -> Callable[..., Any]:
@@ -86,7 +87,8 @@ def _jacfwd(fun: Callable[..., Any], options: DerivativeOptions, chunk_size: int
         columns = _along_basis(push, primals, chunk_size, -1, name)
         avals = [typeof(x) for x in primals]
         rows = [
-            unflatten_arguments(options, flat.in_tree, split_axis(c, avals, c.shape[:-1], last=True)) for c in columns
+            unflatten_arguments(options.argnums, flat.in_tree, split_axis(c, avals, c.shape[:-1], last=True))
+            for c in columns
         ]
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
@@ -127,7 +129,7 @@ def jacrev(
     [[2. 0.]
      [0. 4.]]
     """
-    options = "jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int
+    options = DerivativeOptions("jacrev", check_argnums(argnums, "jacrev"), has_aux, holomorphic, allow_int)
     return _jacrev(fun, options, chunk_size, preaccumulate)
 
 
@@ -137,7 +139,7 @@ def _jacrev(
     name, _, _, holomorphic, _ = options
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
-    check_parts(name, preaccumulate)
+    check_preaccumulate(name, preaccumulate)
 
     def jacobian_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flat, primals = differentiable(FlatFunction, fun, options, args, kwargs)
@@ -164,7 +166,7 @@ def _jacrev(
             for x, a in zip(primals, active, strict=True)
         ]
         leaves = [[block[i] for block in by_input] for i in range(len(values))]
-        rows = [unflatten_arguments(options, flat.in_tree, leaf) for leaf in leaves]
+        rows = [unflatten_arguments(options.argnums, flat.in_tree, leaf) for leaf in leaves]
         jacobian = flat.result(rows)
         return (jacobian, flat.aux(outs)) if flat.has_aux else jacobian
 
@@ -198,7 +200,7 @@ def hessian(
     [[ 6.  0.]
      [ 0. 12.]]
     """
-    options = "hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic, False
+    options = DerivativeOptions("hessian", check_argnums(argnums, "hessian"), has_aux, holomorphic)
     return _jacfwd(_jacrev(fun, options, None), options, chunk_size)
 
 

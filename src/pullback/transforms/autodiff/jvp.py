@@ -66,7 +66,7 @@ def jvp(fun: Callable[..., Any], primals: PyTree, tangents: PyTree, has_aux: boo
     outs, out_ts = jvp_flat(fun, run, arrays, ts, _direction(arrays, ts))
     count = flat.count
     if refs:
-        outs, out_ts = _settled(outs, out_ts, refs)
+        outs, out_ts = _without_refs(outs, out_ts, refs)
     dense_ts = [dense(t, x) for t, x in zip(out_ts[:count], outs[:count], strict=True)]
     return (flat.result(outs), flat.result(dense_ts), *((flat.aux(outs),) if has_aux else ()))
 
@@ -81,7 +81,7 @@ Refs = dict[int, tuple[Any, Any]]
 """References among the leaves of the arguments, by their numbers, each with that of its tangent."""
 
 
-def _settled(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[Any], list[Any]]:
+def _without_refs(outs: list[Any], out_ts: list[Any], refs: Refs) -> tuple[list[Any], list[Any]]:
     """The results and their tangents without those that are the contents of references, which are written to these."""
     count = len(outs) - len(refs)
     write_all([x for x, _ in refs.values()], outs[count:])

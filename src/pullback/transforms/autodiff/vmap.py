@@ -23,7 +23,7 @@ from pullback.transforms.functions.arguments import (
     to_arrays,
 )
 from pullback.transforms.functions.flat_function import FlatFunction
-from pullback.transforms.traces.batch import Uniform, batch_flat
+from pullback.transforms.traces.batch import UnmappedResult, batch_flat
 from pullback.transforms.traces.refs import WithRefs, check_aliases, content_of, write_all
 
 P = ParamSpec("P")
@@ -292,7 +292,7 @@ def _out_dims(flat: FlatFunction, out_axes: Any, outs: Sequence[Any]) -> list[in
 def _place(fun: Any, x: Any, dim: int | None, end: int | None, size: int) -> Any:
     """A result with its mapped axis where ``out_axes`` says."""
     if end is None:
-        if type(dim) is Uniform and size:
+        if type(dim) is UnmappedResult and size:
             return shapes.squeeze(slice_in_dim(x, 0, 1, dim), (dim,))
         if dim is not None:
             raise BatchAxisError(

@@ -19,7 +19,7 @@ from pullback.core import tree
 from pullback.core.array import as_array, fresh
 from pullback.core.inlining import runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, jaxpr_as_fun
-from pullback.core.lists import partition_list, spread
+from pullback.core.lists import partition_list, scatter_where
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO
@@ -27,7 +27,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import Policy, everythin
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import if_needed, program_primitive
-from pullback.transforms.traces.division import record_split
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.remat import remat_partial_eval
 
@@ -71,13 +71,13 @@ def optimization_barrier(operand: T) -> T:
 @optimization_barrier_p.jvp
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     ts = optimization_barrier_p.bind(*[t for t in tangents if t is not ZERO])
-    return optimization_barrier_p.bind(*primals), spread([t is not ZERO for t in tangents], ts, ZERO)
+    return optimization_barrier_p.bind(*primals), scatter_where([t is not ZERO for t in tangents], ts, ZERO)
 
 
 @optimization_barrier_p.transpose
 def _barrier_transpose(cts: Sequence[Any], *operands: Any) -> list[Any]:
     found = optimization_barrier_p.bind(*[ct for ct in cts if ct is not ZERO])
-    return spread([ct is not ZERO for ct in cts], found, None)
+    return scatter_where([ct is not ZERO for ct in cts], found, None)
 
 
 @optimization_barrier_p.partial_eval
@@ -92,11 +92,11 @@ optimization_barrier_p.batch(lambda axis, args, dims: (optimization_barrier_p.bi
 
 
 @optimization_barrier_p.lowering
-def _barrier_xla(hlo: Any, *operands: Any) -> list[Any]:
+def _barrier_lowering(hlo: Any, *operands: Any) -> list[Any]:
     if not operands:
         return []
     types = [(x.shape, x.dtype) for x in operands]
-    return hlo.many("stablehlo.optimization_barrier", operands, types)  # type: ignore[no-any-return]
+    return hlo.multi_result("stablehlo.optimization_barrier", operands, types)  # type: ignore[no-any-return]
 
 
 # The primitive -------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def _lowering(
     if hlo.module.platform == "cpu":
         return _write_branch(hlo, operands, jaxpr)
     # The cotangents pass the barrier with the operands, so that nothing is computed again before they are there.
-    return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, _barrier_xla(hlo, *operands))
+    return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, _barrier_lowering(hlo, *operands))
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
@@ -155,7 +155,7 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
 
     def taken() -> list[Any]:
         # The barrier keeps a short branch from becoming a choice between two results, of which both are computed.
-        values = _barrier_xla(hlo, *operands)
+        values = _barrier_lowering(hlo, *operands)
         if not effect:
             return emit_jaxpr(hlo, closed.jaxpr, closed.consts, values)
         hlo.order = order
@@ -164,8 +164,8 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     def other() -> list[Any]:
         return [hlo.splat(0, shape, dtype) for shape, dtype in types]
 
-    always = _barrier_xla(hlo, hlo.number(True, bool_))
-    outs = hlo.many("stablehlo.if", always, types, "", [hlo.region([], taken), hlo.region([], other)])
+    always = _barrier_lowering(hlo, hlo.number(True, bool_))
+    outs = hlo.multi_result("stablehlo.if", always, types, "", [hlo.region([], taken), hlo.region([], other)])
     if effect:
         *outs, hlo.order = outs
     return outs  # type: ignore[no-any-return]

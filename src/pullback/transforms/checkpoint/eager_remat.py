@@ -20,7 +20,7 @@ from typing import Any
 
 from pullback.core import dtypes, source
 from pullback.core.array import typeof
-from pullback.core.lists import split_list, spread
+from pullback.core.lists import scatter_where, split_list
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import densify, instantiate
@@ -88,16 +88,16 @@ class StandInTrace(Trace):
         return other is self or other is self.replaced
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return self.parent.process(primitive, tuple([self.seen(x) for x in args]), params)
+        return self.parent.process(primitive, tuple([self.resolve(x) for x in args]), params)
 
-    def seen(self, x: Any) -> Any:
+    def resolve(self, x: Any) -> Any:
         return self._stand_in(x) if type(x) is JVPTracer and x._trace is self.replaced else x
 
     def run(self, run: Run, operands: Sequence[Any]) -> list[Any]:
         """The results of ``run(*operands)`` with this trace current, after which it has ended."""
         outer, state.trace = state.trace, self
         try:
-            return [self.seen(x) for x in run(*operands)]
+            return [self.resolve(x) for x in run(*operands)]
         finally:
             state.trace = outer
             self.live = False
@@ -107,10 +107,10 @@ def _replaced(trace: StandInTrace, function: Any, run: Run, operands: Sequence[A
     """The results where tracers are replaced: what is run again replaces them by the same."""
 
     def again(*values: Any) -> list[Any]:
-        return StandInTrace(state.trace, trace.replaced, trace.seen).run(run, values)
+        return StandInTrace(state.trace, trace.replaced, trace.resolve).run(run, values)
 
-    seen = [trace.seen(x) for x in operands]
-    return _below(trace, trace.parent, lambda: eager_remat(function, again, seen))
+    resolve = [trace.resolve(x) for x in operands]
+    return _below(trace, trace.parent, lambda: eager_remat(function, again, resolve))
 
 
 def _linearized(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -> list[Any]:
@@ -151,7 +151,7 @@ def _pushed(trace: JVPTrace, function: Any, run: Run, operands: Sequence[Any]) -
         again = JVPTrace(state.trace, trace.function)
         again.masks, again.wraps = trace.masks, trace.wraps
         inner, given = split_list(values, len(own))
-        ts = spread(own, given, ZERO)
+        ts = scatter_where(own, given, ZERO)
         args = [x if t is ZERO else JVPTracer(again, x, t, None) for x, t in zip(inner, ts, strict=True)]
         stand_ins = StandInTrace(again, trace, lambda x: JVPTracer(again, x.primal, x.tangent, x.made_at))
         try:
@@ -246,12 +246,12 @@ class RematLinearMap(LinearMap):
 
         def back(*values: Any) -> list[Any]:
             operands, given = values[: self.count], values[self.count :]
-            return pull_back(self.function, self._run, operands, self.active, spread(wanted, given, ZERO))
+            return pull_back(self.function, self._run, operands, self.active, scatter_where(wanted, given, ZERO))
 
         return eager_remat(self.function, back, [*residuals, *[ct for ct in cts if ct is not ZERO]])
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        ts = spread(self.active, tangents, ZERO)
+        ts = scatter_where(self.active, tangents, ZERO)
         count = self.count - len(self.captured)
         ts[count:] = map(instantiate, ts[count:], residuals[count:])
         outs, out_ts = jvp_flat(self.function, self._run, residuals, ts)

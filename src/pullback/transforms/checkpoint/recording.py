@@ -28,7 +28,7 @@ from pullback.transforms.checkpoint.eager_remat import StandInTrace, eager_remat
 from pullback.transforms.custom.custom_linear import is_traced_ahead
 from pullback.transforms.traces.dce import close, live_equations
 from pullback.transforms.traces.jaxprs import jvp_jaxpr
-from pullback.transforms.traces.literals import settle_literals
+from pullback.transforms.traces.literals import typed_literals
 
 Run = Callable[..., Sequence[Any]]
 
@@ -283,7 +283,7 @@ class RecordTrace(Trace):
         if not scalars:
             return list(map(self.atom, args))
         atoms: list[Any] = [Literal(x, typeof(x)) if type(x) in SCALARS else self.atom(x) for x in args]
-        settle_literals(atoms, args)
+        typed_literals(atoms, args)
         return atoms
 
     def value(self, x: Any) -> Any:

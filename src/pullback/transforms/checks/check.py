@@ -27,7 +27,7 @@ from pullback.core.types import MappedAxis
 from pullback.primitives.axis_maps import front
 from pullback.primitives.elementwise import where
 from pullback.primitives.operands import stop_gradient
-from pullback.transforms.checks import programs as programs
+from pullback.transforms.checks import calls as calls
 from pullback.transforms.checks.report import Check, ErrorLayout
 from pullback.transforms.checks.trace import CheckTrace, check_p, is_checking
 from pullback.transforms.functions.api_boundary import Transformed, api_boundary

@@ -21,13 +21,14 @@ from pullback.core.trace import EvalTrace, Primitive, state
 from pullback.core.watching import Watcher, watch_by
 from pullback.transforms.checks.report import Failures
 from pullback.transforms.checks.trace import CheckTrace, Errors
+from pullback.transforms.traces.lift import feed
 
 _WANTED: Errors = frozenset({OutOfBoundsError})
 
 
 def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The results of an operation; an error for an index that is out of range."""
-    if checks.of(primitive) is None and checked_program.of(primitive) is None:
+    if all(kind.of(primitive) is None for kind in (checks, checked_program, feed)):
         return evaluate.process(primitive, args, params)
     before = state.trace, state.bottom
     state.trace = state.bottom = evaluate
@@ -56,7 +57,7 @@ def _raise(found: Failures) -> None:
 
 
 def _watcher() -> Watcher:
-    from pullback.transforms.checks import programs  # noqa: F401  (the rules of programs, which most processes never need)
+    from pullback.transforms.checks import calls  # noqa: F401  (rules that most processes never need)
 
     return Watcher(_look, quick=True)
 

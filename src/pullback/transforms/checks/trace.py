@@ -26,8 +26,9 @@ from pullback.core.errors import (
     NanCheckError,
     OutOfBoundsError,
 )
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun, subjaxprs
 from pullback.core.linear import LinearTracer
+from pullback.core.lists import split_list
 from pullback.core.trace import Primitive, Trace, Tracer, is_at_work, recorders, state
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.shapes import broadcast_in_dim
@@ -50,6 +51,7 @@ from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.lift import Fed, Feed, feed, ignoring
 from pullback.transforms.traces.stage import stage_flat
 
 Errors = frozenset[type[CheckError]]
@@ -90,9 +92,11 @@ class CheckTrace(Trace):
             if primitive is check_p:  # no checked_program rule: that would also apply where indices alone are checked
                 self._take(args, params)
                 return []
-            rule = checked_program.of(primitive)
+            rule, held = checked_program.of(primitive), feed.of(primitive)
             if rule is not None:
                 return rule(self, args, params)
+            if held is not None:
+                return self._enter(held(**params), args)
             _refuse_hidden(primitive, params)
             results = self.parent.process(primitive, args, params)
             if self.errors != USER and not self.failed:
@@ -178,6 +182,33 @@ class CheckTrace(Trace):
 
     # Programs
 
+    def _enter(self, held: Feed, args: Sequence[Any]) -> list[Any]:
+        """The results of an operation whose programs return their failures first, where a loop also carries them."""
+        groups = split_list(args, *held.sizes)
+        if held.carried is not None:
+            return self._loop(held, held.carried, groups)
+        with held.within():
+            found = list(map(self.checked, held.programs))
+        layouts = tuple([program.layout for program in found])
+        programs = tuple([embedded(program.jaxpr, program.layout, layouts, i) for i, program in enumerate(found)])
+        return self.taken(joined(layouts).layout, held.bind(Fed(programs, None, groups)))
+
+    def _loop(self, held: Feed, carried: int, groups: list[list[Any]]) -> list[Any]:
+        """The results of a loop. A test that can fail runs before the loop, and then at the end of each step."""
+        test, tests = (None, ()) if held.test is None else (self.checked(held.test[0]), held.test[1])
+        if test is not None and test.layout.checks:
+            holds = self.taken(test.layout, jaxpr_as_fun(test.jaxpr)(*[x for g in tests for x in groups[g]]))
+            return self._loop(*_testing_after(held, carried, groups, holds))[len(holds) :]
+        step, layout = self.checked(held.programs[0])
+        condition = None if test is None else test.jaxpr
+        failures = step.out_avals[: width(layout)]
+        if failures:
+            step = _carrying(step, layout, _start(carried, held.takes, groups))
+            if condition is not None:
+                condition = ignoring(condition, _start(carried, tests, groups), tuple(failures))
+            groups[carried][:0] = [vary(x, a.varying) for x, a in zip(flat(layout.none()), failures, strict=True)]
+        return self.taken(layout, held.bind(Fed((step,), condition, groups)))
+
     def linear(self, p: Primitive, args: Sequence[Any], linear_map: LinearMap, apply: Callable[..., Any]) -> list[Any]:
         """The results of a linear map, a Python function, in which the user may have checks.
 
@@ -243,8 +274,9 @@ def _refuse_hidden(primitive: Primitive, params: dict[str, Any]) -> None:
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr) and has_checks(item):
                 raise MissingRuleError(
-                    f"the primitive {primitive.name!r} holds a program with a check, and has no checked_program rule, "
-                    "by which checkify would hand on its failure. Take the check out of the function that it is given."
+                    f"the primitive {primitive.name!r} holds a program with a check, and has neither a feed nor a "
+                    "checked_program rule, by which checkify would hand on its failure. Take the check out of the "
+                    "function that it is given."
                 )
 
 
@@ -322,6 +354,8 @@ def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checke
 def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, ...], i: int) -> ClosedJaxpr:
     """A checked program that returns failures as one of several programs, of which it is number ``i``."""
     together = joined(others)
+    if together.layout == own:
+        return closed
     count = width(own)
 
     def run(*args: Any) -> list[Any]:
@@ -332,15 +366,72 @@ def embedded(closed: ClosedJaxpr, own: ErrorLayout, others: tuple[ErrorLayout, .
     return stage_flat(closed, run, closed.in_avals)
 
 
-def merged(together: ErrorLayout, carried: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """The earlier of two failures of one layout, each as results."""
-    first, second = (Failures(xs[0], list(xs[1:]), together.checks) for xs in (carried, new))
-    return flat(earlier(first, second))
+def _start(group: int, takes: Sequence[int], groups: Sequence[Sequence[Any]]) -> int:
+    """The first input of a program that is of a group."""
+    return sum([len(groups[g]) for g in takes[: takes.index(group)]])
 
 
-def no_failure(layout: ErrorLayout, avals: Sequence[ShapedArray]) -> list[Any]:
-    """What a loop carries before its first step, where ``avals`` begin with the types of its failures."""
-    return [vary(x, a.varying) if a.varying else x for x, a in zip(flat(layout.none()), avals, strict=False)]
+@cached_by_jaxpr
+def _carrying(step: ClosedJaxpr, layout: ErrorLayout, at: int) -> ClosedJaxpr:
+    """A checked step of a loop, which takes what failed before, from an input on, and returns what failed first."""
+    count = width(layout)
+
+    def run(*values: Any) -> list[Any]:
+        consts, before, others = split_list(values, at, count)
+        outs = jaxpr_as_fun(step)(*consts, *others)
+        first, second = (Failures(xs[0], list(xs[1:count]), layout.checks) for xs in (before, outs))
+        return [*flat(earlier(first, second)), *outs[count:]]
+
+    avals = step.in_avals
+    return stage_flat(step, run, [*avals[:at], *step.out_avals[:count], *avals[at:]])
+
+
+def _testing_after(
+    held: Feed, carried: int, groups: list[list[Any]], holds: list[Any]
+) -> tuple[Feed, int, list[list[Any]]]:
+    """A loop whose steps end with the test, and so take its constants before theirs; what it returned is carried."""
+    assert held.test is not None
+    test, tests = held.test
+    own = next(g for g in held.takes if g != carried)
+    moved = tuple([g for g in tests if g not in held.takes])
+    sizes = tuple(map(len, groups))
+    step, condition = _step_and_test(held.programs[0], test, held.takes, tests, carried, own, moved, sizes)
+    before = {carried: holds, own: [x for g in moved for x in groups[g]]}
+    groups = [[*before.get(g, ()), *group] for g, group in enumerate(groups)]
+    return held._replace(programs=(step,), test=(condition, tests)), carried, groups
+
+
+@cached_by_jaxpr
+def _step_and_test(
+    body: ClosedJaxpr, test: ClosedJaxpr, takes: tuple[int, ...], tests: tuple[int, ...], carried: int, own: int,
+    moved: tuple[int, ...], sizes: tuple[int, ...],
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:  # fmt: skip
+    """A step that ends with the test, and the test that is left: it reads what that returned.
+
+    Args:
+      body, test: the step, and the test.
+      takes, tests: the groups of operands that are their inputs.
+      carried: the group that is carried.
+      own: a group of constants of the step.
+      moved: the groups of constants that only the test takes, and the step before its own from now on.
+      sizes: the number of operands of each group.
+    """
+    avals: dict[int, list[ShapedArray]] = {}
+    for closed, groups in ((body, takes), (test, tests)):
+        avals.update(zip(groups, split_list(closed.in_avals, *[sizes[g] for g in groups]), strict=False))
+    avals[own] = [a for g in (*moved, own) for a in avals[g]]
+    avals[carried] = [*test.out_avals, *avals[carried]]
+
+    def run(*values: Any) -> list[Any]:
+        given = dict(zip(takes, split_list(values, *[len(avals[g]) for g in takes]), strict=False))
+        given.update(zip((*moved, own), split_list(given[own], *[sizes[g] for g in moved]), strict=True))
+        given[carried] = given[carried][len(test.out_avals) :]
+        given[carried] = jaxpr_as_fun(body)(*[x for g in takes for x in given[g]])
+        return [*jaxpr_as_fun(test)(*[x for g in tests for x in given[g]]), *given[carried]]
+
+    left = {g: list(map(Var, avals[g])) for g in tests}
+    jaxpr = Jaxpr([], [v for g in tests for v in left[g]], [], left[carried][: len(test.out_avals)])
+    return stage_flat(body, run, [a for g in takes for a in avals[g]]), ClosedJaxpr(jaxpr, [])
 
 
 def batch_checked(

@@ -18,7 +18,7 @@ from pullback.core.errors import ClosedOverError, CustomRuleError, NotLinearErro
 from pullback.core.inlining import inlined
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linear import LinearTrace, LinearTracer
-from pullback.core.lists import select, spread
+from pullback.core.lists import scatter_where, select
 from pullback.core.taylor_rules import repeats
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, state
 from pullback.core.types import ZERO, MappedAxis
@@ -39,7 +39,7 @@ from pullback.transforms.custom.linear_map import (
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.affine import is_affine
-from pullback.transforms.traces.batch import BatchTrace, Uniform
+from pullback.transforms.traces.batch import BatchTrace, UnmappedResult
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.stage import StageTrace, stage_flat
 
@@ -162,7 +162,7 @@ def equation(name: str) -> Primitive:
     inlined(p)(lambda *, call_jaxpr, rules: call_jaxpr)
 
     @p.lowering
-    def xla(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
+    def lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
         from pullback.backends.hlo.emit import emit_jaxpr
 
         return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
@@ -176,10 +176,10 @@ def equation(name: str) -> Primitive:
 class OutDims:
     """Where the mapped axis is in each result of a batched call: first, or nowhere.
 
-    The function and each of its rules must agree on it, and only one of them runs at first: if any operand is mapped,
-    all results are, ``Uniform`` where the examples do not differ: the cotangents of a result differ all the same, and a
-    backward rule is given those of one example. If none is, the call is made once, and those results are mapped that
-    depend on mapped values which the function closes over.
+    The function and each of its rules must agree on it, and only one of them runs at first. If any operand is mapped,
+    all results are, ``UnmappedResult`` where the examples do not differ: cotangents of such a result may differ, and a
+    backward rule is given those of one example. If no operand is mapped, the call is made once, and those results are
+    mapped that depend on mapped values which the function closes over.
     """
 
     def __init__(self, trace: BatchTrace, dims: Dims) -> None:
@@ -187,7 +187,7 @@ class OutDims:
         self.forced = any(d is not None for d in dims)
         self.dims: list[int | None] = []
 
-    def settle(self, *groups: Sequence[Any], residuals: Dims = ()) -> None:
+    def fix(self, *groups: Sequence[Any], residuals: Dims = ()) -> None:
         """Fix them, unless they are, by some groups of results, of which each is like the results of the function.
 
         Args:
@@ -198,14 +198,16 @@ class OutDims:
         if not self.dims:
             found = [[self.trace.value_of(x)[1] for x in group] for group in groups]
             forced = self.forced or any(d is not None for d in residuals)
-            varies = [any(d is not None and type(d) is not Uniform for d in ds) for ds in zip(*found, strict=True)]
-            self.dims = [0 if v else Uniform(0) if forced else None for v in varies]
+            varies = [
+                any(d is not None and type(d) is not UnmappedResult for d in ds) for ds in zip(*found, strict=True)
+            ]
+            self.dims = [0 if v else UnmappedResult(0) if forced else None for v in varies]
             if forced and not all(varies):
-                self.trace.mapping.has_uniform = True
+                self.trace.tag.has_uniform = True
 
-    def placed(self, *groups: Sequence[Any]) -> list[list[Any]]:
+    def at_mapped_axis(self, *groups: Sequence[Any]) -> list[list[Any]]:
         """The values of some groups of results with the mapped axis at its place."""
-        self.settle(*groups)
+        self.fix(*groups)
         return [with_batch_axes(self.trace, group, self.dims) for group in groups]
 
 
@@ -276,7 +278,7 @@ class DerivativeCall(CustomCall):
         results = linear_p.bind(*residuals, *given, linear_map=backward) if found is None else found
         if len(results) == len(outs):
             return outs, results
-        return outs, spread([dtypes.is_inexact(x.dtype) for x in outs], results, ZERO)
+        return outs, scatter_where([dtypes.is_inexact(x.dtype) for x in outs], results, ZERO)
 
     def _by_jvp_rule(
         self, rules: Trace, primals: Sequence[Any], tangents: Sequence[Any]
@@ -336,10 +338,10 @@ class DerivativeCall(CustomCall):
         jvp, forward = self.jvp, self.forward
 
         def batched_run(*args: Any) -> list[Any]:
-            return out_dims.placed(trace.run(self.run, args, dims))[0]
+            return out_dims.at_mapped_axis(trace.run(self.run, args, dims))[0]
 
         def batched_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            outs, ts = out_dims.placed(*run_batched(trace, jvp, primals, own_dims, tangents, own_dims))
+            outs, ts = out_dims.at_mapped_axis(*run_batched(trace, jvp, primals, own_dims, tangents, own_dims))
             return outs, ts
 
         def batched_forward(primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
@@ -347,8 +349,8 @@ class DerivativeCall(CustomCall):
             outs, residuals, backward = trace.run(lambda *xs: forward(xs, perturbed), primals, own_dims)
             pairs = [trace.value_of(x) for x in residuals]
             residual_dims = [d for _, d in pairs]
-            out_dims.settle(outs, residuals=residual_dims)
-            (values,) = out_dims.placed(outs)
+            out_dims.fix(outs, residuals=residual_dims)
+            (values,) = out_dims.at_mapped_axis(outs)
             in_dims, result_dims = select(own_dims, perturbed), of_inexact(out_dims.dims, outs)
             return values, [x for x, _ in pairs], BatchedLinearMap(backward, trace, residual_dims, in_dims, result_dims)
 

@@ -15,7 +15,7 @@ from pullback.core.array import as_array, typeof
 from pullback.core.dtypes import is_inexact
 from pullback.core.errors import CustomRuleError
 from pullback.core.linear import LinearTracer
-from pullback.core.lists import select, split_list, spread
+from pullback.core.lists import scatter_where, select, split_list
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import densify, instantiate
@@ -92,7 +92,7 @@ class VmapCall(CustomCall):
         own_dims = self.own(dims)
 
         def run(*operands: Any) -> list[Any]:
-            return out_dims.placed(trace.run(self.run, operands, dims))[0]
+            return out_dims.at_mapped_axis(trace.run(self.run, operands, dims))[0]
 
         def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
             flags: list[bool] = []
@@ -102,7 +102,7 @@ class VmapCall(CustomCall):
                 return outs
 
             outs = trace.run(inner, operands, _behind(own_dims, mapped))
-            out_dims.settle(outs)
+            out_dims.fix(outs)
             return with_batch_axes(trace, outs, _behind(out_dims.dims, flags)), flags
 
         return call_p.bind(*args, call=self.like(run=run, rule=rule)), out_dims.dims
@@ -120,7 +120,7 @@ class VmapCall(CustomCall):
             derivative, count = _derivative(self, active)
             results = call_p.bind(*primals, *given, call=derivative)
             outs, found = results[: count[0]], results[count[0] :]
-        return outs, spread([is_inexact(x.dtype) for x in outs], found, ZERO)
+        return outs, scatter_where([is_inexact(x.dtype) for x in outs], found, ZERO)
 
 
 def _behind(dims: Dims, mapped: Sequence[bool]) -> Dims:
@@ -137,15 +137,15 @@ def _derivative(call: VmapCall, active: Sequence[bool]) -> tuple[VmapCall, list[
 
     def both(run: Run, operands: Sequence[Any]) -> list[Any]:
         primals, given = split_list(operands, len(active))
-        outs, ts = jvp_flat(call.function, run, primals, spread(active, given, ZERO))
+        outs, ts = jvp_flat(call.function, run, primals, scatter_where(active, given, ZERO))
         count[0] = len(outs)
         return [*outs, *of_inexact(list(map(instantiate, ts, outs)), outs)]
 
     def rule(size: int, mapped: Sequence[bool], operands: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         of_primals, of_tangents = split_list(mapped, len(active))
-        if not call.linear and True not in map(operator.and_, of_primals, spread(active, of_tangents, False)):
+        if not call.linear and True not in map(operator.and_, of_primals, scatter_where(active, of_tangents, False)):
             return _by_example(call, size, mapped, operands, both)
-        together = list(map(operator.or_, of_primals, spread(active, of_tangents, False)))
+        together = list(map(operator.or_, of_primals, scatter_where(active, of_tangents, False)))
         wanted = [*together, *select(together, active)]
         which: list[bool] = []
 
@@ -201,8 +201,8 @@ def _by_example(
     dims = [0, *[0 if m else None for m in mapped]]
     indices = slicing.iota(np.dtype(np.int32), (size,), 0)
     outs, out_dims = batch_flat(call.function, example, MappedAxis(None, size), [indices, *operands], dims)
-    placed = [x if d is None else moveaxis(x, d, 0) for x, d in zip(outs, out_dims, strict=True)]
-    return placed, [d is not None for d in out_dims]
+    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(outs, out_dims, strict=True)]
+    return moved, [d is not None for d in out_dims]
 
 
 def _element(x: Any, index: Any) -> Any:

@@ -14,7 +14,7 @@ from pullback.core.check_rules import checked_program
 from pullback.core.errors import CustomRuleError, NotLinearError, PullbackError, UnexpectedTracerError
 from pullback.core.linear import LinearVar
 from pullback.core.linearity import linear_operands
-from pullback.core.lists import select, spread
+from pullback.core.lists import scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import densify, instantiate
@@ -128,7 +128,7 @@ class WithJvpRule(LinearMap):
         return self.linear_map.transpose(residuals[: self.linear_map.count], cts)
 
     def apply(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-        outs, ts = self.jvp(residuals[self.linear_map.count :], spread(self.perturbed, tangents, ZERO))
+        outs, ts = self.jvp(residuals[self.linear_map.count :], scatter_where(self.perturbed, tangents, ZERO))
         return densify(of_inexact(ts, outs), self.out_avals)
 
 
@@ -175,7 +175,7 @@ def run_batched(
     count = len(primals)
 
     def flat(*values: Any) -> Any:
-        return function(values[:count], spread(nonzero, values[count:], ZERO))
+        return function(values[:count], scatter_where(nonzero, values[count:], ZERO))
 
     return trace.run(flat, [*primals, *select(tangents, nonzero)], [*primal_dims, *select(dims, nonzero)])
 

@@ -80,7 +80,7 @@ def _look(evaluate: EvalTrace, primitive: Primitive, args: tuple[Any, ...], para
     return out
 
 
-watch_by("numbers", lambda: Watcher(_look, looks=True))
+watch_by("numbers", lambda: Watcher(_look, watches=True))
 
 
 # Compiled ------------------------------------------------------------------------------------------------------------
@@ -93,8 +93,10 @@ def checked_run(program: Any) -> Callable[[list[Any]], list[Any]]:
       program: it must not take the memory of its inputs, which may be needed again.
     """
     closed: ClosedJaxpr = program.lowered.closed
-    places = program.in_shardings or [program.device if program.lowered.asked_for else None] * len(closed.in_avals)
-    in_kinds = [signature(a.shape, a.dtype, bool(a.weak_type), p) for a, p in zip(closed.in_avals, places, strict=True)]
+    placements = program.in_shardings or [program.device if program.lowered.asked_for else None] * len(closed.in_avals)
+    in_kinds = [
+        signature(a.shape, a.dtype, bool(a.weak_type), p) for a, p in zip(closed.in_avals, placements, strict=True)
+    ]
     out_kinds = program.signatures() if program.lowered.asked_for else program.out_signatures
     name = program.lowered.module.name.removeprefix("jit_")
 

@@ -223,12 +223,12 @@ def dense(ct: Any, primal: Any) -> Any:
 def as_weak(x: Any, weak_type: bool) -> Any:
     """An array whose type gives way to others, or does not."""
     if is_on_host(x):
-        return scalar_array(x._held, weak_type) if is_literal(x) else ArrayImpl(x._held, weak_type)
+        return scalar_array(x._host_value, weak_type) if is_literal(x) else ArrayImpl(x._host_value, weak_type)
     if isinstance(x, ArrayImpl):  # which need not be computed yet
-        kind = x._signature
+        sig = x._signature
         x = fresh(x)
-        x._signature = kind = signature(kind.aval.shape, kind.aval.dtype, weak_type, kind.place)
-        x._held = kind.absent
+        x._signature = sig = signature(sig.aval.shape, sig.aval.dtype, weak_type, sig.placement)
+        x._host_value = sig.absent
         x.weak_type = weak_type
         return x
     return convert_element_type(x, x.dtype, weak_type)

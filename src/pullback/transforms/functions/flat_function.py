@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.core import dtypes, tree
 from pullback.core.array import SCALARS, Array, ArrayImpl, from_scalar, typeof
@@ -139,8 +139,14 @@ class FlatFunction:
         return tree.unflatten(self.aux_tree, outs[self.count :])
 
 
-DerivativeOptions = tuple[str, int | tuple[int, ...], bool, bool, bool]
-"""The name of the transformation; ``argnums``, ``has_aux``, ``holomorphic`` and ``allow_int``."""
+class DerivativeOptions(NamedTuple):
+    """The options of a transformation that differentiates a function; ``transformation`` is its name."""
+
+    transformation: str
+    argnums: int | tuple[int, ...]
+    has_aux: bool = False
+    holomorphic: bool = False
+    allow_int: bool = False
 
 
 def differentiable(
@@ -154,7 +160,7 @@ def differentiable(
         if type(x) is float:
             x = from_scalar(x)
         if type(x) is ArrayImpl or isinstance(x, Array):
-            dtype = x._held.dtype if type(x) is ArrayImpl else x.dtype
+            dtype = x._host_value.dtype if type(x) is ArrayImpl else x.dtype
             if dtype.kind == "f" and not holomorphic:  # the quick way
                 return kind(fun, None, args, where, kwargs, has_aux=has_aux), [x]
             leaves, in_tree = [x], None
@@ -171,7 +177,7 @@ def differentiable(
     return kind(fun, in_tree, args, where, kwargs, has_aux=has_aux), primals
 
 
-def unflatten_arguments(options: DerivativeOptions, in_tree: Any, leaves: Sequence[Any]) -> Any:
+def unflatten_arguments(argnums: int | tuple[int, ...], in_tree: Any, leaves: Sequence[Any]) -> Any:
     """A tree like the arguments to differentiate by: one, or a tuple of them."""
     found = leaves if in_tree is None else tree.unflatten(in_tree, leaves)
-    return found[0] if type(options[1]) is int else found
+    return found[0] if type(argnums) is int else found

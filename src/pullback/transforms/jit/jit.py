@@ -28,8 +28,8 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.jit.caches import all_caches, caches_of
 from pullback.transforms.jit.jit_arguments import Call, Options, infer_argnums_argnames
 from pullback.transforms.jit.jit_refs import UsedRefs
-from pullback.transforms.jit.jit_shardings import Places
-from pullback.transforms.jit.stages import Lowered, Traced, in_places, let_go, out_places
+from pullback.transforms.jit.jit_shardings import PlacementTree
+from pullback.transforms.jit.stages import Lowered, Traced, donate, in_placements, out_placements
 from pullback.transforms.jit.tiers import entry_for
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.programs.placement import constrained
@@ -89,7 +89,7 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                     donated = entry.donated
                     if donated:
                         given_up = [leaves[i] for i in donated]
-                        let_go(given_up)
+                        donate(given_up)
                     try:
                         buffers = list(map(buffers_of, leaves))
                         if entry.captured:
@@ -103,14 +103,14 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                         delete(*given_up)
                     unflatten = entry.unflatten
                     if unflatten is None:
-                        kind = entry.kinds[0]
-                        x = _new(kind.array_class)
+                        sig = entry.signatures[0]
+                        x = _new(sig.array_class)
                         x._buffer = outs[0]
-                        x._signature = kind
-                        x._held = kind.absent
-                        x.weak_type = kind.aval.weak_type
+                        x._signature = sig
+                        x._host_value = sig.absent
+                        x.weak_type = sig.aval.weak_type
                         return x  # type: ignore[no-any-return]
-                    return unflatten(list(map(from_buffer, outs, entry.kinds)))  # type: ignore[no-any-return]
+                    return unflatten(list(map(from_buffer, outs, entry.signatures)))  # type: ignore[no-any-return]
             return self._general(args, kwargs) if not watching else watching[-1](self._general, (args, kwargs), {})  # type: ignore[no-any-return]
         except Exception as error:
             if type(error).__module__ == "jaxlib._jax":  # of a program that failed at once
@@ -130,17 +130,17 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         if whole and not config.indices_are_checked:
             if self._plain and not kwargs:
                 self._nested = call.nested
-            kinds = list(map(signature_of, leaves))
-            key = self._key(call, kinds)
+            signatures = list(map(signature_of, leaves))
+            key = self._key(call, signatures)
             entry = self._compiled.get(key)
             if entry is None:
-                traced = self._trace(call, list(map(aval_of, kinds)))
+                traced = self._trace(call, list(map(aval_of, signatures)))
                 if traced.refs is not None:
-                    kinds += map(signature_of, traced.refs.contents())
-                entry = entry_for(Lowered(traced, call, kinds), self._options, self._compiled, key)
+                    signatures += map(signature_of, traced.refs.contents())
+                entry = entry_for(Lowered(traced, call, signatures), self._options, self._compiled, key)
                 self._compiled.keep(key, entry)
             if config.debug_key_reuse:
-                closed = self._trace(call, list(map(aval_of, kinds))).jaxpr
+                closed = self._trace(call, list(map(aval_of, signatures))).jaxpr
                 return state.bottom.run_program(closed, leaves, lambda: entry.run(leaves))
             return entry.run(leaves, list(call.refs.values())) if call.refs else entry.run(leaves)
         if self._options.compiler_options and not whole:
@@ -150,9 +150,9 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
                 f"({state.trace.describe()}). Give them to the outermost jit."
             )
         traced = self._trace(call, list(map(typeof, leaves)))
-        if self._options.in_places is not None:
-            places = in_places(call, traced)
-            leaves = [constrained(x, p, "jit") for x, p in zip(leaves, places, strict=True)]
+        if self._options.in_placements is not None:
+            placements = in_placements(call, traced)
+            leaves = [constrained(x, p, "jit") for x, p in zip(leaves, placements, strict=True)]
         refs = traced.refs
         operands = [*leaves, *(() if refs is None else refs.contents()), *traced.captured]
         if self._options.inline:
@@ -160,26 +160,26 @@ class JitFunction(OwnsPrograms, Generic[P, R]):
         else:
             outs = jit_p.bind(*operands, jaxpr=traced.jaxpr, name=call.fun_name)
         if refs is not None:
-            outs = refs.settle(outs, list(call.refs.values()))
-        if self._options.out_places is not None:
-            outs = [constrained(x, p, "jit") for x, p in zip(outs, out_places(call, traced), strict=True)]
+            outs = refs.written_back(outs, list(call.refs.values()))
+        if self._options.out_placements is not None:
+            outs = [constrained(x, p, "jit") for x, p in zip(outs, out_placements(call, traced), strict=True)]
         return tree.unflatten(traced.out_tree, outs)
 
-    def _key(self, call: Call, kinds: Sequence[Any]) -> tuple[Any, ...]:
+    def _key(self, call: Call, signatures: Sequence[Any]) -> tuple[Any, ...]:
         """The key of a compiled entry, which the quick way builds too."""
         if call.refs:  # for which there is no quick way
-            return (config.trace_context, call.treedef, tuple(call.refs), *kinds)
+            return (config.trace_context, call.treedef, tuple(call.refs), *signatures)
         if not self._plain:
-            return (config.trace_context, call.treedef, *kinds)
+            return (config.trace_context, call.treedef, *signatures)
         if not (call.nested or call.kwargs):
-            return (config.trace_context, *kinds)
+            return (config.trace_context, *signatures)
         if self._flatten is None:
             self._flatten = trees.flattener()
         try:
             treedef = self._flatten((call.args, call.kwargs))[1]
         except (TypeError, ValueError):
             treedef = call.treedef
-        return (config.trace_context, treedef, *kinds)
+        return (config.trace_context, treedef, *signatures)
 
     # Tracing and compiling
 
@@ -300,11 +300,11 @@ def clear_caches() -> None:
 
     >>> clear_caches()
     """
-    from pullback.transforms.traces.derived import forget
+    from pullback.transforms.traces.derived import clear_derived
 
     for cache in all_caches.living():
         cache.clear()
-    forget()
+    clear_derived()
 
 
 class JitDecorator(Protocol):
@@ -441,14 +441,14 @@ def _options(
     if device is not None and backend is not None:
         raise ArgumentError(f"jit of {name_of(fun)}: give device or backend, not both; got {device!r} and {backend!r}")
     chosen = backend if device is None else device
-    places = [
-        None if given is None else Places(given, f"jit of {name_of(fun)}, {what}")
+    placements = [
+        None if given is None else PlacementTree(given, f"jit of {name_of(fun)}, {what}")
         for given, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings"))
     ]
     if tiered not in (None, *TIERS):
         raise ArgumentError(f"jit of {name_of(fun)}: tiered must be None or one of {TIERS}, got {tiered!r}")
     return Options(
-        static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options), *places, tiered=tiered
+        static, donated, inline, keep_unused, chosen, _compiler_options(compiler_options), *placements, tiered=tiered
     )
 
 

@@ -25,8 +25,8 @@ class Options:
     """What ``jit`` was asked for, with static and donated arguments by position and by name."""
 
     __slots__ = (
-        "compiler_options", "device", "donated_names", "donated_nums", "in_places", "inline", "keep_unused",
-        "out_places", "static_names", "static_nums", "tiered",
+        "compiler_options", "device", "donated_names", "donated_nums", "in_placements", "inline", "keep_unused",
+        "out_placements", "static_names", "static_nums", "tiered",
     )  # fmt: skip
 
     def __init__(
@@ -37,14 +37,14 @@ class Options:
         keep_unused: bool,
         device: Any,
         compiler_options: tuple[tuple[str, Any], ...] = (),
-        in_places: Any = None,
-        out_places: Any = None,
+        in_placements: Any = None,
+        out_placements: Any = None,
         *,
         tiered: str | None = None,
     ) -> None:
         self.tiered = tiered
-        self.in_places = in_places
-        self.out_places = out_places
+        self.in_placements = in_placements
+        self.out_placements = out_placements
         self.compiler_options = compiler_options
         self.static_nums, self.static_names = static
         self.donated_nums, self.donated_names = donated
@@ -93,7 +93,7 @@ class Call:
         self.refs: dict[int, RefCell] = {}
         if options.static_nums or options.static_names:
             self._split(options)
-        self.leaves, self.in_tree = tree.flatten((self.args, self.kwargs))
+        self.leaves, self.in_tree = tree.flatten_call(self.args, self.kwargs)
         self.nested = len(self.leaves) != len(args) or not all(map(is_, self.leaves, args))
         self.treedef: Any = self.in_tree if self.nested or self.kwargs else len(args)
         if self.static:

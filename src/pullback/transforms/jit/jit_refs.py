@@ -45,7 +45,7 @@ class UsedRefs:
         """What those that it closes over hold now."""
         return contents(self.closed_over)
 
-    def settle(self, outs: Sequence[Any], own: Sequence[RefCell]) -> list[Any]:
+    def written_back(self, outs: Sequence[Any], own: Sequence[RefCell]) -> list[Any]:
         """Write what a run returned to the references; the results of the function remain."""
         self.check(own)
         write_all([*own, *self.written], outs[self.results :])

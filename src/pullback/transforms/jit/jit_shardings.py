@@ -14,12 +14,12 @@ from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
 
 
-def is_place(x: Any) -> bool:
+def is_placement(x: Any) -> bool:
     """Whether an entry of a tree of places is one, not a tree of such."""
     return x is None or isinstance(x, (Sharding, PartitionSpec, Format, Device))
 
 
-class Places:
+class PlacementTree:
     """A tree of places, hashable.
 
     Args:
@@ -33,9 +33,9 @@ class Places:
     __slots__ = ("leaves", "treedef")
 
     def __init__(self, given: Any, who: str) -> None:
-        leaves, self.treedef = tree.flatten(given, is_leaf=is_place)
+        leaves, self.treedef = tree.flatten(given, is_leaf=is_placement)
         for leaf in leaves:
-            if not is_place(leaf):
+            if not is_placement(leaf):
                 raise ShardingError(
                     f"{who}: expected shardings such as NamedSharding(mesh, P('x')), specifications P('x') or None, "
                     f"got {quoted(leaf)} of type {type(leaf).__name__}"
@@ -56,25 +56,25 @@ class Places:
         """
         prefix = tree.unflatten(self.treedef, self.leaves)
         try:
-            found = tree.broadcast_prefix(prefix, full, is_leaf=is_place)
+            found = tree.broadcast_prefix(prefix, full, is_leaf=is_placement)
         except (TypeError, ValueError) as error:
             raise ShardingError(
                 f"{who}: {prefix!r} is no prefix of the tree of {what}: {error}. Give one sharding for all, or a tree "
                 "with one for each."
             ) from None
-        return [place_of(place, who) for place in found]
+        return [placement_of(placement, who) for placement in found]
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Places and self.leaves == other.leaves and self.treedef == other.treedef
+        return type(other) is PlacementTree and self.leaves == other.leaves and self.treedef == other.treedef
 
     def __hash__(self) -> int:
         return hash(self.leaves)
 
     def __reduce__(self) -> Any:
-        return Places, (tree.unflatten(self.treedef, self.leaves), "jit")
+        return PlacementTree, (tree.unflatten(self.treedef, self.leaves), "jit")
 
 
-def place_of(given: Any, who: str) -> Any:
+def placement_of(given: Any, who: str) -> Any:
     """A place as arrays have it: a device, a sharding over several, or None where nobody asks.
 
     Raises:
@@ -88,15 +88,15 @@ def place_of(given: Any, who: str) -> Any:
     return given
 
 
-def check_fits(place: Any, shape: Sequence[int], who: str) -> None:
+def check_fits(placement: Any, shape: Sequence[int], who: str) -> None:
     """Refuse a sharding that does not fit an array.
 
     Raises:
       ShardingError: its specification is too long (a ValueError).
       IndivisibleError: it does not divide an axis evenly (a ValueError).
     """
-    if isinstance(place, NamedSharding):
+    if isinstance(placement, NamedSharding):
         try:
-            place.shard_shape(shape)
+            placement.shard_shape(shape)
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None

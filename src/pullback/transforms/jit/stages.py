@@ -33,6 +33,7 @@ from pullback.core.array import (
 from pullback.core.errors import ArgumentError, DonationWarning, UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from pullback.core.refs import RefCell
+from pullback.core.runtime import runtime
 from pullback.core.trace import Tracer, state
 from pullback.core.types import ShapedArray
 from pullback.transforms.autodiff.tracing import ShapeDtypeStruct
@@ -41,8 +42,8 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.jit.caches import all_caches
 from pullback.transforms.jit.jit_arguments import Call
 from pullback.transforms.jit.jit_refs import UsedRefs
-from pullback.transforms.jit.jit_shardings import check_fits, place_of
-from pullback.transforms.programs.jit_primitive import places_of
+from pullback.transforms.jit.jit_shardings import check_fits, placement_of
+from pullback.transforms.programs.jit_primitive import committed_signatures
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.refs import contents
 
@@ -141,10 +142,12 @@ class Traced:
         avals = self.jaxpr.out_avals
         return avals if self.refs is None else avals[: self.refs.results]
 
-    def argument_places(self) -> list[Any]:
+    def argument_placements(self) -> list[Any]:
         """For each leaf of the arguments the place that ``in_shardings`` asks for, or where it is; None if neither."""
-        found = [_kind(leaf, aval).place for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)]
-        return _asked_or_given(in_places(self.call, self), found)
+        found = [
+            _signature_at(leaf, aval).placement for leaf, aval in zip(self.call.leaves, self.in_avals, strict=True)
+        ]
+        return _asked_or_given(in_placements(self.call, self), found)
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """The program as text for the compiler, for the device on which the arguments are.
@@ -155,10 +158,10 @@ class Traced:
         Raises:
           UnsupportedArgumentError: another platform, for which there is ``export`` (a NotImplementedError).
         """
-        kinds = list(map(_kind, self.call.leaves, self.in_avals))
+        signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
-            kinds += map(signature_of, self.refs.contents())
-        lowered = Lowered(self, self.call, kinds)
+            signatures += map(signature_of, self.refs.contents())
+        lowered = Lowered(self, self.call, signatures)
         platform = lowered.program.device.platform
         if lowering_platforms is not None and [*lowering_platforms] not in ([platform], ["gpu"] * (platform == "cuda")):
             raise UnsupportedArgumentError(
@@ -169,14 +172,14 @@ class Traced:
         return lowered
 
 
-def _kind(leaf: Any, aval: ShapedArray) -> Signature:
+def _signature_at(leaf: Any, aval: ShapedArray) -> Signature:
     """The signature of a leaf of the arguments, an array or what stands for one."""
     if isinstance(leaf, RefCell):
         leaf = leaf.content
     if isinstance(leaf, ArrayImpl):
         return signature_of(leaf)
-    place = place_of(getattr(leaf, "sharding", None), "lower")
-    return signature(aval.shape, aval.dtype, aval.weak_type, place)
+    placement = placement_of(getattr(leaf, "sharding", None), "lower")
+    return signature(aval.shape, aval.dtype, aval.weak_type, placement)
 
 
 class Lowered:
@@ -189,24 +192,26 @@ class Lowered:
         for leaf i of the arguments, which is handed through.
       donated: the leaves of the arguments whose memory it takes.
       asked_for: whether somebody asked for the device, so that the results stay there.
-      given_places: where the arguments are for which it was made.
+      given_placements: where the arguments are for which it was made.
     """
 
-    __slots__ = ("__weakref__", "asked_for", "donated", "given_places", "kept", "out_index", "program", "traced")
+    __slots__ = ("__weakref__", "asked_for", "donated", "given_placements", "kept", "out_index", "program", "traced")
 
-    def __init__(self, traced: Traced, call: Call, kinds: Sequence[Signature]) -> None:
+    def __init__(self, traced: Traced, call: Call, signatures: Sequence[Signature]) -> None:
         from pullback.backends.compiler import programs
 
         self.traced = traced
-        self.given_places = [k.place for k in kinds]
+        self.given_placements = [k.placement for k in signatures]
         name = call.fun_name
-        results = out_places(call, traced)
+        results = out_placements(call, traced)
         if results:
             results += [None] * (len(traced.jaxpr.out_avals) - len(results))
-        asked = in_places(call, traced)
-        places = list(map(_with_devices, _asked_or_given(asked, self.given_places)))
-        results = _where_inputs_go(traced.jaxpr.jaxpr, list(map(_with_devices, results)), places, self.given_places)
-        device, asked_for = _device(call, places, results, traced.jaxpr.consts)
+        asked = in_placements(call, traced)
+        placements = list(map(_with_devices, _asked_or_given(asked, self.given_placements)))
+        results = _where_inputs_go(
+            traced.jaxpr.jaxpr, list(map(_with_devices, results)), placements, self.given_placements
+        )
+        device, asked_for = _device(call, placements, results, traced.jaxpr.consts)
         self.out_index, jaxpr = _without_forwarded(traced.jaxpr, results)
         jaxpr, used = dce_closed_jaxpr(jaxpr, (True,) * len(jaxpr.jaxpr.outvars), instantiate=call.options.keep_unused)
         self.kept = None if all(used) else [i for i, u in enumerate(used) if u]
@@ -215,9 +220,9 @@ class Lowered:
             aliases = {}  # what returns a NaN is run again on its inputs
         self.program = programs.Lowered(
             jaxpr, f"jit_{name}", device, aliases, asked_for=asked_for,
-            in_places=places if self.kept is None else [places[i] for i in self.kept],
-            out_places=_of_the_program(results, self.out_index),
-            mesh=next((p.mesh for p in (*places, *results) if isinstance(p, NamedSharding)), None),
+            in_placements=placements if self.kept is None else [placements[i] for i in self.kept],
+            out_placements=_of_the_program(results, self.out_index),
+            mesh=next((p.mesh for p in (*placements, *results) if isinstance(p, NamedSharding)), None),
         )  # fmt: skip
         self.asked_for = self.program.asked_for
 
@@ -300,10 +305,10 @@ class Compiled:
     ``jit`` keeps it for the calls that follow.
 
     Attributes:
-      kinds: the signatures of the results of its program.
+      signatures: the signatures of the results of its program.
       unflatten: makes the tree of the results, or None for a single array.
       captured: the arrays that the program takes after its arguments, on its device.
-      placed: whether its arguments are spread over several devices as the program takes them.
+      fits_shardings: whether its arguments are spread over several devices as the program takes them.
       donated: the leaves of the arguments whose memory it takes.
       simple: whether the program takes all leaves and returns all results, so that nothing has to be done but
         ``collect(execute(buffers), handlers)``, see ``Executable`` in ``backends/compiler/backend.py``, and to give up
@@ -312,8 +317,20 @@ class Compiled:
     """
 
     __slots__ = (
-        "__weakref__", "captured", "collect", "donated", "execute", "handlers", "kinds", "lowered", "placed", "program",
-        "refs", "simple", "start", "unflatten",
+        "__weakref__",
+        "captured",
+        "collect",
+        "donated",
+        "execute",
+        "fits_shardings",
+        "handlers",
+        "lowered",
+        "program",
+        "refs",
+        "signatures",
+        "simple",
+        "start",
+        "unflatten",
     )  # fmt: skip
 
     def __init__(self, lowered: Lowered, options: Sequence[tuple[str, Any]]) -> None:
@@ -325,18 +342,22 @@ class Compiled:
         self.execute: Callable[[list[Any]], Any] = executable.execute
         self.collect: Callable[[Any, Any], list[Any]] = executable.collect
         self.handlers: Any = executable.handlers
-        self.kinds: list[Signature] = self.program.signatures() if lowered.asked_for else self.program.out_signatures
+        self.signatures: list[Signature] = (
+            self.program.signatures() if lowered.asked_for else self.program.out_signatures
+        )
         out_tree = lowered.traced.out_tree
         self.unflatten: Any = None if out_tree.is_leaf() else trees.unflattener(out_tree)
         self.refs = lowered.traced.refs
         self.captured = self.program.captured
         self.donated = lowered.donated
-        self.placed = self.program.in_shardings is not None and self.program.in_shardings == lowered.given_places
+        self.fits_shardings = (
+            self.program.in_shardings is not None and self.program.in_shardings == lowered.given_placements
+        )
         self.simple = not (
             self.refs is not None or lowered.kept is not None
             or lowered.out_index is not None
-            or (devices.here.several_in_use and not self.placed) or lowered.program.module.callbacks or checked
-            or (self.program.in_shardings is not None and not self.placed)
+            or (devices.here.several_in_use and not self.fits_shardings) or lowered.program.module.callbacks or checked
+            or (self.program.in_shardings is not None and not self.fits_shardings)
         )  # fmt: skip
 
     in_tree = property(lambda self: self.lowered.in_tree, doc="The tree of the arguments, without the static ones.")
@@ -357,16 +378,16 @@ class Compiled:
         if kept is not None:
             leaves = [leaves[i] for i in kept]
         given_up = [given[i] for i in donated]
-        let_go(given_up)
+        donate(given_up)
         buffers = program.buffers(leaves)
         if donated and (len(set(map(id, buffers))) < len(buffers) or devices.here.several_in_use):
             self._keep_apart(given_up, buffers)
-        outs: list[ArrayImpl] = list(map(from_buffer, self.start(buffers), self.kinds))
+        outs: list[ArrayImpl] = list(map(from_buffer, self.start(buffers), self.signatures))
         if out_index is not None:
             outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in out_index]
         delete(*given_up)
         if refs is not None:
-            outs = refs.settle(outs, own)
+            outs = refs.written_back(outs, own)
         unflatten = self.unflatten
         return outs[0] if unflatten is None else unflatten(outs)
 
@@ -418,18 +439,22 @@ class Compiled:
     def input_shardings(self) -> Any:
         """How the arguments are spread over devices: ``(args, kwargs)`` as trees of shardings."""
         program, kept = self.program, self.lowered.kept
-        places: list[Any] = list(self.lowered.given_places)
-        for position, i in enumerate(range(len(places)) if kept is None else kept):
-            places[i] = program.device if program.in_shardings is None else program.in_shardings[position]
-        return tree.unflatten(self.in_tree, list(map(_as_sharding, places)))
+        placements: list[Any] = list(self.lowered.given_placements)
+        for position, i in enumerate(range(len(placements)) if kept is None else kept):
+            placements[i] = program.device if program.in_shardings is None else program.in_shardings[position]
+        return tree.unflatten(self.in_tree, list(map(_as_sharding, placements)))
 
     @property
     def output_shardings(self) -> Any:
         """How the results are spread over devices, a tree of shardings."""
         program, out_index = self.program, self.lowered.out_index
-        found = [program.device] * len(self.kinds) if program.in_shardings is None else program.executable.out_shardings
+        found = (
+            [program.device] * len(self.signatures)
+            if program.in_shardings is None
+            else program.executable.out_shardings
+        )
         if out_index is not None:
-            given = self.lowered.given_places
+            given = self.lowered.given_placements
             found = [found[i] if i >= 0 else given[~i] for i in out_index]
         return tree.unflatten(self.out_tree, list(map(_as_sharding, found)))
 
@@ -475,22 +500,26 @@ def _formats(shardings: Any, types: Sequence[Any]) -> Any:
     return tree.unflatten(treedef, [row_major(len(a.shape), s) for s, a in zip(leaves, types, strict=True)])
 
 
-def _as_sharding(place: Any) -> Any:
-    return SingleDeviceSharding(place or devices.default_device()) if not isinstance(place, Sharding) else place
+def _as_sharding(placement: Any) -> Any:
+    return (
+        SingleDeviceSharding(placement or devices.default_device())
+        if not isinstance(placement, Sharding)
+        else placement
+    )
 
 
 def _not_simple() -> None:
     """From now on it matters on which device a buffer is: no program can do without looking."""
     for cache in all_caches.living():
         for kept in list(cache.values()):
-            if isinstance(kept, Compiled) and not kept.placed:
+            if isinstance(kept, Compiled) and not kept.fits_shardings:
                 kept.simple = False
 
 
-devices.when_several.append(_not_simple)
+runtime.several_devices_used.append(_not_simple)
 
 
-def let_go(arrays: Iterable[Any]) -> None:
+def donate(arrays: Iterable[Any]) -> None:
     """Let the elements of arrays on devices be overwritten: forget the host's view of them, and leave them to others
     that share them (see ``core.array.fresh``)."""
     for x in arrays:
@@ -499,25 +528,25 @@ def let_go(arrays: Iterable[Any]) -> None:
         except AttributeError:
             continue
         if type(x) is ArrayImpl:
-            x._held = signature_of(x).absent
+            x._host_value = signature_of(x).absent
         elif isinstance(x, CommittedArray):
             x.forget_value()
         if hasattr(buffer, "shared"):
             x._buffer = backend().copied(buffer)
 
 
-def in_places(call: Call, traced: Traced) -> list[Any]:
+def in_placements(call: Call, traced: Traced) -> list[Any]:
     """The places that ``in_shardings`` asks for, for each leaf of the arguments; none if it asks for none."""
-    asked = call.options.in_places
+    asked = call.options.in_placements
     if asked is None:
         return []
     who = f"jit of {name_of(call.fun)}, in_shardings"
     if call.kwargs:
         raise ArgumentError(f"{who}: they are for positional arguments, but got by keyword: {', '.join(call.kwargs)}")
-    places: list[Any] = asked.of(call.args, who, "the positional arguments")
-    for i, (place, aval) in enumerate(zip(places, traced.in_avals, strict=False)):
-        check_fits(place, aval.shape, f"{who}, {call.arg_name(i)}")
-    return places
+    placements: list[Any] = asked.of(call.args, who, "the positional arguments")
+    for i, (placement, aval) in enumerate(zip(placements, traced.in_avals, strict=False)):
+        check_fits(placement, aval.shape, f"{who}, {call.arg_name(i)}")
+    return placements
 
 
 def _asked_or_given(asked: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -525,60 +554,64 @@ def _asked_or_given(asked: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     return [have if ask is None else ask for ask, have in itertools.zip_longest(asked, given)]
 
 
-def _with_devices(place: Any) -> Any:
+def _with_devices(placement: Any) -> Any:
     """A place; over the mesh that was set, if its own has no devices."""
-    if isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh) and isinstance(current_mesh(), Mesh):
-        return NamedSharding(current_mesh(), place.spec)
-    return place
+    if (
+        isinstance(placement, NamedSharding)
+        and not isinstance(placement.mesh, Mesh)
+        and isinstance(current_mesh(), Mesh)
+    ):
+        return NamedSharding(current_mesh(), placement.spec)
+    return placement
 
 
-def out_places(call: Call, traced: Traced) -> list[Any]:
+def out_placements(call: Call, traced: Traced) -> list[Any]:
     """The places that ``out_shardings`` asks for, for each result; none if it asks for none."""
-    asked = call.options.out_places
+    asked = call.options.out_placements
     if asked is None:
         return []
     who = f"jit of {name_of(call.fun)}, out_shardings"
     avals = traced.out_avals
-    places: list[Any] = asked.of(tree.unflatten(traced.out_tree, avals), who, "the results")
-    for i, (place, aval) in enumerate(zip(places, avals, strict=True)):
-        check_fits(place, aval.shape, f"{who}, result {i}")
-    return places
+    placements: list[Any] = asked.of(tree.unflatten(traced.out_tree, avals), who, "the results")
+    for i, (placement, aval) in enumerate(zip(placements, avals, strict=True)):
+        check_fits(placement, aval.shape, f"{who}, result {i}")
+    return placements
 
 
-def _device(call: Call, places: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
+def _device(call: Call, placements: Sequence[Any], results: Sequence[Any], consts: Sequence[Any]) -> tuple[Any, bool]:
     """Where the program runs, and whether anybody asked for that."""
     if call.options.device is not None:
         return devices.device_named(call.options.device), True
-    captured = [kind.place for kind in places_of(consts)]
+    captured = [sig.placement for sig in committed_signatures(consts)]
     found: Any = None
-    for place in (*places, *results, *captured):
-        if place is not None:
+    for placement in (*placements, *results, *captured):
+        if placement is not None:
             what = f"the arguments, or shardings, of {call.fun_name}"
-            found = place.runs_on if found is None else devices.joined(found, place.runs_on, what)
+            found = placement.runs_on if found is None else devices.joined(found, placement.runs_on, what)
     return (devices.default_device(), False) if found is None else (found, True)
 
 
-def _where_inputs_go(jaxpr: Jaxpr, results: list[Any], places: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+def _where_inputs_go(jaxpr: Jaxpr, results: list[Any], placements: Sequence[Any], given: Sequence[Any]) -> list[Any]:
     """The places of the results, of which those that are inputs go where ``in_shardings`` asks for these."""
-    moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, places, given, strict=True) if to != here}
+    moved: dict[Any, Any] = {v: to for v, to, here in zip(jaxpr.invars, placements, given, strict=True) if to != here}
     if moved and not moved.keys().isdisjoint(jaxpr.outvars):
         results = results or [None] * len(jaxpr.outvars)
         results = [moved.get(v) if to is None else to for v, to in zip(jaxpr.outvars, results, strict=True)]
     return results
 
 
-def _of_the_program(out_places: Sequence[Any], out_index: list[int] | None) -> list[Any]:
+def _of_the_program(out_placements: Sequence[Any], out_index: list[int] | None) -> list[Any]:
     """The places of those results that the program computes."""
-    if not out_places or out_index is None:
-        return list(out_places)
-    return [place for place, i in zip(out_places, out_index, strict=True) if i >= 0]
+    if not out_placements or out_index is None:
+        return list(out_placements)
+    return [placement for placement, i in zip(out_placements, out_index, strict=True) if i >= 0]
 
 
-def _without_forwarded(closed: ClosedJaxpr, out_places: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
+def _without_forwarded(closed: ClosedJaxpr, out_placements: Sequence[Any]) -> tuple[list[int] | None, ClosedJaxpr]:
     """The program without results that are inputs, unless they have to be in a certain place; and where each result is
     to be found."""
     jaxpr = closed.jaxpr
-    if any(place is not None for place in out_places) or set(jaxpr.invars).isdisjoint(jaxpr.outvars):
+    if any(placement is not None for placement in out_placements) or set(jaxpr.invars).isdisjoint(jaxpr.outvars):
         return None, closed
     inputs = {v: ~i for i, v in enumerate(jaxpr.invars)}
     out_index: list[int] = []

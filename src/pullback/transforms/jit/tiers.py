@@ -67,7 +67,7 @@ def _may_be_eager(lowered: Lowered, options: Any) -> bool:
     return not (
         options.compiler_options or lowered.asked_for or not program.device.is_host
         or program.in_shardings or program.out_shardings or module.meshes or module.inspections or module.partitions
-        or current_mesh() is not None or any(k is not None for k in lowered.given_places)
+        or current_mesh() is not None or any(k is not None for k in lowered.given_placements)
         or program.closed.jaxpr.axes or checking() or config.debug_key_reuse or forks.in_child()
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ def _is_worth_it(lowered: Lowered) -> bool:
     wait = compile_times.expected(program.compile_time)
     if wait < LEAST_WAIT or expected_seconds(program.closed.jaxpr) > min(MOST_EAGER, wait):
         return False
-    return not programs.is_at_hand(program, ())
+    return not programs.is_cached(program, ())
 
 
 class Tiered:
@@ -115,14 +115,14 @@ class Tiered:
         check_donated_once([given[i] for i in lowered.donated])
         taken = given if lowered.kept is None else [given[i] for i in lowered.kept]
         for x in taken:
-            x._held  # noqa: B018  (which a deleted array refuses, though nothing may read its elements)
+            x._host_value  # noqa: B018  (which a deleted array refuses, though nothing may read its elements)
         outs = self._program(taken)
         if lowered.out_index is not None:
             outs = [outs[i] if i >= 0 else fresh(given[~i]) for i in lowered.out_index]
         for i in lowered.donated:
             delete(given[i])
         if refs is not None:
-            outs = refs.settle(outs, own)
+            outs = refs.written_back(outs, own)
         return outs[0] if self.unflatten is None else self.unflatten(outs)
 
     def _compiled(self) -> Compiled:
@@ -131,7 +131,7 @@ class Tiered:
         If the other thread failed, it is compiled here, which raises the error; if it is still at it, it is waited for.
         """
         found = self.job.result or Compiled(self.lowered, self._options.compiler_options)
-        if devices.here.several_in_use and not found.placed:  # since the thread asked
+        if devices.here.several_in_use and not found.fits_shardings:  # since the thread asked
             found.simple = False
         cache = self._cache()
         if cache is not None and cache.get(self._key) is self:

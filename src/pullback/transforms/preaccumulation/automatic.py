@@ -16,7 +16,7 @@ from pullback.core import dtypes
 from pullback.core.array import Array, typeof
 from pullback.core.errors import ArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, free_axes
-from pullback.core.lists import select, spread
+from pullback.core.lists import scatter_where, select
 from pullback.core.types import ShapedArray
 from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.preaccumulation import partials
@@ -24,7 +24,7 @@ from pullback.transforms.preaccumulation.local_jacobians import REFUSALS, NotEle
 from pullback.transforms.preaccumulation.primitive import Region, preaccumulate_p, run_freeing
 from pullback.transforms.traces.dce import close
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.equal_programs import interned
+from pullback.transforms.traces.equal_programs import deduplicated
 from pullback.transforms.traces.inlining import flattened, programs_in_step
 from pullback.transforms.traces.jaxprs import linearize_jaxpr
 from pullback.transforms.traces.stage import StageTracer, stage_flat
@@ -36,7 +36,7 @@ MOST_WORK = 2
 for each result, whichever are fewer."""
 
 
-def in_parts(
+def preaccumulated(
     function: Any, run: Callable[..., Sequence[Any]], primals: Sequence[Any], transformation: str
 ) -> Callable[..., list[Any]]:
     """A function that is to be differentiated at a point, as a program of which parts keep their local Jacobian.
@@ -61,7 +61,7 @@ def in_parts(
 
     closed = stage_flat(function, arrays_of, avals, f'{transformation} with preaccumulate="auto"')
     jaxpr, consts = closed.jaxpr, closed.consts
-    program = interned(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
+    program = deduplicated(ClosedJaxpr(Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars)))
     active = [*[False] * len(consts), *[dtypes.is_inexact(a.dtype) for a in avals]]
     chosen = automatic(program, tuple(active), name_of(function))
     return lambda *args: as_returned(run_freeing(chosen, [*consts, *args]))
@@ -141,7 +141,7 @@ def in_step(closed: ClosedJaxpr, name: str, changing: range) -> ClosedJaxpr:
     """A step of a loop, with parts that keep their local Jacobian; see :func:`automatic`."""
     active = tuple([dtypes.is_inexact(a.dtype) for a in closed.in_avals])
     found = automatic(closed, active, name, changing)
-    return closed if found is closed else interned(found)
+    return closed if found is closed else deduplicated(found)
 
 
 def _last_uses(jaxpr: Jaxpr) -> dict[Any, int]:
@@ -157,7 +157,7 @@ def _part_of(jaxpr: Jaxpr, start: int, end: int, last: dict[Any, int], name: str
     bound = {v for eqn in eqns for v in eqn.outvars}
     inputs = list(dict.fromkeys(a for eqn in eqns for a in eqn.invars if type(a) is Var and a not in bound))
     outs = [v for eqn in eqns for v in eqn.outvars if last.get(v, -1) >= end]
-    program = interned(ClosedJaxpr(Jaxpr([], inputs, eqns, list(outs))))
+    program = deduplicated(ClosedJaxpr(Jaxpr([], inputs, eqns, list(outs))))
     part = Region(program, name, "markowitz")
     return Eqn(preaccumulate_p, [*inputs], {"jaxpr": program, "part": part}, outs, eqns[0].made_at, eqns[0].scope)
 
@@ -222,7 +222,7 @@ def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list
     inexact = [dtypes.is_inexact(a.aval.dtype) for a in eqn.invars]
     recorder = Recorder([a.aval.dtype for a in select(eqn.invars, inexact)])
     operands = select(eqn.invars, own)
-    places = spread(inexact, range(sum(inexact)), None)
+    places = scatter_where(inexact, range(sum(inexact)), None)
     plain = not any(dtypes.is_complex(a.aval.dtype) for a in (*eqn.invars, *eqn.outvars))
     try:
         if not plain or eqn.effect or free_axes(primitive, params):

@@ -23,7 +23,7 @@ from pullback.core.errors import (
     PreaccumulationError,
 )
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxpr_as_fun
-from pullback.core.lists import select, spread
+from pullback.core.lists import scatter_where, select
 from pullback.core.trace import state
 from pullback.core.types import ZERO, MappedAxis, ShapedArray
 from pullback.core.zeros import zeros_of
@@ -375,7 +375,7 @@ def columns_of(
     kept: list[bool] = []
 
     def forward(*given: Any) -> list[Any]:
-        outs, ts = jvp_flat(function, run, values, spread(active, given, ZERO))
+        outs, ts = jvp_flat(function, run, values, scatter_where(active, given, ZERO))
         kept[:] = [t is not ZERO for t in ts]
         return [*outs, *[t for t in ts if t is not ZERO]]
 
@@ -384,7 +384,7 @@ def columns_of(
     size = len(kept)
     outs = [x if d is None else _first(x, d) for x, d in zip(found[:size], at[:size], strict=True)]
     columns = [_in_front(t, d, count) for t, d in zip(found[size:], at[size:], strict=True)]
-    return outs, spread(kept, columns, ZERO)
+    return outs, scatter_where(kept, columns, ZERO)
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
@@ -452,7 +452,7 @@ def _by_rows(closed: ClosedJaxpr, active: Sequence[bool], entries: list[Entry], 
     count = sum(a.size for a in avals)
 
     def backward(*cts: Any) -> list[Any]:
-        back = tape.transpose(spread([x is not ZERO for x in tape.outputs], cts, ZERO), add_any)
+        back = tape.transpose(scatter_where([x is not ZERO for x in tape.outputs], cts, ZERO), add_any)
         return [zeros_of(a) if ct is ZERO else ct for ct, a in zip(back, select(closed.in_avals, active), strict=True)]
 
     found, at = batch_flat(closed, backward, MappedAxis(None, count), _basis(avals, count), [0] * len(avals))

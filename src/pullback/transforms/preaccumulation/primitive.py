@@ -16,7 +16,7 @@ from pullback.core.config import config
 from pullback.core.errors import PreaccumulationError
 from pullback.core.inlining import inlined, runs_once
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var, eval_jaxpr
-from pullback.core.lists import select, spread
+from pullback.core.lists import scatter_where, select
 from pullback.core.trace import Primitive, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.primitives.arrays.shapes import squeeze
@@ -186,7 +186,7 @@ def _derivative(
 
     def run(*values: Any) -> list[Any]:
         outs = bind(part, values[:count])
-        tangents = spread(nonzero, values[count:], ZERO)
+        tangents = scatter_where(nonzero, values[count:], ZERO)
         ts = local.apply(outs[len(out_avals) :], tangents, out_avals)
         return [*outs[: len(out_avals)], *[t for t in ts if t is not ZERO]]
 
@@ -200,7 +200,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
     both, has_tangent = part.derivative(nonzero)
     outs = eval_jaxpr(both.jaxpr, both.consts, *primals, *select(tangents, nonzero))
     count = len(has_tangent)
-    return outs[:count], spread(has_tangent, outs[count:], ZERO)
+    return outs[:count], scatter_where(has_tangent, outs[count:], ZERO)
 
 
 @preaccumulate_p.batch

@@ -22,10 +22,10 @@ runs_once(jit_p)(lambda jaxpr, **options: jaxpr)
 
 
 @cached_by_jaxpr
-def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, places: tuple[Any, ...]) -> Any:
+def _program(closed: ClosedJaxpr, name: str, device: Any, asked_for: bool, placements: tuple[Any, ...]) -> Any:
     from pullback.backends.compiler.programs import Lowered
 
-    return Lowered(closed, f"jit_{name}", device, asked_for=asked_for, in_places=places).compile()
+    return Lowered(closed, f"jit_{name}", device, asked_for=asked_for, in_placements=placements).compile()
 
 
 def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[Any]:
@@ -33,13 +33,13 @@ def run_compiled(closed: ClosedJaxpr, args: Sequence[Any], name: str) -> list[An
     from pullback.backends.devices.devices import device_for
 
     arrays = [concrete(x) for x in args]
-    kinds = list(map(signature_of, arrays))
-    device, asked_for = device_for([*kinds, *places_of(closed.consts)], name)
-    places = tuple(kind.place for kind in kinds) if asked_for and not device.is_host else ()
-    return _program(closed, name, device, asked_for, places)(arrays, asked_for)  # type: ignore[no-any-return]
+    signatures = list(map(signature_of, arrays))
+    device, asked_for = device_for([*signatures, *committed_signatures(closed.consts)], name)
+    placements = tuple(sig.placement for sig in signatures) if asked_for and not device.is_host else ()
+    return _program(closed, name, device, asked_for, placements)(arrays, asked_for)  # type: ignore[no-any-return]
 
 
-def places_of(arrays: Sequence[Any]) -> list[Any]:
+def committed_signatures(arrays: Sequence[Any]) -> list[Any]:
     """The signatures of those arrays that were put on other devices than the host's."""
     return [x._signature for x in arrays if isinstance(x, CommittedArray)]
 
@@ -93,7 +93,7 @@ jit_p.impl(_run)
 
 
 @provides
-def evaluate_elsewhere(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def evaluate_on_device(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Evaluate an operation with operands on other devices than the host's: there."""
     if primitive.lowering_rule is None and primitive.decomposition_rule is not None:
         return primitive.decomposition_rule(*args, **params)

@@ -38,47 +38,47 @@ sharding_constraint_p = Primitive("sharding_constraint", passes_nan=True)
 device_put_p = Primitive("device_put", passes_nan=True)
 
 
-def placed(x: ArrayImpl, place: Any) -> ArrayImpl:
+def committed(x: ArrayImpl, placement: Any) -> ArrayImpl:
     """An array in a place, where programs that are given it will run. Memory is shared where it is there already."""
-    with transfers.asked_for():
-        buffer = buffer_at(x, place)
+    with transfers.explicit():
+        buffer = buffer_at(x, placement)
     aval = x.aval
-    out = from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), place))
+    out = from_buffer(buffer, signature(aval.shape, aval.dtype, bool(aval.weak_type), placement))
     if getattr(x, "_buffer", None) is buffer:
         shared(buffer)
     return out
 
 
-def placed_like(x: Any, model: Any) -> Any:
+def committed_like(x: Any, model: Any) -> Any:
     """A new array where another of its shape is, or is to be if it is a type with a sharding; as it is elsewhere."""
     if type(model) is CommittedArray:
-        place = signature_of(model).place
+        placement = signature_of(model).placement
     else:
-        place = None if isinstance(model, Array) else getattr(model, "sharding", None)
-    if place is None or not isinstance(x, ArrayImpl) or x.shape != tuple(model.shape):
+        placement = None if isinstance(model, Array) else getattr(model, "sharding", None)
+    if placement is None or not isinstance(x, ArrayImpl) or x.shape != tuple(model.shape):
         return x
-    return constrained(x, place, "the sharding of the model")
+    return constrained(x, placement, "the sharding of the model")
 
 
-def put(primitive: Primitive, x: Any, place: Any) -> Any:
+def put(primitive: Primitive, x: Any, placement: Any) -> Any:
     """An array, concrete or traced, in a place."""
     known = x.concrete() if isinstance(x, Tracer) else x
-    source = signature_of(known).place if isinstance(known, ArrayImpl) else None
-    return primitive.bind(x, place=place, source=source)
+    source = signature_of(known).placement if isinstance(known, ArrayImpl) else None
+    return primitive.bind(x, placement=placement, source=source)
 
 
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> Any:
-    place = params["place"]
-    if isinstance(place, NamedSharding) and UNCONSTRAINED in place.spec.partitions:
+    placement = params["placement"]
+    if isinstance(placement, NamedSharding) and UNCONSTRAINED in placement.spec.partitions:
         from pullback.backends.compiler.one_operation import evaluate
 
         return evaluate(sharding_constraint_p, [concrete(args[0])], params)
-    return placed(concrete(args[0]), place)
+    return committed(concrete(args[0]), placement)
 
 
-def _abstract(x: ShapedArray, *, place: Any, source: Any) -> ShapedArray:
-    if isinstance(place, NamedSharding):
-        place.shard_shape(x.shape)
+def _abstract(x: ShapedArray, *, placement: Any, source: Any) -> ShapedArray:
+    if isinstance(placement, NamedSharding):
+        placement.shard_shape(x.shape)
     return x
 
 
@@ -87,32 +87,32 @@ def _jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> An
     return primitive.bind(x, **params), ZERO if t is ZERO else primitive.bind(t, **params)
 
 
-def _transpose(ct: Any, x: Any, *, place: Any, source: Any) -> Any:
-    if isinstance(place, NamedSharding) and (source is None or isinstance(source, NamedSharding)):
-        back = place if source is None else source
-        return (sharding_constraint_p.bind(ct, place=back, source=None),)
-    return (ct if source is None else device_put_p.bind(ct, place=source, source=None),)
+def _transpose(ct: Any, x: Any, *, placement: Any, source: Any) -> Any:
+    if isinstance(placement, NamedSharding) and (source is None or isinstance(source, NamedSharding)):
+        back = placement if source is None else source
+        return (sharding_constraint_p.bind(ct, placement=back, source=None),)
+    return (ct if source is None else device_put_p.bind(ct, placement=source, source=None),)
 
 
-def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, place: Any, source: Any) -> Any:
+def _batch(primitive: Primitive, axis: MappedAxis, args: Any, dims: Any, *, placement: Any, source: Any) -> Any:
     (x,), (d,) = args, dims
-    return primitive.bind(x, place=_with_axis(place, d, axis), source=_with_axis(source, d, axis)), d
+    return primitive.bind(x, placement=_with_axis(placement, d, axis), source=_with_axis(source, d, axis)), d
 
 
-def _with_axis(place: Any, position: int, axis: MappedAxis) -> Any:
+def _with_axis(placement: Any, position: int, axis: MappedAxis) -> Any:
     """A place for arrays with one more axis, which is divided as it was, or as ``spmd_axis_name`` says."""
-    if not isinstance(place, NamedSharding):
-        return place
-    entries: list[Any] = list(place.spec.partitions)
+    if not isinstance(placement, NamedSharding):
+        return placement
+    entries: list[Any] = list(placement.spec.partitions)
     entries += [None] * (position - len(entries))
     entry = UNCONSTRAINED if axis.spmd_name is None else axis.spmd_name
-    return NamedSharding(place.mesh, PartitionSpec(*entries[:position], entry, *entries[position:]))
+    return NamedSharding(placement.mesh, PartitionSpec(*entries[:position], entry, *entries[position:]))
 
 
-def _lowering(hlo: Any, x: Any, *, place: Any, source: Any) -> Any:
-    if not isinstance(place, NamedSharding):
+def _lowering(hlo: Any, x: Any, *, placement: Any, source: Any) -> Any:
+    if not isinstance(placement, NamedSharding):
         return x
-    return hlo.constrained(x, place)
+    return hlo.constrained(x, placement)
 
 
 for _primitive in (sharding_constraint_p, device_put_p):
@@ -148,7 +148,7 @@ def destination(given: Any, who: str) -> Any:
     raise BackendError(f"{who}: expected a device, one of devices(), or a sharding, got {quoted(given)}")
 
 
-def is_place(x: Any) -> bool:
+def is_placement(x: Any) -> bool:
     """Whether users mean one place by it, not a tree of places."""
     return x is None or isinstance(x, (Device, Sharding, PartitionSpec, Format, str))
 
@@ -178,14 +178,14 @@ def with_sharding_constraint(x: T, shardings: PyTree) -> T:
     """
     leaves, treedef = tree.flatten(x)
     who = "with_sharding_constraint"
-    if is_place(shardings):
-        places = [shardings] * len(leaves)
+    if is_placement(shardings):
+        placements = [shardings] * len(leaves)
     else:
         try:
-            places = tree.broadcast_prefix(shardings, x, is_leaf=is_place)
+            placements = tree.broadcast_prefix(shardings, x, is_leaf=is_placement)
         except (TypeError, ValueError) as error:
             raise ShardingError(f"{who}: the tree of shardings is no prefix of the tree of arrays: {error}") from None
-    spread: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, places, strict=True)])
+    spread: T = tree.unflatten(treedef, [constrained(a, p, who) for a, p in zip(leaves, placements, strict=True)])
     return spread
 
 
@@ -202,15 +202,15 @@ def constrained(x: Any, given: Any, who: str) -> Any:
     if _is_logical(given) and not (state.trace.eager or isinstance(current_mesh(), Mesh)):
         if not isinstance(array, Tracer):
             return array  # a constant of the program, which the compiler puts where it likes
-        place = given  # over the devices of the program, whichever they will be
+        placement = given  # over the devices of the program, whichever they will be
     else:
-        place = destination(given, who)
-    if isinstance(place, NamedSharding):
+        placement = destination(given, who)
+    if isinstance(placement, NamedSharding):
         try:
-            check_divides(place, array.shape)
+            check_divides(placement, array.shape)
         except ShardingError as error:
             raise type(error)(f"{who}: {error}") from None
-    return put(sharding_constraint_p, array, place)
+    return put(sharding_constraint_p, array, placement)
 
 
 def _is_logical(given: Any) -> bool:

@@ -12,13 +12,13 @@ from typing import Any
 from pullback.core.errors import JaxprError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.linear import is_linear
-from pullback.core.lists import partition_list, select, spread
+from pullback.core.lists import partition_list, scatter_where, select
 from pullback.core.trace import Primitive
 from pullback.core.types import ZERO, ShapedArray
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
-from pullback.transforms.traces.division import record_split
 from pullback.transforms.traces.jaxprs import transpose_jaxpr
+from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.lift import Feed, holds_programs
 from pullback.transforms.traces.partial_eval import PartialEvaluation, partial_eval_jaxpr
 from pullback.transforms.traces.remat import remat_program
@@ -57,7 +57,7 @@ def program_primitive(name: str, cut: Cut = _plain_cut) -> Primitive:
         linear = tuple(map(is_linear, args))
         back = transposed(jaxpr, linear, tuple([ct is not ZERO for ct in cts]))
         operands = [x for x, n in zip(args, linear, strict=True) if not n] + [ct for ct in cts if ct is not ZERO]
-        return spread(linear, p.bind(*operands, jaxpr=back, **options), None)
+        return scatter_where(linear, p.bind(*operands, jaxpr=back, **options), None)
 
     @p.partial_eval
     def partial_eval(unknown: list[bool], eqn: Eqn) -> tuple[list[Eqn], list[Eqn], list[bool]]:

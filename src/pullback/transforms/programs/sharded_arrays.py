@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.backends.devices import spread
+from pullback.backends.devices import shards
 from pullback.backends.devices.buffers import buffer_of, from_buffer
 from pullback.backends.devices.devices import Device
 from pullback.backends.devices.shardings import Index, NamedSharding, Sharding, SingleDeviceSharding
@@ -17,7 +17,7 @@ from pullback.core.array import Array, ArrayImpl, ArrayLike, CommittedArray, as_
 from pullback.core.errors import ArgumentError, ShapeError, ShardingError
 from pullback.core.naming import quoted
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.programs.placement import destination, placed
+from pullback.transforms.programs.placement import committed, destination
 from pullback.transforms.programs.transfer import device_of, device_put
 
 
@@ -49,25 +49,25 @@ def addressable_shards(x: ArrayImpl) -> list[Shard]:
     if not isinstance(x, CommittedArray):
         return [Shard(device_of(x), (slice(None),) * x.ndim, 0, x)]
     return [
-        Shard(device, index, copy, from_buffer(buffer, spread.part_signature(x._signature, device)))
-        for device, index, copy, buffer in spread.parts(x)
+        Shard(device, index, copy, from_buffer(buffer, shards.shard_signature(x._signature, device)))
+        for device, index, copy, buffer in shards.local_shards(x)
     ]
 
 
 def global_shards(x: ArrayImpl) -> list[Shard]:
     """All parts of an array; of those in other processes there is no data."""
-    if not (isinstance(x, CommittedArray) and isinstance(x._signature.place, NamedSharding)):
+    if not (isinstance(x, CommittedArray) and isinstance(x._signature.placement, NamedSharding)):
         return addressable_shards(x)
     known = {shard.device: shard for shard in addressable_shards(x)}
     return [
-        known.get(device) or Shard(device, index, copy, None) for device, index, copy in spread.all_parts(x._signature)
+        known.get(device) or Shard(device, index, copy, None) for device, index, copy in shards.all_shards(x._signature)
     ]
 
 
 def sharding_of(x: Any) -> Sharding:
     """How the elements of an array are spread over devices."""
-    place = device_of(x)
-    return SingleDeviceSharding(place) if isinstance(place, Device) else place
+    placement = device_of(x)
+    return SingleDeviceSharding(placement) if isinstance(placement, Device) else placement
 
 
 # Arrays made of parts -------------------------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ def _part(value: Any, shape: tuple[int, ...], dtype: Any, who: str, device: Devi
     return part
 
 
-def _from_local(shape: tuple[int, ...], place: Any, parts: Sequence[ArrayImpl], dtype: Any) -> ArrayImpl:
+def _from_local(shape: tuple[int, ...], placement: Any, parts: Sequence[ArrayImpl], dtype: Any) -> ArrayImpl:
     """An array over devices, of the parts for those of this process."""
-    kind = signature(shape, dtype, False, place)
-    local = place.assignment.local
+    sig = signature(shape, dtype, False, placement)
+    local = placement.assignment.local
     buffers = [buffer_of(part, device) for device, part in zip(local, parts, strict=True)]
-    return from_buffer(spread.from_parts(buffers, kind), kind)
+    return from_buffer(shards.from_shards(buffers, sig), sig)
 
 
 @api_boundary
@@ -137,14 +137,14 @@ def make_array_from_single_device_arrays(
     [1. 1.]
     """
     who = "make_array_from_single_device_arrays"
-    whole, place = _shape(shape, who), _sharding(sharding, who)
+    whole, placement = _shape(shape, who), _sharding(sharding, who)
     given = list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
-    if isinstance(place, Device):
+    if isinstance(placement, Device):
         if len(given) != 1:
             raise ShardingError(f"{who}: a sharding of one device needs one array, got {len(given)}")
-        return placed(_part(given[0], whole, None, who, place), place)
-    part_shape = place.shard_shape(whole)
-    local = place.assignment.local
+        return committed(_part(given[0], whole, None, who, placement), placement)
+    part_shape = placement.shard_shape(whole)
+    local = placement.assignment.local
     if len(given) != len(local):
         raise ShardingError(
             f"{who}: the sharding has {len(local)} devices of this process, so that as many arrays are needed, but got "
@@ -164,7 +164,7 @@ def make_array_from_single_device_arrays(
     for d in local:
         wanted = parts[0].dtype if parts else None if dtype is None else dtypes.canonicalize_dtype(dtype)
         parts.append(_part(by_device[d], part_shape, wanted, who, d))
-    return _from_local(whole, place, parts, parts[0].dtype if parts else dtypes.canonicalize_dtype(dtype))
+    return _from_local(whole, placement, parts, parts[0].dtype if parts else dtypes.canonicalize_dtype(dtype))
 
 
 @api_boundary
@@ -194,14 +194,14 @@ def make_array_from_callback(
     [0 1]
     """
     who = "make_array_from_callback"
-    whole, place = _shape(shape, who), _sharding(sharding, who)
-    if isinstance(place, Device):
-        return placed(_part(data_callback((slice(None),) * len(whole)), whole, None, who, place), place)
-    part_shape = place.shard_shape(whole)
+    whole, placement = _shape(shape, who), _sharding(sharding, who)
+    if isinstance(placement, Device):
+        return committed(_part(data_callback((slice(None),) * len(whole)), whole, None, who, placement), placement)
+    part_shape = placement.shard_shape(whole)
     known: dict[Any, ArrayImpl] = {}
     parts = []
     wanted = None if dtype is None else dtypes.canonicalize_dtype(dtype)
-    for device, index in zip(place.assignment.devices, place.indices(whole), strict=True):
+    for device, index in zip(placement.assignment.devices, placement.indices(whole), strict=True):
         if device.is_local:
             key = tuple((i.start, i.stop) for i in index)
             if key not in known:
@@ -210,7 +210,7 @@ def make_array_from_callback(
             parts.append(known[key])
     if wanted is None:
         raise ArgumentError(f"{who}: this process has no part of the array, so that dtype is needed")
-    return _from_local(whole, place, parts, wanted)
+    return _from_local(whole, placement, parts, wanted)
 
 
 @api_boundary
@@ -239,22 +239,22 @@ def make_array_from_process_local_data(
     [0 1]
     """
     who = "make_array_from_process_local_data"
-    place = _sharding(sharding, who)
+    placement = _sharding(sharding, who)
     data = as_array(np.asarray(local_data) if isinstance(local_data, (list, tuple)) else local_data)
     if not isinstance(data, ArrayImpl):
         raise ArgumentError(f"{who}: the data are traced, {data!r}: they must be a known array")
-    if isinstance(place, Device):
-        return device_put(data, place)
+    if isinstance(placement, Device):
+        return device_put(data, placement)
     if global_shape is None:
-        scale = _global_per_local(place, data.ndim)
+        scale = _global_per_local(placement, data.ndim)
         whole = tuple(n * a // b for n, (a, b) in zip(data.shape, scale, strict=True))
     else:
         whole = _shape(global_shape, who)
     if len(whole) != data.ndim:
         raise ShapeError(f"{who}: the data have the shape {data.shape}, of another number of axes than {whole}")
-    place.shard_shape(whole)
+    placement.shard_shape(whole)
     values = np.asarray(data._value)
-    indices = [i for d, i in zip(place.assignment.devices, place.indices(whole), strict=True) if d.is_local]
+    indices = [i for d, i in zip(placement.assignment.devices, placement.indices(whole), strict=True) if d.is_local]
     starts, sizes = _block(indices, whole)
     for axis, (n, size, total) in enumerate(zip(values.shape, sizes, whole, strict=True)):
         if n not in (size, total):
@@ -269,7 +269,7 @@ def make_array_from_process_local_data(
             a, b, _ = s.indices(total)
             own.append(slice(a, b) if n == total else slice(a - start, b - start))
         parts.append(ArrayImpl(np.asarray(values[tuple(own)])))
-    return _from_local(whole, place, parts, data.dtype)
+    return _from_local(whole, placement, parts, data.dtype)
 
 
 def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -286,5 +286,5 @@ def _block(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...]) -> tupl
 def _global_per_local(sharding: NamedSharding, ndim: int) -> list[tuple[int, int]]:
     """For each axis in how many parts the whole is divided, and how many of these the block of this process has."""
     factors = sharding.factors(ndim)
-    local = [p for d, p in zip(sharding.assignment.devices, sharding.parts(ndim), strict=True) if d.is_local]
+    local = [p for d, p in zip(sharding.assignment.devices, sharding.shard_indices(ndim), strict=True) if d.is_local]
     return [(k, int(max(p[i] for p in local) - min(p[i] for p in local)) + 1) for i, k in enumerate(factors)]

@@ -133,7 +133,9 @@ def _inspect_batch(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, callb
 
 @inspect_sharding_p.lowering
 def _inspect_lowering(hlo: Any, x: Any, *, callback: Any) -> list[Any]:
-    hlo.inspected(x, lambda place: callback(SingleDeviceSharding(place) if isinstance(place, Device) else place))
+    hlo.inspected(
+        x, lambda placement: callback(SingleDeviceSharding(placement) if isinstance(placement, Device) else placement)
+    )
     return []
 
 

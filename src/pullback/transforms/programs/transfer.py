@@ -18,7 +18,14 @@ from pullback.core.array import Array, ArrayImpl, as_array, delete, fresh, is_on
 from pullback.core.errors import ArgumentError, OperandError, ShardingError
 from pullback.primitives.operands import made
 from pullback.transforms.functions.api_boundary import api_boundary
-from pullback.transforms.programs.placement import check_divides, destination, device_put_p, is_place, placed, put
+from pullback.transforms.programs.placement import (
+    check_divides,
+    committed,
+    destination,
+    device_put_p,
+    is_placement,
+    put,
+)
 
 T = TypeVar("T")
 
@@ -26,7 +33,7 @@ T = TypeVar("T")
 def device_of(x: Any) -> Any:
     """The device on which an array is, or its sharding over several."""
     if isinstance(x, ArrayImpl):
-        chosen = signature_of(x).place
+        chosen = signature_of(x).placement
         if chosen is not None:
             return chosen
         if hasattr(x, "_buffer"):
@@ -34,10 +41,10 @@ def device_of(x: Any) -> Any:
     return default_device()
 
 
-def _destination(place: Any) -> Any:
-    if isinstance(place, str):
-        return device("cuda" if place == "gpu" else place, 0)
-    return destination(place, "device_put")
+def _destination(placement: Any) -> Any:
+    if isinstance(placement, str):
+        return device("cuda" if placement == "gpu" else placement, 0)
+    return destination(placement, "device_put")
 
 
 def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) -> Any:
@@ -53,14 +60,14 @@ def _put_leaf(x: Any, destination: Any, donate: bool, may_alias: bool | None) ->
     if not isinstance(array, ArrayImpl):
         return array if destination is None else put(device_put_p, array, destination)
     if destination is None:
-        place = device_of(array)
-        if isinstance(place, Device):
-            with transfers.asked_for():
-                buffer_of(array, place)
+        placement = device_of(array)
+        if isinstance(placement, Device):
+            with transfers.explicit():
+                buffer_of(array, placement)
         return fresh(array) if may_alias is False and array is x else array
     if isinstance(destination, Device):
         backend().bound(destination)
-    out = placed(array, destination)
+    out = committed(array, destination)
     if donate and array is x:
         delete(array)
     return out
@@ -98,11 +105,13 @@ def device_put(
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     leaves, treedef = tree.flatten(x)
-    places = [device] * len(leaves) if is_place(device) else tree.broadcast_prefix(device, x, is_leaf=is_place)
+    placements = (
+        [device] * len(leaves) if is_placement(device) else tree.broadcast_prefix(device, x, is_leaf=is_placement)
+    )
     given_up, aliases = _flags("donate", donate, x, len(leaves)), _flags("may_alias", may_alias, x, len(leaves))
     if any(map(operator.and_, map(bool, given_up), map(bool, aliases))):
         raise ArgumentError("device_put: may_alias and donate cannot both be True: what is donated is not shared")
-    destinations = map(_destination, places)
+    destinations = map(_destination, placements)
     return tree.unflatten(treedef, list(map(_put_leaf, leaves, destinations, given_up, aliases)))
 
 
@@ -133,7 +142,7 @@ def device_get(x: PyTree) -> PyTree:
     def get(leaf: Any) -> Any:
         return np.asarray(leaf) if isinstance(leaf, Array) and not dtypes.is_key(leaf.dtype) else leaf
 
-    with transfers.asked_for():
+    with transfers.explicit():
         return tree.tree_map(get, x)
 
 
@@ -163,6 +172,6 @@ def block_until_ready(x: T) -> T:
 def copy_to_host_async(x: T) -> T:
     """A tree of arrays, whose elements are on their way to the host."""
     for leaf in tree.leaves(x):
-        if is_on_device(leaf) and not isinstance(signature_of(leaf).place, NamedSharding):
+        if is_on_device(leaf) and not isinstance(signature_of(leaf).placement, NamedSharding):
             backend().fetch_ahead(leaf._buffer)
     return x

@@ -14,7 +14,7 @@ from pullback.core.trace import Primitive, Trace, Tracer, check_result, state
 from pullback.core.types import ZERO, ShapedArray
 from pullback.core.zeros import zeros_of
 from pullback.transforms.functions.arguments import name_of, out_leaf
-from pullback.transforms.traces.division import divide
+from pullback.transforms.traces.known_linear import split_known_linear
 from pullback.transforms.traces.transpose import linear_program
 
 
@@ -50,7 +50,7 @@ def is_affine(node: LinearVar, trace: Trace) -> bool:
         return _is_constant(results)
     dependent = [True] * len(results)
     if primitive.partial_eval_rule is not None:  # a loop computes values beside what is linear
-        dependent = divide(primitive, params, operands, tuple(map(is_linear, operands))).dependent
+        dependent = split_known_linear(primitive, params, operands, tuple(map(is_linear, operands))).dependent
     return any(depends and _is_constant(x) for x, depends in zip(results, dependent, strict=True))
 
 

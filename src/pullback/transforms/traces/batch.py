@@ -13,7 +13,7 @@ from pullback.core.types import MappedAxis, ShapedArray
 from pullback.transforms.traces.examples import Examples
 
 
-class Uniform(int):
+class UnmappedResult(int):
     """The position of a mapped axis along which a value does not vary, though cotangents of it may.
 
     Only calls with rules make such values; an operation on these alone returns another one.
@@ -66,11 +66,11 @@ class BatchTracer(Tracer):
         return None if value is None else Examples(value, self._trace.axis.size, self.dim)
 
 
-class Mapping:
+class BatchTag:
     """One use of ``vmap``, for whose tracers there may be several traces, one for each time that a function runs.
 
     Attributes:
-      has_uniform: whether there is a value of which the mapped axis is at a ``Uniform`` position.
+      has_uniform: whether there is a value of which the mapped axis is at a ``UnmappedResult`` position.
     """
 
     has_uniform = False
@@ -81,27 +81,27 @@ class BatchTrace(Trace):
 
     Attributes:
       axis: the name and size of the mapped axis.
-      mapping: the same for a trace and those that :meth:`run` makes of it, of which each takes the tracers of all.
+      tag: the same for a trace and those that :meth:`run` makes of it, of which each takes the tracers of all.
     """
 
-    __slots__ = ("axis", "mapping")
+    __slots__ = ("axis", "tag")
     transformation = "vmap"
 
-    def __init__(self, parent: Trace, axis: MappedAxis, function: Any, mapping: Mapping | None = None) -> None:
+    def __init__(self, parent: Trace, axis: MappedAxis, function: Any, tag: BatchTag | None = None) -> None:
         super().__init__(parent, function)
         self.axis = axis
-        self.mapping = Mapping() if mapping is None else mapping
+        self.tag = BatchTag() if tag is None else tag
 
     def is_same(self, other: object) -> bool:
-        return isinstance(other, BatchTrace) and other.mapping is self.mapping
+        return isinstance(other, BatchTrace) and other.tag is self.tag
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         values: list[Any] = []
         dims: list[int | None] = []
         constant = True
-        mapping = self.mapping
+        tag = self.tag
         for x in args:
-            if type(x) is BatchTracer and (x._trace is self or x._trace.mapping is mapping):
+            if type(x) is BatchTracer and (x._trace is self or x._trace.tag is tag):
                 constant = False
                 values.append(x.value)
                 dims.append(x.dim)
@@ -115,8 +115,8 @@ class BatchTrace(Trace):
         if rule is None:
             raise missing_rule(primitive, "batch", "vmap")
         uniform = False
-        if mapping.has_uniform and not closure:
-            uniform = all(d is None or type(d) is Uniform for d in dims)
+        if tag.has_uniform and not closure:
+            uniform = all(d is None or type(d) is UnmappedResult for d in dims)
             dims = [d if d is None else int(d) for d in dims]
         previous, axes, name = state.trace, state.axes, self.axis.name
         state.trace = self.parent
@@ -128,7 +128,7 @@ class BatchTrace(Trace):
             state.trace, state.axes = previous, axes
         made_at = source.here() if previous is self else None
         if uniform:
-            same = [d if d is None else Uniform(d) for d in (dim if primitive.multiple_results else (dim,))]
+            same = [d if d is None else UnmappedResult(d) for d in (dim if primitive.multiple_results else (dim,))]
             dim = same if primitive.multiple_results else same[0]
         if primitive.multiple_results:
             return [o if d is None else BatchTracer(self, o, d, made_at) for o, d in zip(out, dim, strict=True)]
@@ -147,7 +147,7 @@ class BatchTrace(Trace):
           args: their values.
           dims: the position of the mapped axis in each, not negative, or None.
         """
-        return BatchTrace(state.trace, self.axis, self.function, self.mapping).run_once(function, args, dims)
+        return BatchTrace(state.trace, self.axis, self.function, self.tag).run_once(function, args, dims)
 
     def run_once(self, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[int | None]) -> Any:
         """What a function returns that runs with this trace current, on top of its parent, after which it has ended."""
@@ -165,7 +165,7 @@ class BatchTrace(Trace):
 
     def value_of(self, x: Any) -> tuple[Any, int | None]:
         """A result of a function that ran with this trace: its value, and where the mapped axis is in it."""
-        if type(x) is BatchTracer and x._trace.mapping is self.mapping:
+        if type(x) is BatchTracer and x._trace.tag is self.tag:
             return x.value, x.dim
         check_result(x)
         return x, None

@@ -64,7 +64,7 @@ def _begin(closed: ClosedJaxpr) -> dict[Any, Any]:
     return closed._derived
 
 
-def forget() -> None:
+def clear_derived() -> None:
     """Drop all results that were kept."""
     for cache in caches:
         cache.clear()

@@ -40,7 +40,7 @@ def _drop_idle(phase: str, info: dict[str, int]) -> None:
             _keeping.release()
 
 
-def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
+def deduplicated(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The first program that is equal to this one, which holds no values of its own: the same for equal ones.
 
     What was made of a program is kept in it, so that nothing has to be made again for an equal one.
@@ -98,7 +98,7 @@ def param_key(value: Any) -> Any:
             raise TypeError("a program that holds values")
         # One object for all equal ones. By its key, of keys within keys, the hash of a program that is used twice by
         # one that is used twice, and so on, would take a time that doubles with each.
-        return interned(value)
+        return deduplicated(value)
     if getattr(kind, "equal_by_key", False) and value.key is None:
         raise TypeError("a call of which nothing is known")
     if kind.__hash__ is object.__hash__ and value is not None and kind is not type:

@@ -11,10 +11,10 @@ from pullback.core.array import host_value, is_on_host, typeof
 from pullback.core.config import config
 from pullback.core.errors import NotLinearError
 from pullback.core.linear import LinearTrace, LinearTracer
-from pullback.core.trace import Primitive, Trace, Tracer, at_work, check_result, missing_rule, state
+from pullback.core.trace import Primitive, Trace, Tracer, check_result, live_trace, missing_rule, state
 from pullback.core.types import ZERO, ShapedArray
-from pullback.transforms.traces.marks import marking
 from pullback.transforms.traces.masked import masked_results
+from pullback.transforms.traces.provenance import within_scope_of
 
 
 class Direction(enum.IntEnum):
@@ -55,18 +55,18 @@ class PrimalTracer(Tracer):
         """Whether the type gives way to that of other operands."""
         return self.primal.weak_type  # type: ignore[no-any-return]
 
-    def _seen(self) -> Any:
+    def _resolved(self) -> Any:
         """The value, or what stands for this one where a function runs again."""
-        trace = at_work(self._trace)
-        seen = self if trace is None else trace.seen(self)
+        trace = live_trace(self._trace)
+        seen = self if trace is None else trace.resolve(self)
         return self.primal if seen is self else seen
 
     def concrete(self) -> Any:
-        value = self._seen()
+        value = self._resolved()
         return value.concrete() if isinstance(value, Tracer) else value
 
     def abstract_part(self) -> Tracer:
-        value = self._seen()
+        value = self._resolved()
         return value.abstract_part() if isinstance(value, Tracer) else self
 
     def differentiated(self) -> Tracer | None:
@@ -144,8 +144,8 @@ class JVPTrace(Trace):
             if self.wraps:
                 if self.masks:
                     return masked_results(self, JVPTracer, primitive, args, primals, params)
-                if state.scope is not None or state.bottom.looks:
-                    rules = marking(rules, primitive, primals, params)
+                if state.scope is not None or state.bottom.watches:
+                    rules = within_scope_of(rules, primitive, primals, params)
         previous = state.trace
         try:
             rule = primitive.tangent_rule

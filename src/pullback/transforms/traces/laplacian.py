@@ -26,7 +26,7 @@ from pullback.core.array import ArrayImpl, shape_of, typeof
 from pullback.core.errors import MissingRuleError
 from pullback.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from pullback.core.linearity import LinearPart, linear_part
-from pullback.core.lists import split_list, spread
+from pullback.core.lists import scatter_where, split_list
 from pullback.core.trace import Primitive, Trace, check_result, state
 from pullback.core.types import ZERO, MappedAxis
 from pullback.core.zeros import zeros_of
@@ -65,7 +65,7 @@ class Blocks(NamedTuple):
         return shapes.reshape(where(own, shapes.expand_dims(self.rows, [0]), 0), (n * m, *shape))
 
 
-class Carried(NamedTuple):
+class LaplacianTriple(NamedTuple):
     """A value with its derivatives.
 
     Attributes:
@@ -120,7 +120,7 @@ class LaplacianTracer(PrimalTracer):
 
     __slots__ = ("jacobian", "laplacian")
 
-    def __init__(self, trace: Trace, carried: Carried, made_at: source.Location | None) -> None:
+    def __init__(self, trace: Trace, carried: LaplacianTriple, made_at: source.Location | None) -> None:
         self._trace = trace
         self.primal = carried.value
         self.made_at = made_at
@@ -137,11 +137,11 @@ class LaplacianTrace(Trace):
         super().__init__(parent, function)
         self.directions = directions
 
-    def carried(self, x: Any) -> Carried:
+    def carried(self, x: Any) -> LaplacianTriple:
         """An operand or result with its derivatives."""
         if type(x) is LaplacianTracer and x._trace is self:
-            return Carried(x.primal, x.jacobian, x.laplacian)
-        return Carried(x)
+            return LaplacianTriple(x.primal, x.jacobian, x.laplacian)
+        return LaplacianTriple(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         operands = [self.carried(x) for x in args]
@@ -163,8 +163,8 @@ class LaplacianTrace(Trace):
 
 
 def laplacian_flat(
-    function: Any, run: Callable[..., Sequence[Any]], operands: Sequence[Carried], directions: Directions
-) -> list[Carried]:
+    function: Any, run: Callable[..., Sequence[Any]], operands: Sequence[LaplacianTriple], directions: Directions
+) -> list[LaplacianTriple]:
     """The values of ``run`` with their Jacobians and Laplacians.
 
     Args:
@@ -190,7 +190,9 @@ def laplacian_flat(
 # One operation -------------------------------------------------------------------------------------------------------
 
 
-def _outs(primitive: Primitive, directions: Directions, operands: list[Carried], params: Any) -> list[Carried]:
+def _outs(
+    primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
+) -> list[LaplacianTriple]:
     """The results of an operation, of which some operands have derivatives."""
     rule = feed.of(primitive)
     if rule is not None and not rule(**params).keeps_shapes:
@@ -198,23 +200,23 @@ def _outs(primitive: Primitive, directions: Directions, operands: list[Carried],
         forward = Curvatures(directions.size, weights is not None)
         return lifted(primitive, forward, operands, params, [] if weights is None else [weights])
     if not any(type(x.jacobian) is Blocks for x in operands):
-        return _whole(primitive, directions, list(map(dense, operands)), params)
-    axis = _kept(primitive, operands, params)
+        return _dense(primitive, directions, list(map(dense, operands)), params)
+    axis = _kept_axis(primitive, operands, params)
     if axis is not None:
         rows = [x if x.jacobian is ZERO else x._replace(jacobian=x.jacobian.rows) for x in operands]
         count = next(x.jacobian.shape[0] for x in rows if x.jacobian is not ZERO)
-        outs = _whole(primitive, Directions(count, directions.weights, axis), rows, params)
+        outs = _dense(primitive, Directions(count, directions.weights, axis), rows, params)
         return [x if x.jacobian is ZERO else x._replace(jacobian=Blocks(x.jacobian, axis)) for x in outs]
-    apart = None if primitive.multiple_results else _apart(primitive, operands, params)
-    return [apart] if apart else _whole(primitive, directions, list(map(dense, operands)), params)
+    apart = None if primitive.multiple_results else _sparse_linear(primitive, operands, params)
+    return [apart] if apart else _dense(primitive, directions, list(map(dense, operands)), params)
 
 
-def dense(x: Carried) -> Carried:
+def dense(x: LaplacianTriple) -> LaplacianTriple:
     """The same with all of its Jacobian stored."""
     return x._replace(jacobian=x.jacobian.whole()) if type(x.jacobian) is Blocks else x
 
 
-def _kept(primitive: Primitive, operands: Sequence[Carried], params: Any) -> int | None:
+def _kept_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> int | None:
     """The axis of the result each index of which depends on its own directions, if the operands leave it one."""
     all_shapes = [shape_of(x.value) for x in operands]
     rank = max(map(len, all_shapes))
@@ -235,7 +237,7 @@ def _kept(primitive: Primitive, operands: Sequence[Carried], params: Any) -> int
     return found.pop() if len(found) == 1 else None
 
 
-def _apart(primitive: Primitive, operands: Sequence[Carried], params: Any) -> Carried | None:
+def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
     """The result of a linear operation that sums over the axis of the blocks, None of another: each term depends on its
     own directions, so that the Jacobian is all the terms, and there is no sum to do."""
     rule = unsummed.of(primitive)
@@ -254,10 +256,12 @@ def _apart(primitive: Primitive, operands: Sequence[Carried], params: Any) -> Ca
     if laplacian is not ZERO:
         laplacian = primitive.bind(*_replaced(values, {i: laplacian}), **params)
     out = primitive.bind(*values, **params)
-    return Carried(out, shapes.reshape(terms, (terms.shape[0] * terms.shape[1], *out.shape)), laplacian)
+    return LaplacianTriple(out, shapes.reshape(terms, (terms.shape[0] * terms.shape[1], *out.shape)), laplacian)
 
 
-def _whole(primitive: Primitive, directions: Directions, operands: list[Carried], params: Any) -> list[Carried]:
+def _dense(
+    primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
+) -> list[LaplacianTriple]:
     """The results of an operation on Jacobians that are arrays."""
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
     part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
@@ -274,11 +278,11 @@ def _whole(primitive: Primitive, directions: Directions, operands: list[Carried]
 def _linear(
     primitive: Primitive,
     directions: Directions,
-    operands: list[Carried],
+    operands: list[LaplacianTriple],
     active: Sequence[int],
     params: Any,
     part: LinearPart,
-) -> Carried:
+) -> LaplacianTriple:
     """The result of an operation that is linear, or affine, in the operands that have derivatives."""
     if len(part.joint) > 1:  # the derivative rule knows what to do with zeros
         return _by_derivatives(primitive, directions, operands, params, 1)[0]
@@ -288,12 +292,12 @@ def _linear(
     # One product for the value, the Jacobian and the Laplacian together was tried: it takes as long.
     out = primitive.bind(*values, **params)
     if not dtypes.is_inexact(out.dtype):
-        return Carried(out)
+        return LaplacianTriple(out)
     jacobian = _mapped(primitive, directions.size, values, {i: x.jacobian}, part.params)
     laplacian = ZERO
     if x.laplacian is not ZERO:
         laplacian = primitive.bind(*_replaced(values, {i: x.laplacian}), **part.params)
-    return Carried(out, jacobian, laplacian)
+    return LaplacianTriple(out, jacobian, laplacian)
 
 
 def _replaced(values: Sequence[Any], others: dict[int, Any]) -> list[Any]:
@@ -320,8 +324,8 @@ def _sum(terms: Sequence[Any]) -> Any:
 
 
 def _on_elements(
-    primitive: Primitive, directions: Directions, operands: list[Carried], active: Sequence[int], params: Any
-) -> Carried:
+    primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
+) -> LaplacianTriple:
     """An operation on elements: its derivatives are numbers for each element, found along ones."""
     values = [x.value for x in operands]
     ones = {i: shapes.broadcast_to(shapes.full((), 1, values[i].dtype), values[i].shape) for i in active}
@@ -351,7 +355,7 @@ def _on_elements(
     rows = {i: shapes.front_aligned(operands[i].jacobian, 0, rank) for i in active}
     jacobian = _sum([mul(first[i], rows[i]) for i in active if first[i] is not ZERO])
     if jacobian is ZERO:
-        return Carried(out)
+        return LaplacianTriple(out)
     curved = [
         mul(second[a, b], directions.total_of_products(rows[a], rows[b] if a == b else mul(2, rows[b])))
         for a, b in second if second[a, b] is not ZERO
@@ -360,12 +364,12 @@ def _on_elements(
         mul(first[i], operands[i].laplacian)
         for i in active if first[i] is not ZERO and operands[i].laplacian is not ZERO
     ]  # fmt: skip
-    return Carried(out, jacobian, _sum([*curved, *pushed]))
+    return LaplacianTriple(out, jacobian, _sum([*curved, *pushed]))
 
 
 def _bilinear(
-    primitive: Primitive, directions: Directions, operands: list[Carried], active: Sequence[int], params: Any
-) -> Carried:
+    primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], active: Sequence[int], params: Any
+) -> LaplacianTriple:
     """A product: its second derivative along a direction is twice the product of the two first ones."""
     (out,) = _by_derivatives(primitive, directions, operands, params, 1)
     rows = {i: operands[i].jacobian for i in active}
@@ -374,8 +378,8 @@ def _bilinear(
 
 
 def _by_derivatives(
-    primitive: Primitive, directions: Directions, operands: list[Carried], params: Any, order: int
-) -> list[Carried]:
+    primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any, order: int
+) -> list[LaplacianTriple]:
     """Any operation: its derivatives along each direction, and the sum of the second ones if the order is 2."""
     values = [x.value for x in operands]
     flags_of: list[list[bool]] = [[], []]  # which results have a first, and which of these a second derivative
@@ -406,14 +410,14 @@ def _by_derivatives(
     count = len(moving)
     outs = found[:count] if all(d is None for d in ends[:count]) else run(*values)
     derivatives = iter([_in_front(x, d, directions.size) for x, d in zip(found[count:], ends[count:], strict=True)])
-    jacobians = spread(moving, [next(derivatives) for m in moving if m], ZERO)
-    sums = spread(curved, list(map(directions.total, derivatives)), ZERO) or [ZERO] * sum(moving)
+    jacobians = scatter_where(moving, [next(derivatives) for m in moving if m], ZERO)
+    sums = scatter_where(curved, list(map(directions.total, derivatives)), ZERO) or [ZERO] * sum(moving)
     laplacians = [x.laplacian for x in operands]
     pushed = [ZERO] * count
     if any(t is not ZERO for t in laplacians):
         pushed = jvp_flat(primitive, run, values, laplacians)[1]
-    curvature = spread(moving, sums, ZERO)
-    return [Carried(x, j, _sum([c, t])) for x, j, c, t in zip(outs, jacobians, curvature, pushed, strict=True)]
+    curvature = scatter_where(moving, sums, ZERO)
+    return [LaplacianTriple(x, j, _sum([c, t])) for x, j, c, t in zip(outs, jacobians, curvature, pushed, strict=True)]
 
 
 # Programs ------------------------------------------------------------------------------------------------------------
@@ -454,7 +458,7 @@ def laplacian_jaxpr(
             given.append(rows)
         given += [aval] * curved
     of_weights = [first.update(shape=(count,), weak_type=False)] if weighted else []
-    found: list[Carried] = []
+    found: list[LaplacianTriple] = []
 
     def run(*values: Any) -> list[Any]:
         weights, own, parts = split_list(values, int(weighted), len(marks))
@@ -469,14 +473,14 @@ def laplacian_jaxpr(
     return jaxpr, [(_kind(x.jacobian), x.laplacian is not ZERO) for x in found]
 
 
-def filled(x: Carried, count: int) -> Carried:
+def filled(x: LaplacianTriple, count: int) -> LaplacianTriple:
     """The same with zeros, as arrays, for derivatives that are ``ZERO``."""
     aval = typeof(x.value)
     jacobian = zeros_of(aval.update(shape=(count, *aval.shape))) if x.jacobian is ZERO else dense(x).jacobian
-    return Carried(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
+    return LaplacianTriple(x.value, jacobian, zeros_of(aval) if x.laplacian is ZERO else x.laplacian)
 
 
-def _of_kind(x: Carried, count: int, kind: Kind, curved: bool) -> Carried:
+def _of_kind(x: LaplacianTriple, count: int, kind: Kind, curved: bool) -> LaplacianTriple:
     """The same with a Jacobian of a kind, and with a Laplacian that may be zeros."""
     if kind is not None and kind != _kind(x.jacobian):
         if kind < 0 or x.jacobian is not ZERO:
@@ -488,17 +492,17 @@ def _of_kind(x: Carried, count: int, kind: Kind, curved: bool) -> Carried:
     return x._replace(laplacian=zeros_of(typeof(x.value))) if curved and x.laplacian is ZERO else x
 
 
-def _derivatives(x: Carried) -> list[Any]:
+def _derivatives(x: LaplacianTriple) -> list[Any]:
     """The derivatives of a value that are not ``ZERO``."""
     jacobian = x.jacobian.rows if type(x.jacobian) is Blocks else x.jacobian
     return [t for t in (jacobian, x.laplacian) if t is not ZERO]
 
 
-def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> Carried:
+def _made(derivatives: Iterator[Any], value: Any, kind: Kind, curved: bool) -> LaplacianTriple:
     """The inverse of :func:`_derivatives`."""
     rows = ZERO if kind is None else next(derivatives)
     jacobian = rows if kind is None or kind < 0 else Blocks(rows, kind)
-    return Carried(value, jacobian, next(derivatives) if curved else ZERO)
+    return LaplacianTriple(value, jacobian, next(derivatives) if curved else ZERO)
 
 
 class Curvatures(Forward):
@@ -515,16 +519,18 @@ class Curvatures(Forward):
         super().__init__(count, weighted)
         self.count, self.weighted = count, weighted
 
-    def marks(self, xs: Sequence[Carried]) -> tuple[tuple[Kind, bool], ...]:
+    def marks(self, xs: Sequence[LaplacianTriple]) -> tuple[tuple[Kind, bool], ...]:
         return tuple([(_kind(x.jacobian), x.laplacian is not ZERO) for x in xs])
 
     def width(self, mark: tuple[Kind, bool]) -> int:
         return (mark[0] is not None) + mark[1]
 
-    def beside(self, xs: Sequence[Carried]) -> list[Any]:
+    def beside(self, xs: Sequence[LaplacianTriple]) -> list[Any]:
         return [t for x in xs for t in _derivatives(x)]
 
-    def made(self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[Kind, bool]]) -> list[Carried]:
+    def made(
+        self, values: Sequence[Any], beside: Iterator[Any], marks: Sequence[tuple[Kind, bool]]
+    ) -> list[LaplacianTriple]:
         return [_made(beside, x, *mark) for x, mark in zip(values, marks, strict=True)]
 
     def carried(self, mark: tuple[Kind, bool]) -> tuple[Kind, bool]:
@@ -534,10 +540,10 @@ class Curvatures(Forward):
         kinds = {kind for kind, _ in marks if kind is not None}
         return None if not kinds else kinds.pop() if len(kinds) == 1 else -1, any(curved for _, curved in marks)
 
-    def filled(self, x: Carried, mark: tuple[Kind, bool]) -> Carried:
+    def filled(self, x: LaplacianTriple, mark: tuple[Kind, bool]) -> LaplacianTriple:
         return _of_kind(x, self.count, *mark)
 
-    def row(self, x: Carried) -> Carried:
+    def row(self, x: LaplacianTriple) -> LaplacianTriple:
         if x.jacobian is ZERO:
             return x
         if type(x.jacobian) is Blocks and x.jacobian.axis:
@@ -548,7 +554,7 @@ class Curvatures(Forward):
         kind, curved = mark
         return kind if kind is None or kind < 0 else kind - 1, curved
 
-    def stacked(self, x: Carried) -> Carried:
+    def stacked(self, x: LaplacianTriple) -> LaplacianTriple:
         if x.jacobian is ZERO:
             return x
         if type(x.jacobian) is Blocks:

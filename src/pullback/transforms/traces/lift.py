@@ -9,7 +9,7 @@ operands of a group after that group. So an operation knows no transformation, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,19 +38,21 @@ class Fed(NamedTuple):
       programs: in the place of its programs.
       test: in the place of its test; None if it has none.
       groups: the operands, by group: the values of each, and then what is beside them.
-      forward, marks, results: the transformation, and the marks of the operands and of the results.
+      forward, marks, results: the transformation, and the marks of the operands and of the results; if it is no forward
+        one, nothing is beside any.
     """
 
     programs: tuple[ClosedJaxpr, ...]
     test: ClosedJaxpr | None
     groups: list[list[Any]]
-    forward: Forward
-    marks: tuple[Any, ...]
-    results: tuple[Any, ...]
+    forward: Forward | None = None
+    marks: tuple[Any, ...] = ()
+    results: tuple[Any, ...] = ()
 
     def beside(self, marks: Sequence[Any]) -> list[int]:
         """For each array that is beside some values, the position of its value."""
-        return [i for i, m in enumerate(marks) for _ in range(self.forward.width(m))]
+        forward = self.forward
+        return [] if forward is None else [i for i, m in enumerate(marks) for _ in range(forward.width(m))]
 
 
 class Feed(NamedTuple):
@@ -65,9 +67,14 @@ class Feed(NamedTuple):
       takes: the groups that are the inputs of each program, in order.
       carried: the group that the first results of a program are the next values of; None if it runs once.
       rows: the group of arrays of which each step takes an element. Further results are stacked likewise.
-      test: the program that says whether a loop goes on, and the groups that are its inputs; None without.
-      scope: makes the context that programs are transformed in; None if that is the one at hand.
+      test: the program that says whether a loop goes on, and the groups that are its inputs; None without. The steps of
+        such a loop take a group of constants.
+      scope: makes the context that programs are transformed in, which take parts of the operands; None if that is the
+        one at hand, and they take the operands.
       keeps_shapes: whether what is beside a value must have its shape.
+      choice: the group of one operand that is the number of the program that runs; None if there is one program.
+      length: the number of steps of a loop; None if a test says whether there is another.
+      reverse: whether the steps go from the last element of each row to the first.
     """
 
     programs: tuple[ClosedJaxpr, ...]
@@ -79,6 +86,13 @@ class Feed(NamedTuple):
     test: tuple[ClosedJaxpr, tuple[int, ...]] | None = None
     scope: Callable[[], AbstractContextManager[None]] | None = None
     keeps_shapes: bool = False
+    choice: int | None = None
+    length: int | None = None
+    reverse: bool = False
+
+    def within(self) -> AbstractContextManager[None]:
+        """The context that programs are transformed in."""
+        return nullcontext() if self.scope is None else self.scope()
 
 
 class Forward:
@@ -237,9 +251,10 @@ def reordered(closed: ClosedJaxpr, inputs: Sequence[int], results: Sequence[int]
 
 
 @cached_by_jaxpr
-def _ignoring(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
-    """A program that takes more inputs than it reads."""
-    return closed.replace(jaxpr=closed.jaxpr.replace(invars=[*closed.jaxpr.invars, *map(Var, avals)]))
+def ignoring(closed: ClosedJaxpr, at: int, avals: Sequence[Any]) -> ClosedJaxpr:
+    """A program that takes more inputs, from a position on, which it does not read."""
+    invars = closed.jaxpr.invars
+    return closed.replace(jaxpr=closed.jaxpr.replace(invars=[*invars[:at], *map(Var, avals), *invars[at:]]))
 
 
 def lifted(
@@ -254,7 +269,7 @@ def lifted(
       shared: what all programs take first, in any dtype.
     """
     rule = feed.needed(primitive, "a transformation of programs")
-    programs, bind, sizes, takes, carried, rows, test, scope, _ = rule(**params)
+    programs, bind, sizes, takes, carried, rows, test, scope, *_ = rule(**params)
     groups = split_list(operands, *sizes)
     marks = forward.marks(operands)
     if rows is not None and forward.moves_rows:
@@ -283,10 +298,11 @@ def lifted(
         for g, arrays in beside.items():
             given[g] += arrays
         if test is not None:
-            condition = _ignoring(test[0], tuple([typeof(x) for g in test[1] for x in beside.get(g, ())]))
+            avals = tuple([typeof(x) for g in test[1] for x in beside.get(g, ())])
+            condition = ignoring(test[0], len(test[0].in_avals), avals)
     if shared:
-        avals = wholes[0].in_avals
-        given[takes[0]][:0] = [convert_element_type(x, a.dtype) for x, a in zip(shared, avals, strict=False)]
+        types = wholes[0].in_avals
+        given[takes[0]][:0] = [convert_element_type(x, a.dtype) for x, a in zip(shared, types, strict=False)]
     outs = bind(Fed(wholes, condition, given, forward, marks, ends))
     size = len(ends) - count
     rest = outs[count + width :]

@@ -19,7 +19,7 @@ def converted(literal: Literal, *, new_dtype: Any, weak_type: bool) -> ArrayImpl
     return ArrayImpl(state.silently(convert, value, new_dtype=new_dtype)[()], weak_type)
 
 
-def settle_literals(atoms: list[Any], args: Sequence[Any]) -> None:
+def typed_literals(atoms: list[Any], args: Sequence[Any]) -> None:
     """Give Python numbers among the operands their dtype; an integer that it does not hold is an OverflowError."""
     dtype = number_dtype([x if type(x) in SCALARS else a.aval for a, x in zip(atoms, args, strict=True)])
     integer = dtypes.is_integer(dtype)

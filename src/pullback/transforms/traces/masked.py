@@ -8,7 +8,7 @@ from pullback.core.array import ArrayImpl
 from pullback.core.masking import has_nan, mark, mask_trace, unmarked
 from pullback.core.trace import EVAL, Primitive, state
 from pullback.transforms.traces.batch import BatchTrace, BatchTracer
-from pullback.transforms.traces.marks import marking
+from pullback.transforms.traces.provenance import within_scope_of
 
 
 def masked_results(
@@ -30,8 +30,8 @@ def masked_results(
     while isinstance(known, BatchTrace):
         known = known.parent
     rules = trace.rules
-    if state.scope is not None or state.bottom.looks:
-        rules = marking(rules, primitive, primals, params)
+    if state.scope is not None or state.bottom.watches:
+        rules = within_scope_of(rules, primitive, primals, params)
 
     def is_own(x: Any) -> bool:
         return type(x) is tracer and x._trace is trace

@@ -293,20 +293,24 @@ class Scope(Outside):
     @property
     def written(self) -> list[Ref]:
         """The references whose content at the end is a result: those carried, and then all others that were written."""
+        if len(self.touched) <= len(self.carried):  # most programs use no reference
+            return self.carried
         return [*self.carried, *(r for r, t in self.touched.items() if t.written and r not in self.carried)]
 
     @property
     def read(self) -> list[Ref]:
         """The other references, whose content does not change."""
+        if len(self.touched) <= len(self.carried):
+            return []
         written = self.written
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
         """The inputs: of those that are read, and then of those that are written."""
-        return [self.touched[r].var for r in [*self.read, *self.written]]
+        return [self.touched[r].var for r in [*self.read, *self.written]] if self.touched else []
 
     def results(self) -> list[Any]:
-        return [self.touched[r].content for r in self.written]
+        return [self.touched[r].content for r in self.written] if self.touched else []
 
 
 def content_of(ref: RefCell, trace: Trace | None = None) -> Array:
@@ -560,7 +564,7 @@ def free_ref(ref: Ref) -> None:
 def _ended(ref: Ref, what: str, why: str) -> Array:
     check_ref(ref, what)
     place = _place(ref, state.trace)
-    if place is not None or ref.lent:
+    if place is not None or ref.is_argument:
         raise RefError(f"{what}: {ref.described()} belongs to the caller, which cannot be told that it ends here")
     content: Array = ref.content
     ref.ended = why
@@ -600,10 +604,10 @@ def check_aliases(refs: Sequence[RefCell], name: str, closed_over: Sequence[RefC
             )
 
 
-def lent(content: Any) -> Ref:
+def argument_ref(content: Any) -> Ref:
     """A reference under the current trace that stands for one of the caller's, and holds this at first."""
     ref = _made(content)
-    ref.lent = True
+    ref.is_argument = True
     return ref
 
 
@@ -623,7 +627,7 @@ class WithRefs:
         given = list(leaves)
         own = []
         for i in self.where:
-            given[i] = ref = lent(leaves[i])
+            given[i] = ref = argument_ref(leaves[i])
             own.append(ref)
         outs = self.run(*given)
         return [*outs, *(ref.content for ref in own)]

@@ -14,7 +14,7 @@ from pullback.core.refs import NOTHING, Outside
 from pullback.core.trace import Primitive, Trace, Tracer, leaked, missing_rule, recorders, state
 from pullback.core.types import ShapedArray
 from pullback.primitives.elementwise import convert_element_type_p
-from pullback.transforms.traces.literals import converted, settle_literals
+from pullback.transforms.traces.literals import converted, typed_literals
 
 
 class StageTracer(Tracer):
@@ -101,7 +101,7 @@ class StageTrace(Trace):
             invars.append(atom)
             avals.append(atom.aval)
         if scalars:
-            settle_literals(invars, args)
+            typed_literals(invars, args)
             avals = [a.aval for a in invars]
         # The one operation that is often applied to Python numbers: those of a program have their dtypes.
         if primitive is convert_element_type_p and type(invars[0]) is Literal:

@@ -107,7 +107,7 @@ class TaylorTrace(Trace):
         finally:
             state.trace = outer
             self._forget()
-        results = [_settled(x, made_at) if type(x) is TaylorTracer else x for x in several]
+        results = [_simplified(x, made_at) if type(x) is TaylorTracer else x for x in several]
         return results if primitive.multiple_results else results[0]
 
     def _forget(self) -> None:
@@ -288,7 +288,7 @@ def _is_complete(series: Series, order: int) -> bool:
     return series.next is None or len(series.known) > order
 
 
-def _settled(x: TaylorTracer, made_at: source.Location | None) -> Any:
+def _simplified(x: TaylorTracer, made_at: source.Location | None) -> Any:
     """A result of which all coefficients are known; one that does not depend on t as it is."""
     known = x.series.known
     if all(c is ZERO for c in known[1:]):

@@ -90,7 +90,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (lambda: sparse.cg(A, B, maxiter=1.5), ArgumentError, "maxiter must be an integer"),
     (lambda: sparse.gmres(A, B, restart=0), ArgumentError, "restart must be at least one, got 0"),
     (lambda: sparse.gmres(A, B, solve_method="x"), ArgumentError, "'batched' or 'incremental', got 'x'"),
-    (lambda: sparse.lsqr(lambda x: x, B), ArgumentError, "x0 says what it takes"),
+    (lambda: sparse.lsqr(lambda x: x, B), ArgumentError, "x0 shows its operand"),
     (lambda: sparse.lsqr(A, jnp.ones(3)), ShapeError, "b must be of shape"),
 ]  # fmt: skip
 

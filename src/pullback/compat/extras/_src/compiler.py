@@ -4,8 +4,8 @@ import sys
 from typing import Any
 
 from pullback.backends.compiler import client as _client
-from pullback.backends.compiler import programs as _programs
 from pullback.compat.serving import Served as _Served
+from pullback.core.runtime import runtime as _runtime
 
 
 def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
@@ -24,5 +24,5 @@ def _before_compiling(platform: str) -> None:
         served.backend_compile_and_load(_client.client(platform))
 
 
-if _before_compiling not in _programs.before_compiling:
-    _programs.before_compiling.append(_before_compiling)
+if _before_compiling not in _runtime.compiling:
+    _runtime.compiling.append(_before_compiling)

@@ -1,8 +1,8 @@
-"""Linear equations solved by iteration, with derivatives that do not look into it: ``pullback.scipy.sparse.linalg``.
+"""Linear equations solved by iteration, with implicit derivatives: ``pullback.scipy.sparse.linalg``.
 
 A matrix is an array, a sparse array such as ``experimental.sparse.BCOO``, or a function that multiplies by it; vectors
 are arrays or trees of arrays. The derivative of a solution solves a linear equation with the same matrix, in both
-modes, by the same method; what a function closes over is differentiated with respect to.
+modes, by the same method, also with respect to arrays that a function closes over.
 """
 
 from pullback.core.faces import face

@@ -40,14 +40,14 @@ def bicgstab(
     Args:
       A: a matrix (n, n), a sparse one, or a linear function of trees like ``b``.
       b: the right side, a vector (n), or a tree of arrays; integers become floats.
-      x0: where to begin, like ``b``; at zero by default, or if the residual there is smaller. It has no derivative.
-      tol: the relative size of the residual with which to end, or
-      atol: its absolute size, whichever is larger.
-      maxiter: the most iterations, by default 10 for each element of ``b``.
+      x0: the starting point, like ``b``; zero by default, or if its residual is smaller. It has no derivative.
+      tol: the relative size of the residual with which to end.
+      atol: its absolute size; the larger of both applies.
+      maxiter: the largest number of iterations, by default 10 for each element of ``b``.
       M: the preconditioner, like ``A``: an approximation of its inverse.
 
     Returns:
-      x, like ``b``, and ``info``, int32: zero where the residual is as small as was asked for; -10 or -11 where the
+      x, like ``b``, and ``info``, int32: zero where the residual is small enough; -10 or -11 where the
       method broke down, since two of its vectors were orthogonal; and otherwise the number of iterations.
 
     Raises:
@@ -95,7 +95,7 @@ def bicgstab(
         one, count = ops.mul(dot(r, r), 0) + 1, creation.array(np.int32(0))
         start = (x, r, r, one, one, one, r * 0, r * 0, count, count)
 
-        # A step from a shadow that is orthogonal to the residual has no direction: x stays what it was before.
+        # A step whose shadow residual is orthogonal to the residual has no direction: x stays unchanged.
         def guarded(state: Any) -> Any:
             new = step(state)
             failed = new[-1] == _BREAKDOWN["rho"]
@@ -126,22 +126,22 @@ def gmres(
     Args:
       A: a matrix (n, n), a sparse one, or a linear function of trees like ``b``.
       b: the right side, a vector (n), or a tree of arrays; integers become floats.
-      x0: where to begin, like ``b``; at zero by default, or if the residual there is smaller. It has no derivative.
-      tol: the relative size of the residual with which to end, or
-      atol: its absolute size, whichever is larger.
-      restart: how many vectors are kept, and orthogonal to each other, before the method begins anew; at least one.
-      maxiter: the most beginnings, by default 10 for each element of ``b``.
+      x0: the starting point, like ``b``; zero by default, or if its residual is smaller. It has no derivative.
+      tol: the relative size of the residual with which to end.
+      atol: its absolute size; the larger of both applies.
+      restart: the number of orthogonal vectors of a cycle, after which the method restarts; at least one.
+      maxiter: the largest number of cycles, by default 10 for each element of ``b``.
       M: the preconditioner, like ``A``: an approximation of its inverse, applied before A.
       solve_method: "batched" or "incremental"; the small equations are solved incrementally in either case.
 
     Returns:
-      x, like ``b``, and ``info``, int32: zero where the residual is as small as was asked for, and otherwise the number
-      of beginnings. It ends if a whole round makes the residual no smaller, as of singular A.
+      x, like ``b``, and ``info``, int32: zero where the residual is small enough, and otherwise the number
+      of cycles. The method stops after a cycle that does not reduce the residual, as for singular A.
 
     Raises:
       ShapeError: ``A`` is not square, or the operands do not fit (a TypeError and a ValueError).
       OperandError: something that is no matrix, function or array (a TypeError).
-      ArgumentError: no such ``solve_method``, or ``restart`` below one (a TypeError and a ValueError).
+      ArgumentError: an unknown ``solve_method``, or ``restart`` below one (a TypeError and a ValueError).
 
     Source: Y. Saad and M. H. Schultz 1986, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
     linear systems"; vectors are made orthogonal twice (L. Giraud, J. Langou and M. Rozloznik 2005).
@@ -165,24 +165,24 @@ def gmres(
 
         def going_on(state: Any) -> Any:
             _, residual, before, count = state
-            # A round that ends where it began would begin there again.
+            # A cycle that ends where it began would repeat itself.
             return (residual > bound) & (count < maxiter) & (residual < before * (1 - 4 * rounding))
 
-        def round(state: Any) -> Any:
+        def cycle(state: Any) -> Any:
             x, residual, _, count = state
-            x = x + _one_round(a, b - a(x), m, bound, size)
+            x = x + _cycle(a, b - a(x), m, bound, size)
             return x, norm(b - a(x)), residual, count + 1
 
         first = norm(r)
         start = (x, first, ops.mul(first, 0) + np.inf, creation.array(np.int32(0)))
-        x, residual, _, count = while_loop(going_on, round, start)
+        x, residual, _, count = while_loop(going_on, cycle, start)
         return x, ops.where(residual <= bound, 0, ops.max_p.bind(count, 1))
 
     return system.solved(method, most_iterations("gmres", maxiter, 10 * system.vectors.size), symmetric=False)
 
 
-def _one_round(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
-    """By how much x changes until Arnoldi's vectors are ``size``, or the residual is small."""
+def _cycle(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
+    """Return the change of x in a cycle of at most ``size`` Arnoldi vectors, or until the residual is small."""
     dtype, real = r.dtype, dtypes.to_real(r.dtype)
     rows = np.arange(size + 1)
     epsilon = float(np.finfo(real).eps)
@@ -201,8 +201,8 @@ def _one_round(a: Any, r: Any, m: Any, bound: Any, size: int) -> Any:
         before = norm(w)
         h = ops.mul(basis[:, 0], 0)
         for _ in range(2):
-            parts = product(ops.conj(basis), w[:, None])[:, 0]
-            w, h = w - product(parts[None], basis)[0], h + parts
+            projections = product(ops.conj(basis), w[:, None])[:, 0]
+            w, h = w - product(projections[None], basis)[0], h + projections
         length = norm(w)
         new = length > epsilon * before
         h = ops.where(rows == k + 1, ops.where(new, length, 0).astype(dtype), h)

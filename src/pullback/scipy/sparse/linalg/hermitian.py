@@ -31,7 +31,7 @@ def _count() -> Any:
 
 
 def _like(x: Any, dtype: Any) -> Any:
-    """A real number as one of the dtype of vectors."""
+    """Convert a real number to the dtype of vectors."""
     return ops.convert_element_type(x, dtype)
 
 
@@ -51,14 +51,14 @@ def cg(
     Args:
       A: a matrix (n, n), a sparse one, or a linear function of trees like ``b``.
       b: the right side, a vector (n), or a tree of arrays; integers become floats.
-      x0: where to begin, like ``b``; at zero by default, or if the residual there is smaller. It has no derivative.
-      tol: the relative size of the residual with which to end, or
-      atol: its absolute size, whichever is larger.
-      maxiter: the most iterations, by default 10 for each element of ``b``.
+      x0: the starting point, like ``b``; zero by default, or if its residual is smaller. It has no derivative.
+      tol: the relative size of the residual with which to end.
+      atol: its absolute size; the larger of both applies.
+      maxiter: the largest number of iterations, by default 10 for each element of ``b``.
       M: the preconditioner, like ``A``: a Hermitian positive definite approximation of its inverse.
 
     Returns:
-      x, like ``b``, and ``info``, int32: zero where the residual is as small as was asked for, and otherwise the number
+      x, like ``b``, and ``info``, int32: zero where the residual is small enough, and otherwise the number
       of iterations. A ``tol`` below the precision of the dtype may not be reached.
 
     Raises:
@@ -117,16 +117,16 @@ def minres(
     Args:
       A: a matrix (n, n), a sparse one, or a linear function of trees like ``b``.
       b: the right side, a vector (n), or a tree of arrays; integers become floats.
-      x0: where to begin, like ``b``; at zero by default, or if the residual there is smaller. It has no derivative.
-      tol: the relative size of the residual with which to end, or
-      atol: its absolute size, whichever is larger. With a preconditioner sizes are those of the norm r* M r.
-      maxiter: the most iterations, by default 10 for each element of ``b``.
-      M: the preconditioner, like ``A``: a Hermitian positive definite approximation of the inverse of A, or of that of
-        its absolute value.
+      x0: the starting point, like ``b``; zero by default, or if its residual is smaller. It has no derivative.
+      tol: the relative size of the residual with which to end.
+      atol: its absolute size; the larger of both applies. With a preconditioner sizes are in the norm r* M r.
+      maxiter: the largest number of iterations, by default 10 for each element of ``b``.
+      M: the preconditioner, like ``A``: a Hermitian positive definite approximation of the inverse of A, or of the
+        inverse of its absolute value.
 
     Returns:
-      x, like ``b``, and ``info``, int32: zero where the residual is as small as was asked for, and otherwise the number
-      of iterations. Of a singular equation without a solution, x with a residual that is nearly minimal.
+      x, like ``b``, and ``info``, int32: zero where the residual is small enough, and otherwise the number
+      of iterations. For a singular equation without a solution, the residual of x is nearly minimal.
 
     Raises:
       ShapeError: ``A`` is not square, or the operands do not fit (a TypeError and a ValueError).
@@ -147,31 +147,31 @@ def minres(
         scale = norm(b) if M is None else ops.sqrt(real_part(dot(b, m(b))))
         convert = lambda value: ops.convert_element_type(value, real)
         bound = ops.max_p.bind(convert(operand("minres", tol)) * scale, convert(operand("minres", atol)))
-        whole = lambda value: _like(value, b.dtype)
+        cast = lambda value: _like(value, b.dtype)
 
-        # Lanczos' vectors are r / beta before, and y / beta after the preconditioner; the tridiagonal matrix is made
-        # triangular by rotations (cosine, sine), of which the last column has the elements epsilon, delta and gamma.
+        # Lanczos' vectors are r / beta before, and y / beta after the preconditioner. Rotations (cosine, sine) make the
+        # tridiagonal matrix triangular; its last column has the elements epsilon, delta and gamma.
         def going_on(s: Any) -> Any:
             return (s["residual"] > bound) & (s["count"] < maxiter) & (s["beta"] > 10 * epsilon * s["size"])
 
         def step(s: Any) -> Any:
-            v = s["y"] / whole(s["beta"])
-            y = a(v) - whole(s["beta"] / ops.where(s["old"] > 0, s["old"], 1)) * s["r_old"]
+            v = s["y"] / cast(s["beta"])
+            y = a(v) - cast(s["beta"] / ops.where(s["old"] > 0, s["old"], 1)) * s["r_old"]
             alpha = real_part(dot(v, y))
-            y = y - whole(alpha / s["beta"]) * s["r"]
+            y = y - cast(alpha / s["beta"]) * s["r"]
             z = m(y)
             beta = ops.sqrt(ops.max_p.bind(real_part(dot(y, z)), 0))
             delta = s["cosine"] * s["dbar"] + s["sine"] * alpha
             gbar = s["sine"] * s["dbar"] - s["cosine"] * alpha
             gamma = ops.hypot_p.bind(gbar, beta)
             size = ops.max_p.bind(s["size"], ops.max_p.bind(ops.abs(alpha), beta))
-            # Where A maps a direction to nothing, no step along it makes the residual smaller.
+            # Where A maps a direction to zero, no step along it makes the residual smaller.
             singular = gamma <= 10 * epsilon * size
             gamma = ops.where(singular, 1, gamma)
             cosine, sine = gbar / gamma, beta / gamma
-            w = (v - whole(s["extra"]) * s["w_old"] - whole(delta) * s["w"]) / whole(gamma)
+            w = (v - cast(s["extra"]) * s["w_old"] - cast(delta) * s["w"]) / cast(gamma)
             return {
-                "x": s["x"] + whole(ops.where(singular, 0, cosine * s["phi"])) * w,
+                "x": s["x"] + cast(ops.where(singular, 0, cosine * s["phi"])) * w,
                 "w": w, "w_old": s["w"], "r": y, "r_old": s["r"], "y": z, "beta": beta, "old": s["beta"],
                 "cosine": cosine, "sine": sine, "dbar": -s["cosine"] * beta, "extra": s["sine"] * beta,
                 "phi": sine * s["phi"], "residual": ops.where(singular, s["residual"], ops.abs(sine * s["phi"])),
@@ -181,9 +181,9 @@ def minres(
 
         y = m(r)
         beta = ops.sqrt(ops.max_p.bind(real_part(dot(r, y)), 0))
-        zero, nothing = ops.mul(beta, 0), ops.mul(x, 0)
+        zero, zeros = ops.mul(beta, 0), ops.mul(x, 0)
         start = {
-            "x": x, "w": nothing, "w_old": nothing, "r": r, "r_old": nothing, "y": y, "beta": beta, "old": zero,
+            "x": x, "w": zeros, "w_old": zeros, "r": r, "r_old": zeros, "y": y, "beta": beta, "old": zero,
             "cosine": zero - 1, "sine": zero, "dbar": zero, "extra": zero, "phi": beta, "residual": beta,
             "count": _count(), "size": zero,
         }  # fmt: skip

@@ -23,14 +23,14 @@ from pullback.transforms.autodiff.tracing import eval_shape
 
 
 class LsqrResult(NamedTuple):
-    """What :func:`lsqr` returns; only ``x`` has a derivative.
+    """The result of :func:`lsqr`; only ``x`` has a derivative.
 
     Attributes:
       x: the solution.
       istop: int32: 0 where x is zero, 1 where A x = b is solved, 2 where the squares are least, 7 after ``iter_lim``.
       itn: the number of iterations.
       r1norm: the size of b - A x.
-      r2norm: the root of its square and that of ``damp`` times x.
+      r2norm: the size of b - A x and ``damp`` times x together.
       arnorm: the size of A* (b - A x) - damp² x.
     """
 
@@ -55,17 +55,17 @@ def lsqr(
     """The vector x with the least squares of b - A x, and of ``damp`` times x.
 
     Args:
-      A: a matrix (m, n), a sparse one, or a linear function; a function needs ``x0``, which says what it takes.
+      A: a matrix (m, n), a sparse one, or a linear function; a function needs ``x0``, an example of its operand.
       b: the right side, a vector (m), or the tree of arrays that the function returns; integers become floats.
       damp: a number, with which the equation is solvable whatever A is. It has a derivative.
-      atol: ends where the size of A* r is at most this part of that of A times that of r.
-      btol: ends where the residual r is at most this part of b, and ``atol`` of A times x.
-      iter_lim: the most iterations, by default twice the elements of x, or of b if these are more.
-      x0: where to begin; at zero by default, or if the residual there is smaller. It has no derivative.
+      atol: stop where the size of A* r is at most ``atol`` times the sizes of A and r.
+      btol: stop where the size of r is at most ``btol`` times the size of b, plus ``atol`` times the sizes of A and x.
+      iter_lim: the largest number of iterations, by default twice the elements of x, or of b if these are more.
+      x0: the starting point; zero by default, or if its residual is smaller. It has no derivative.
 
     Returns:
-      A :class:`LsqrResult`; of A with dependent columns, and without ``x0``, the smallest x. The derivative is that of
-      the normal equations, which have no unique solution, and no derivative, in that case.
+      A :class:`LsqrResult`; if the columns of A are dependent, with the smallest x, unless there is ``x0``. The
+      derivative is that of the normal equations, which have no unique solution, and no derivative, in that case.
 
     Raises:
       ShapeError: the operands do not fit (a TypeError and a ValueError).
@@ -105,20 +105,20 @@ def lsqr(
         forward = lambda x: rows.ravel(multiply(columns.tree(x)))
         x0 = c * 0 if without else _start(forward, b, columns.ravel(start))
         backward = lambda r: columns.ravel(adjoint(rows.tree(r)))
-        r, x, *told = _iterate(forward, backward, b, c, x0, **fixed)
-        return (rows.tree(turn(r)), columns.tree(turn(x))), told
+        r, x, *info = _iterate(forward, backward, b, c, x0, **fixed)
+        return (rows.tree(turn(r)), columns.tree(turn(x))), info
 
     # The transpose of the equation's matrix is its conjugate.
     transpose_solve = lambda _, right: solve(
         _, right, dtypes.is_complex(rows.dtype) or dtypes.is_complex(columns.dtype)
     )
     zero = tree.tree_map(lambda x: ops.mul(x, 0), start)
-    (_, x), told = custom_linear_solve(equation, (b, zero), solve, transpose_solve, has_aux=True)
-    return LsqrResult(x, *told)
+    (_, x), info = custom_linear_solve(equation, (b, zero), solve, transpose_solve, has_aux=True)
+    return LsqrResult(x, *info)
 
 
 def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
-    """The function that multiplies by A, b, and where to begin."""
+    """Return the function that multiplies by A, the right side, and the starting point, checked and promoted."""
     multiply, matrix = operator("lsqr", "A", a)
     b = tree.tree_map(lambda x: inexact_operand("lsqr", x), b)
     x0 = None if x0 is None else tree.tree_map(lambda x: stop_gradient(inexact_operand("lsqr", x)), x0)
@@ -136,7 +136,7 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
         start = creation.zeros(n, dtype) if x0 is None else ops.convert_element_type(x0, dtype)
         return multiply, b, start
     if x0 is None:
-        raise ArgumentError("lsqr: where A is a function, x0 says what it takes; pass zeros of that tree and shapes")
+        raise ArgumentError("lsqr: where A is a function, x0 shows its operand; pass zeros of that tree and shapes")
     out = eval_shape(multiply, x0)
     shapes = [[y.shape for y in tree.leaves(x)] for x in (out, b)]
     if tree.structure(out) != tree.structure(b) or shapes[0] != shapes[1]:
@@ -146,24 +146,24 @@ def _operands(a: Any, b: Any, x0: Any) -> tuple[Any, Any, Any]:
 
 
 def _start(forward: Any, b: Any, x0: Any) -> Any:
-    """``x0`` if its residual is smaller than that of zero: derivatives solve equations with other right sides."""
+    """Return ``x0``, or zero if its residual is smaller, since derivatives solve equations with other right sides."""
     return ops.where(squared_norm(b - forward(x0)) < squared_norm(b), x0, 0)
 
 
 def _iterate(
     forward: Any, backward: Any, b: Any, c: Any, x: Any, *, damp: Any, atol: Any, btol: Any, limit: Any
 ) -> tuple[Any, ...]:
-    """Solve A* r - damp² x = c with r = b - A x; also why and when it ended, and the sizes of residuals."""
+    """Solve A* r - damp² x = c with r = b - A x; return r, x and the other fields of :class:`LsqrResult`."""
     real = dtypes.to_real(b.dtype)
     convert = lambda v: ops.convert_element_type(operand("lsqr", v), real)
     atol, btol = convert(atol), convert(btol)
-    whole = lambda v: ops.convert_element_type(v, x.dtype)
+    cast = lambda v: ops.convert_element_type(v, x.dtype)
     square = damp * damp
     size_of_b = norm(b)
 
     def ended(state: Any) -> tuple[Any, Any]:
         solved = norm(state["r"]) <= btol * size_of_b + atol * state["size"] * norm(state["x"])
-        # A right side of the second equation, as in derivatives, is to be met as well as b.
+        # The right side c of the second equation, not zero in derivatives, must be met too.
         exact = squared_norm(c) == 0
         total = state["size"] * ops.sqrt(squared_norm(state["r"]) + square * squared_norm(state["x"]))
         least = ops.sqrt(state["gamma"]) <= atol * ops.where(exact, total, norm(c))
@@ -179,15 +179,15 @@ def _iterate(
         length = squared_norm(q) + square * squared_norm(p)
         safe = ops.where(length > 0, length, 1)
         along = ops.where(length > 0, gamma / safe, 0)
-        x, r = x + whole(along) * p, r - ops.convert_element_type(along, r.dtype) * q
-        s = backward(r) - whole(square) * x - c
+        x, r = x + cast(along) * p, r - ops.convert_element_type(along, r.dtype) * q
+        s = backward(r) - cast(square) * x - c
         new = squared_norm(s)
         size = ops.max_p.bind(state["size"], ops.sqrt(length / ops.where(squared_norm(p) > 0, squared_norm(p), 1)))
-        p = s + whole(new / ops.where(gamma > 0, gamma, 1)) * p
+        p = s + cast(new / ops.where(gamma > 0, gamma, 1)) * p
         return {"x": x, "r": r, "p": p, "gamma": new, "size": size, "count": state["count"] + 1}
 
     r = b - forward(x)
-    s = backward(r) - whole(square) * x - c
+    s = backward(r) - cast(square) * x - c
     gamma = squared_norm(s)
     size = ops.sqrt(gamma / ops.where(squared_norm(r) > 0, squared_norm(r), 1))
     start = {"x": x, "r": r, "p": s, "gamma": gamma, "size": size, "count": creation.array(np.int32(0))}

@@ -1,4 +1,4 @@
-"""What the iterative methods share: their operands, checked, and the implicit derivative of what they find."""
+"""Shared by the iterative methods: checks of operands, and the implicit derivatives of solutions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = Callable[[Any], Any]
 
 
 class Matrix(Protocol):
-    """What has a shape and multiplies, such as a sparse matrix."""
+    """An object with a shape that multiplies by ``@``, such as a sparse matrix."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -34,7 +34,7 @@ Method = Callable[[Function, Any, Any, Function, Any], tuple[Any, Any]]
 
 
 def dot(x: Any, y: Any) -> Any:
-    """The inner product of vectors, of which the first is conjugated."""
+    """The inner product of two vectors, where the first is conjugated."""
     return product(ops.conj(x)[None], y[:, None])[0, 0]
 
 
@@ -53,7 +53,7 @@ def norm(x: Any) -> Any:
 
 
 def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
-    """A function that multiplies by a matrix, and the matrix's dtype and shape, or None for a function."""
+    """Return a function that multiplies by ``a``, and ``a`` as a matrix, or None if it is a function."""
     if callable(a):
         return a, None
     if not hasattr(a, "indices"):  # sparse arrays are not made dense
@@ -69,15 +69,15 @@ def operator(name: str, what: str, a: Any) -> tuple[Function, Any]:
 
 
 class System:
-    """The equation A x = b, with everything that a method needs.
+    """The equation A x = b with checked operands, which the iterative methods solve.
 
     Attributes:
-      name: of the function that was called.
+      name: the name of the public function, for errors.
       matvec: multiplies a tree like ``b`` by A.
       b: the right side.
-      x0: where to begin, a tree like ``b``, or None for zeros.
+      x0: the starting point, a tree like ``b``, or None for zeros.
       preconditioner: multiplies by an approximate inverse of A.
-      vectors: trees like ``b``, as vectors.
+      vectors: converts trees like ``b`` to vectors and back.
     """
 
     def __init__(self, name: str, a: Any, b: Any, x0: Any, m: Any) -> None:
@@ -87,14 +87,14 @@ class System:
         if not tree.leaves(b):
             raise ArgumentError(f"{name}: b must hold at least one array, got {b!r}")
         if matrix is not None:
-            b = self._beside(matrix, b)
+            b = self._promoted(matrix, b)
         b = self._of_products(b)
         self.b = b
         self.x0 = None if x0 is None else self._start(x0)
         self.preconditioner = (lambda x: x) if m is None else self._approximate_inverse(m)
         self.vectors = Vectors(b)
 
-    def _beside(self, matrix: Any, b: Any) -> Any:
+    def _promoted(self, matrix: Any, b: Any) -> Any:
         m, n = matrix.shape
         if m != n:
             raise ShapeError(f"{self.name}: A must be a square matrix, got shape {matrix.shape}")
@@ -105,7 +105,7 @@ class System:
         return ops.convert_element_type(b, dtypes.result_type(matrix.dtype, b.dtype))
 
     def _of_products(self, b: Any) -> Any:
-        """``b`` in the dtypes of A's products with it; they must have its tree and shapes."""
+        """Promote ``b`` to the dtypes of its product with A; raise unless that has the tree and shapes of ``b``."""
         for _ in range(2):
             out = eval_shape(self.matvec, b)
             leaves, treedef = tree.flatten(b)
@@ -131,8 +131,8 @@ class System:
             raise ShapeError(
                 f"{self.name}: x0 must be of the tree and shapes of b, {_outline(self.b)}, got {_outline(x0)}"
             )
-        parts = [ops.convert_element_type(x, y.dtype) for x, y in zip(leaves, expected, strict=True)]
-        return tree.unflatten(treedef, parts)
+        arrays = [ops.convert_element_type(x, y.dtype) for x, y in zip(leaves, expected, strict=True)]
+        return tree.unflatten(treedef, arrays)
 
     def _approximate_inverse(self, m: Any) -> Function:
         function, _ = operator(self.name, "M", m)
@@ -146,12 +146,12 @@ class System:
         return function
 
     def solved(self, method: Any, maxiter: int, symmetric: bool) -> tuple[Any, Any]:
-        """The solution that a method finds, and what it says of its work, with the implicit derivative.
+        """Return the solution that a method finds, and its ``info``, with the implicit derivative.
 
         Args:
           method: ``method(a, b, x, r, m, maxiter) -> (x, info)``, for vectors and functions of vectors; r is b - A x.
-          maxiter: the most iterations.
-          symmetric: whether A is its own adjoint, as is M.
+          maxiter: the largest number of iterations.
+          symmetric: whether A and M are their own adjoints.
         """
         vectors = self.vectors
 
@@ -179,9 +179,9 @@ class System:
 
 
 def begin(a: Function, b: Any, x0: Any) -> tuple[Any, Any]:
-    """Where to begin, and the residual there: ``x0``, if there is one and its residual is smaller than that of zero.
+    """Return the starting point and its residual: ``x0``, or zero if ``x0`` is None or has a larger residual than zero.
 
-    The equations of derivatives, which are solved by the same function, have other solutions.
+    The equations of derivatives, which this function begins too, have other solutions, to which ``x0`` may not be near.
     """
     zero = ops.mul(b, 0)
     if x0 is None:
@@ -197,14 +197,14 @@ def _outline(x: Any) -> str:
 
 
 def tolerance(name: str, b: Any, tol: Any, atol: Any) -> Any:
-    """The size of the residual with which a method ends: the greater of ``tol`` times that of b, and ``atol``."""
+    """Return the norm of the residual at which a method stops: the greater of ``tol`` times norm(b) and ``atol``."""
     real = dtypes.to_real(b.dtype)
     convert = lambda x: ops.convert_element_type(operand(name, x), real)
     return ops.max_p.bind(ops.mul(convert(tol), norm(b)), convert(atol))
 
 
 def most_iterations(name: str, maxiter: Any, default: int) -> Any:
-    """The most iterations, a number or a traced integer."""
+    """Return the largest number of iterations, a Python integer or an array."""
     if maxiter is None:
         return default
     x = operand(name, maxiter)

@@ -12,24 +12,25 @@ import numpy as np
 import pytest
 import scipy.special
 
-from pullback.backends.host import parts
+from pullback.backends.host import parallel
+from pullback.backends.host.parallel import MANY
 from pullback.scipy import special
 
 
 @pytest.fixture(autouse=True)
 def three_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(parts, "cores", lambda: 3)
-    parts._threads.cache_clear()
+    monkeypatch.setattr(parallel, "cores", lambda: 3)
+    parallel._threads.cache_clear()
     yield
-    parts._threads().shutdown()
-    parts._threads.cache_clear()
+    parallel._threads().shutdown()
+    parallel._threads.cache_clear()
 
 
 def numbers(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(0).uniform(0.5, 9, shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("shape", [(parts.MANY,), (parts.MANY + 1,), (3, parts.MANY // 2, 1), (parts.MANY * 5,)])
+@pytest.mark.parametrize("shape", [(MANY,), (MANY + 1,), (3, MANY // 2, 1), (MANY * 5,)])
 def test_of_one_operand(shape: tuple[int, ...]) -> None:
     x = numbers(*shape)
     np.testing.assert_array_equal(special.digamma(x), scipy.special.digamma(x))
@@ -55,20 +56,20 @@ def test_of_two_results() -> None:
 
 def test_parts_are_computed_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[int] = []
-    threads = parts._threads()
+    threads = parallel._threads()
     submit = threads.submit
     monkeypatch.setattr(threads, "submit", lambda *args: used.append(1) or submit(*args))
-    special.digamma(numbers(parts.MANY * 2))
+    special.digamma(numbers(MANY * 2))
     assert len(used) == 2
-    special.digamma(numbers(parts.MANY - 1))
+    special.digamma(numbers(MANY - 1))
     assert len(used) == 2
 
 
 @pytest.mark.filterwarnings("error")
 def test_overflow_is_as_silent_as_in_one_thread() -> None:
-    x = np.full(parts.MANY * 2, 1000.0)
+    x = np.full(MANY * 2, 1000.0)
     with np.errstate(over="ignore"):
-        found = parts.in_parts(np.exp, [x], [x.dtype])
+        found = parallel.in_parallel(np.exp, [x], [x.dtype])
     assert found is not None
     assert np.isinf(found[0]).all()
 
@@ -76,11 +77,11 @@ def test_overflow_is_as_silent_as_in_one_thread() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_threads_of_its_own() -> None:
-    x = numbers(parts.MANY * 2)
+    x = numbers(MANY * 2)
     expected = np.asarray(special.digamma(x))
     child = os.fork()
     if child == 0:
-        os._exit(0 if np.array_equal(parts.in_parts(scipy.special.digamma, [x], [x.dtype])[0], expected) else 1)
+        os._exit(0 if np.array_equal(parallel.in_parallel(scipy.special.digamma, [x], [x.dtype])[0], expected) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -88,9 +89,10 @@ def test_at_the_end_of_the_interpreter() -> None:
     program = """
 import atexit
 import pullback.numpy as pnp
-from pullback.backends.host import parts
+from pullback.backends.host import parallel
+from pullback.backends.host.parallel import MANY
 from pullback.scipy import special
-parts.cores = lambda: 3
+parallel.cores = lambda: 3
 atexit.register(lambda: print(special.gammaln(pnp.full(20000, 3.0)).shape))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

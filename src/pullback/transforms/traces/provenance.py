@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.jaxpr_text import holds_programs
-from pullback.core.marks import within
+from pullback.core.provenance import within
 from pullback.core.source import TANGENT, Scope
 from pullback.core.trace import Primitive, RelayTrace, Trace, state
 
 
-def marking(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
+def within_scope_of(rules: Trace, primitive: Primitive, primals: Sequence[Any], params: dict[str, Any]) -> Trace:
     """A trace before that of a derivative rule: what the rule does belongs to the tangents, but for the values.
 
     Args:

@@ -1,4 +1,4 @@
-"""Dear functions of elements over all cores: SciPy's loops let go of the interpreter, so that threads run at once."""
+"""Parallel evaluation of expensive elementwise functions: SciPy's loops release the GIL, so that threads run them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 MANY = 8192
-"""From so many elements on a function is computed in parts: half of them take longer than a thread needs to wake up."""
+"""The least elements for parallel evaluation: half of them take longer than a thread needs to wake up."""
 
 
-def in_parts(
+def in_parallel(
     function: Callable[..., Any], operands: Sequence[Any], dtypes: Sequence[np.dtype[Any]]
 ) -> list[Any] | None:
-    """The results of a function of elements, of which each core computes a part.
+    """Evaluate an elementwise function, with a chunk of the elements on each core.
 
     Args:
-      function: what takes 20 ns and more an element, and lets go of the interpreter.
-      operands: arrays, of at least one axis, and numbers.
-      dtypes: those of the results.
+      function: an elementwise function that takes at least 20 ns an element, and releases the GIL.
+      operands: arrays of at least one axis, and numbers.
+      dtypes: the dtypes of the results.
 
     Returns:
-      The results, one a dtype; None where the arrays are not of one shape, there is one core, or the program ends.
+      The results, one for each dtype; None where the shapes differ, there is one core, or the interpreter is ending.
     """
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     shape = arrays[0].shape
@@ -40,15 +40,15 @@ def in_parts(
     ends = [arrays[0].size * i // count for i in range(count + 1)]
 
     def compute(start: int, end: int) -> None:
-        parts = [x[start:end] if isinstance(x, np.ndarray) and x.ndim else x for x in flat]
-        found = function(*parts)
-        for out, part in zip(outs, found if isinstance(found, tuple) else [found], strict=True):
-            out[start:end] = part
+        chunks = [x[start:end] if isinstance(x, np.ndarray) and x.ndim else x for x in flat]
+        found = function(*chunks)
+        for out, chunk in zip(outs, found if isinstance(found, tuple) else [found], strict=True):
+            out[start:end] = chunk
 
-    # Each thread has the settings of this one, such as what NumPy does about overflow.
+    # The context of this thread has settings such as NumPy's handling of overflow.
     try:
         others = [_threads().submit(copy_context().run, compute, ends[i], ends[i + 1]) for i in range(1, count)]
-    except RuntimeError:  # the interpreter ends, and starts no threads
+    except RuntimeError:  # the interpreter is ending, and starts no threads
         return None
     compute(0, ends[1])
     for other in others:
@@ -58,7 +58,7 @@ def in_parts(
 
 @cache
 def cores() -> int:
-    """The number of processors that this process may use."""
+    """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -69,5 +69,5 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores() - 1, "pullback-parts")
 
 
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+if hasattr(os, "register_at_fork"):  # a forked child lacks its parent's threads
     os.register_at_fork(after_in_child=_threads.cache_clear)

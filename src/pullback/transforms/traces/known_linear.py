@@ -17,7 +17,7 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 
 
 class SplitStep(NamedTuple):
-    """One operation of a division.
+    """One operation of a split.
 
     Attributes:
       primitive, params: what it does.
@@ -31,7 +31,7 @@ class SplitStep(NamedTuple):
     linear: bool
 
 
-class Division(NamedTuple):
+class Split(NamedTuple):
     """An operation in two parts.
 
     Attributes:
@@ -45,29 +45,31 @@ class Division(NamedTuple):
     dependent: list[bool]
 
 
-def divide(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: tuple[bool, ...]) -> Division:
+def split_known_linear(
+    primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: tuple[bool, ...]
+) -> Split:
     """Cut an operation by which of its operands it is linear in.
 
-    The division is kept with the first program among the parameters. Parameters that hold programs say which types the
+    The split is kept with the first program among the parameters. Parameters that hold programs say which types the
     operands have, but for weak types, which make no difference.
     """
     for value in params.values():
         first = value[0] if type(value) is tuple and value else value
         if type(first) is ClosedJaxpr:
-            kept = _kept(first, primitive, tuple(params.items()), linear)
+            kept = _cached_split(first, primitive, tuple(params.items()), linear)
             if not kept:
-                kept.append(_divide(primitive, params, args, linear))
+                kept.append(_split(primitive, params, args, linear))
             return kept[0]
-    return _divide(primitive, params, args, linear)
+    return _split(primitive, params, args, linear)
 
 
 @cached_by_jaxpr
-def _kept(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear: tuple[bool, ...]) -> list[Division]:
-    """A list of at most one division, to be filled on the first use."""
+def _cached_split(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear: tuple[bool, ...]) -> list[Split]:
+    """A list of at most one split, to be filled on the first use."""
     return []
 
 
-def _divide(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: Sequence[bool]) -> Division:
+def _split(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: Sequence[bool]) -> Split:
     assert primitive.partial_eval_rule is not None
     avals = operand_avals(args)
     invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))
@@ -81,7 +83,7 @@ def _divide(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], l
         recorded = eqn.primitive is primitive and not own.isdisjoint(eqn.invars)
         operands = [place[a] if type(a) is Var else a for a in eqn.invars]
         steps.append(SplitStep(eqn.primitive, eqn.params, operands, recorded))
-    return Division(steps, [place[v] for v in outvars], list(dependent))
+    return Split(steps, [place[v] for v in outvars], list(dependent))
 
 
 def record_split(
@@ -92,7 +94,9 @@ def record_split(
     Results that do not depend on the operands in which it is linear are computed apart, since they are not linear: the
     values beside the tangents, or the number of the step that a loop carries.
     """
-    parts = divide(primitive, params, args, tuple([type(x) is LinearTracer and x._trace is trace for x in args]))
+    parts = split_known_linear(
+        primitive, params, args, tuple([type(x) is LinearTracer and x._trace is trace for x in args])
+    )
     if parts.dependent and all(parts.dependent):  # an operation without results is there for its effects alone
         return None
     values = list(args)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pullback.core import source
 from pullback.core.trace import state
 
-Mark = tuple[source.Location | None, str]
+Provenance = tuple[source.Location | None, str]
 """The line that an operation was written in, and the path of its scope."""
 
 
@@ -23,15 +23,15 @@ def within(source_loc: source.Location | None, scope: source.Scope | None) -> It
         state.source_loc, state.scope = before
 
 
-def mark() -> Mark | None:
+def current() -> Provenance | None:
     """The line and the scope of an operation that is recorded, if the thread is in a scope, or looks for NaNs."""
     scope = state.scope
-    if scope is None and not state.bottom.looks:
+    if scope is None and not state.bottom.watches:
         return None
     return state.source_loc or source.here(), "" if scope is None else scope.path
 
 
-def of(mark: Mark, direction: str) -> AbstractContextManager[None]:
-    """A block whose operations belong to a pass of differentiation of a marked operation."""
-    source_loc, path = mark
+def of(provenance: Provenance, direction: str) -> AbstractContextManager[None]:
+    """A block whose operations belong to a pass of differentiation of an operation."""
+    source_loc, path = provenance
     return within(source_loc, source.Scope(path, direction))

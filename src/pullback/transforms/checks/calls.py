@@ -1,4 +1,4 @@
-"""How ``checkify`` looks into programs within programs, and into functions with rules of their own."""
+"""How ``checkify`` looks into functions with rules of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pullback.core.types import ZERO
 from pullback.core.zeros import zeros_of
 from pullback.primitives.discrete import eq_p
 from pullback.primitives.elementwise import where
-from pullback.transforms.checkpoint.checkpoint_primitive import checkpoint_p
 from pullback.transforms.checks.report import Check, ErrorLayout, Failures, earlier, joined
 from pullback.transforms.checks.trace import CheckTrace, Errors, collecting, embedded, flat, width
 from pullback.transforms.custom.custom_calls import CustomCall, DerivativeCall, call_p
@@ -26,25 +25,8 @@ from pullback.transforms.custom.custom_rules import custom_jvp_call_p, custom_vj
 from pullback.transforms.custom.custom_vmap import VmapCall, custom_vmap_call_p
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.functions.arguments import name_of
-from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.stage import stage_flat
-
-
-def _program(p: Primitive) -> None:
-    """The rule of an operation that holds one program, ``jaxpr``, and runs it once."""
-
-    @checked_program(p)
-    def rule(trace: CheckTrace, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        program = trace.checked(params["jaxpr"])
-        return trace.taken(program.layout, p.bind(*args, **{**params, "jaxpr": program.jaxpr}))
-
-
-for _p in (jit_p, checkpoint_p):
-    _program(_p)
-
-
-# Functions with rules ------------------------------------------------------------------------------------------------
 
 
 @checked_program(call_p)

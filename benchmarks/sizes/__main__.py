@@ -1,0 +1,126 @@
+"""Measure operations at several sizes; after a full run, write ``sizes.json``, the page and its chart.
+
+Every library has a process, and they take turns, a block each, so that the machine's noise hits all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import write_json
+from benchmarks.sizes import page
+from benchmarks.sizes.catalogue import ROWS, Row
+from benchmarks.sizes.worker import LIBRARIES, MODES
+
+HERE = Path(__file__).parent
+ROUNDS, BLOCK_SECONDS = 7, 0.04
+# Results are mostly float32, and their sums are compared.
+RELATIVE_TOLERANCE = 2e-3
+
+
+class Worker:
+    """A library's process."""
+
+    def __init__(self, library: str, scratch: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.sizes.worker", library], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(scratch),
+        )  # fmt: skip
+        self._answer()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def ask(self, *task: Any) -> dict[str, Any]:
+        """The answer to a task."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a process ended with status {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    return {
+        **os.environ, "PULLBACK_TIERED": "off", "PULLBACK_COMPILATION_CACHE_DIR": scratch,
+    }  # fmt: skip
+
+
+def tasks(rows: Sequence[Row], sizes: Sequence[int] | None, modes: Sequence[str]) -> Iterator[tuple[Row, int, str]]:
+    """What there is to measure."""
+    for row in rows:
+        for size in row.sizes:
+            for mode in modes:
+                if (sizes is None or size in sizes) and (row.differentiable or not mode.endswith("gradient")):
+                    yield row, size, mode
+
+
+def measure(workers: dict[str, Worker], row: Row, size: int, mode: str, rounds: int) -> dict[str, Any]:
+    """The median seconds of each library, or why there are none."""
+    made = {name: worker.ask("make", row.name, size, mode) for name, worker in workers.items()}
+    found: dict[str, Any] = {name: answer["error"] for name, answer in made.items() if "error" in answer}
+    able = [name for name in workers if name not in found]
+    seconds: dict[str, list[float]] = {name: [] for name in able}
+    for _ in range(rounds):
+        for name in able:
+            seconds[name].append(workers[name].ask("block", BLOCK_SECONDS)["seconds"])
+    reference = made.get("jax", made[able[0]]).get("fingerprint") if able else None
+    for name in able:
+        agrees = reference is None or _agree(made[name]["fingerprint"], reference)
+        found[name] = statistics.median(seconds[name]) if agrees else "another result"
+    return found
+
+
+def _agree(found: list[float], expected: list[float]) -> bool:
+    tolerance = RELATIVE_TOLERANCE * expected[2] + 1e-6
+    return found[0] == expected[0] and all(math.isclose(a, b, abs_tol=tolerance) for a, b in zip(found, expected))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line asks for; the exit status is 1 if Pullback failed at any of it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="NAME", help="rows whose name starts so; repeatable")
+    parser.add_argument("--sizes", nargs="+", type=int, help="numbers of elements; all that a row has by default")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--libraries", nargs="+", choices=list(LIBRARIES), default=list(LIBRARIES))
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args(arguments)
+    rows = [row for row in ROWS if row.name.startswith(tuple(options.only or [""]))]
+    results: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
+        workers = {name: stack.enter_context(Worker(name, scratch)) for name in options.libraries}
+        for row, size, mode in tasks(rows, options.sizes, options.modes):
+            found = measure(workers, row, size, mode, options.rounds)
+            results.append({"row": row.name, "size": size, "mode": mode, "seconds": found})
+            print(page.line(results[-1]), flush=True)
+    print(page.summary(results))
+    if len(rows) == len(ROWS) and options.sizes is None and list(options.modes) == list(MODES):
+        write_json(HERE / "sizes.json", {"rounds": options.rounds, "results": results})
+        page.write(results)
+    return int(any(isinstance(result["seconds"].get("pullback"), str) for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The results as lines, as geometric means with the rows above their bounds, and as a page with a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, CHART = ROOT / "docs" / "sizes.md", ROOT / "docs" / "sizes.png"
+PEERS = {"jax": "JAX", "torch": "PyTorch"}
+Result = Mapping[str, Any]
+
+
+def ratio(result: Result, peer: str) -> float | None:
+    """Our time over a peer's; None if either has none."""
+    ours, theirs = result["seconds"].get("pullback"), result["seconds"].get(peer)
+    return ours / theirs if isinstance(ours, float) and isinstance(theirs, float) else None
+
+
+def _time(found: Any) -> str:
+    return f"{1e6 * found:,.{2 if found < 1e-4 else 0}f}" if isinstance(found, float) else "-"
+
+
+def line(result: Result) -> str:
+    """A result as a line: microseconds, and ratios."""
+    times = "".join(f"{_time(result['seconds'].get(name)):>13}" for name in ("pullback", *PEERS))
+    ratios = "".join(f"{value:8.2f}" if (value := ratio(result, peer)) else "       -" for peer in PEERS)
+    errors = [
+        f"{k}: {v}" for k, v in result["seconds"].items() if isinstance(v, str) and v != "LookupError: not measured"
+    ]
+    return (
+        f"{result['row'][:32]:32} {result['size']:>11,} {result['mode']:17} {times} {ratios}  {'; '.join(errors)[:90]}"
+    )
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def _groups(results: Sequence[Result]) -> Iterator[tuple[str, str, int, list[tuple[float, str]]]]:
+    """For eager and compiled code, each peer and each size the ratios, with the rows' names."""
+    for kind in ("eager", "compiled"):
+        of_kind = [r for r in results if r["mode"].startswith("compiled") is (kind == "compiled")]
+        for peer in PEERS:
+            for size in sorted({r["size"] for r in of_kind}):
+                found = [(ratio(r, peer), f"{r['row']}, {r['mode']}") for r in of_kind if r["size"] == size]
+                known = [(value, name) for value, name in found if value is not None]
+                if known:
+                    yield kind, peer, size, known
+
+
+def summary(results: Sequence[Result]) -> str:
+    """The geometric means, and the rows that are slowest."""
+    lines = []
+    for kind, peer, size, known in _groups(results):
+        bound = 1.5 if kind == "eager" else 1.1
+        worst = sorted((item for item in known if item[0] > bound), reverse=True)
+        lines.append(
+            f"{kind} at {size:,}, of {PEERS[peer]}: mean {mean([v for v, _ in known]):.3f}, "
+            f"{len(worst)} of {len(known)} above {bound}: {'; '.join(f'{name} {value:.2f}' for value, name in worst)}"
+        )
+    return "\n".join(lines)
+
+
+def write(results: Sequence[Result]) -> None:
+    """Write the page and its chart."""
+    head = (
+        "# Operations by size\n\nTimes of single operations, in microseconds, and the ratio of Pullback's to JAX's and "
+        "to PyTorch's: below 1,\nPullback is faster. `python -m benchmarks.sizes` measures them, and writes this page; "
+        "the gradient is the vector-Jacobian\nproduct with weights that differ, with the value that it needs. Compiled "
+        "functions run as compiled from the first call.\n\n![Ratios by size](sizes.png)\n\n## Means\n\n"
+    )
+    means = ["| | at | of | rows | geometric mean | greatest |", "|---" * 6 + "|"]
+    for kind, peer, size, known in _groups(results):
+        values = [v for v, _ in known]
+        means.append(f"| {kind} | {size:,} | {PEERS[peer]} | {len(values)} | {mean(values):.2f} | {max(values):.2f} |")
+    rows = [
+        "| operation | elements | | Pullback | JAX | PyTorch | of JAX | of PyTorch |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for r in results:
+        times = " | ".join(_time(r["seconds"].get(name)) for name in ("pullback", *PEERS))
+        ratios = " | ".join(f"{v:.2f}" if (v := ratio(r, peer)) else "-" for peer in PEERS)
+        rows.append(f"| {r['row']} | {r['size']:,} | {r['mode']} | {times} | {ratios} |")
+    PAGE.write_text(head + "\n".join(means) + "\n\n## All\n\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    _draw(results)
+
+
+def _draw(results: Sequence[Result]) -> None:
+    """A box of the ratios for each size, eager and compiled, of each peer."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    groups = list(_groups(results))
+    figure, axes = pyplot.subplots(figsize=(9, 0.4 * len(groups) + 1), layout="constrained")
+    axes.boxplot([[v for v, _ in known] for *_, known in groups], vert=False, whis=(5, 95), widths=0.6)
+    axes.set_yticks(
+        range(1, len(groups) + 1), [f"{kind}, {size:,}, of {PEERS[peer]} ({len(k)})" for kind, peer, size, k in groups]
+    )
+    axes.set_xscale("log")
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_xlabel("Pullback's time / the other library's (log scale)")
+    axes.invert_yaxis()
+    figure.savefig(CHART, dpi=130)
+    pyplot.close(figure)

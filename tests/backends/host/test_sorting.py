@@ -1,0 +1,79 @@
+"""The largest elements of long rows, found by the maxima of some elements, are those that sorting finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pullback.backends.host import sorting
+
+DTYPES = [np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64]
+
+
+def by_sorting(x: Any, k: int) -> Any:
+    """The positions of the ``k`` largest elements: NaN above all, 0 above -0; of equal ones the first."""
+
+    def above(i: int, row: Any) -> Any:
+        value = row[i]
+        return (
+            not np.isnan(value),
+            -int(value) if value.dtype.kind in "iu" else -value,
+            np.signbit(value) and value == 0,
+            i,
+        )
+
+    rows = x.reshape(-1, x.shape[-1])
+    found = [sorted(range(row.size), key=lambda i: above(i, row))[:k] for row in rows]
+    return np.array(found).reshape(*x.shape[:-1], k)
+
+
+def elements(kind: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Numbers of a dtype: any, few different ones, in order, or with infinities and zeros of both signs."""
+    rng = np.random.default_rng(len(kind))
+    info = np.iinfo(dtype) if np.dtype(dtype).kind in "iu" else np.finfo(dtype)
+    if kind == "any":
+        x = rng.uniform(float(info.min) / 4, float(info.max) / 4, shape)
+    elif kind == "few":
+        x = rng.integers(0, 3, shape)
+    elif kind == "in order":
+        x = np.broadcast_to(np.arange(shape[-1]) % 120, shape)
+    else:
+        x = rng.choice([np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0], shape, p=[0.001, 0.1, 0.001, 0.001, 0.001, 0.896])
+    return np.ascontiguousarray(x).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", ["any", "few", "in order", "special"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1000,), (2, 3000), (2, 3, 1031)])
+@pytest.mark.parametrize("k", [1, 7])
+def test_as_sorting(kind: str, dtype: Any, shape: tuple[int, ...], k: int) -> None:
+    if kind == "special" and np.dtype(dtype).kind != "f":
+        kind = "any"
+    x = elements(kind, shape, dtype)
+    values, positions = sorting.top_k(x, k=k, axis=x.ndim - 1)
+    assert positions.dtype == np.int32
+    np.testing.assert_array_equal(positions, by_sorting(x, k))
+    np.testing.assert_array_equal(values, np.take_along_axis(x, by_sorting(x, k), -1))
+
+
+@pytest.mark.parametrize("where", [0, 1500, 2999])
+def test_nan_is_the_largest(where: int) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3000)).astype(np.float32)
+    x[1, where] = np.nan
+    np.testing.assert_array_equal(sorting.top_k(x, k=5, axis=1)[1], by_sorting(x, 5))
+
+
+def test_long_rows_are_found_by_few() -> None:
+    x = np.random.default_rng(0).standard_normal((4, 3000)).astype(np.float32)
+    np.testing.assert_array_equal(sorting._top_k_of_few(x, 9), by_sorting(x, 9))
+    assert sorting._top_k_of_few(np.zeros_like(x), 9) is None
+    assert sorting._top_k_of_few(x, 900) is None
+
+
+def test_along_another_axis() -> None:
+    x = np.random.default_rng(0).standard_normal((3000, 3))
+    values, positions = sorting.top_k(x, k=4, axis=0)
+    np.testing.assert_array_equal(positions, by_sorting(x.T, 4).T)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, positions, 0))
