@@ -128,7 +128,7 @@ bench: .venv-bench/bench.stamp ## measure against JAX, PyTorch and autograd (BEN
 changes: .venv-bench/bench.stamp ## measure against the source tree in the folder BEFORE (CHANGES_ARGS="--only hvp")
 	.venv-bench/bin/python -m benchmarks.changes $(BEFORE) $(CHANGES_ARGS)
 
-stubs: .venv/dev.stamp ## write what type checkers know of the public names, the __init__.pyi of src/
+stubs: .venv/dev.stamp ## write what type checkers know of the public names, the .pyi of src/
 	.venv/bin/python -m tests.public.stubs
 
 rules: .venv/dev.stamp ## write docs/rules.md: what each operation says of itself

@@ -1,18 +1,12 @@
 """Checkpointing in reverse mode: what is kept for the backward pass, and what is computed again."""
 
-from pullback.core.faces import face
-from pullback.transforms.checkpoint.checkpoint import checkpoint
-from pullback.transforms.checkpoint.checkpoint_policies import checkpoint_name, checkpoint_policies
-from pullback.transforms.checkpoint.saved_residuals import print_saved_residuals, saved_residuals
+from pullback.core.faces import face as _face
 
-remat = checkpoint
-
-__all__ = [
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "print_saved_residuals",
-    "remat",
-    "saved_residuals",
-]
-face(globals())
+_face(
+    globals(),
+    {
+        "pullback.transforms.checkpoint.checkpoint": "checkpoint remat=checkpoint",
+        "pullback.transforms.checkpoint.checkpoint_policies": "checkpoint_name checkpoint_policies",
+        "pullback.transforms.checkpoint.saved_residuals": "print_saved_residuals saved_residuals",
+    },
+)

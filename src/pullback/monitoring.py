@@ -3,27 +3,16 @@
 See :mod:`pullback.core.monitoring` for what Pullback records.
 """
 
-from pullback.core.faces import face
-from pullback.core.monitoring import (
-    clear_event_listeners,
-    record_event,
-    record_event_duration_secs,
-    record_event_time_span,
-    record_scalar,
-    register_event_duration_secs_listener,
-    register_event_listener,
-    register_event_time_span_listener,
-    register_scalar_listener,
-    unregister_event_duration_listener,
-    unregister_event_listener,
-    unregister_event_time_span_listener,
-    unregister_scalar_listener,
-)
+from pullback.core.faces import face as _face
 
-__all__ = [
-    "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",
-    "register_event_duration_secs_listener", "register_event_listener", "register_event_time_span_listener",
-    "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
-    "unregister_event_time_span_listener", "unregister_scalar_listener",
-]  # fmt: skip
-face(globals())
+_face(
+    globals(),
+    {
+        "pullback.core.monitoring": (
+            "clear_event_listeners record_event record_event_duration_secs record_event_time_span record_scalar "
+            "register_event_duration_secs_listener register_event_listener register_event_time_span_listener "
+            "register_scalar_listener unregister_event_duration_listener unregister_event_listener "
+            "unregister_event_time_span_listener unregister_scalar_listener"
+        ),
+    },
+)

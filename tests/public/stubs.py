@@ -1,6 +1,6 @@
 """The stubs of the faces: what type checkers and editors know of names that are found or made when a program runs.
 
-``make stubs`` writes them, an ``__init__.pyi`` beside each ``__init__.py``; ``test_faces`` compares.
+``make stubs`` writes them, a ``.pyi`` beside each ``.py`` file; ``test_faces`` compares.
 """
 
 from __future__ import annotations
@@ -20,11 +20,30 @@ from pullback.core.faces import Face
 
 FACES = (
     "pullback",
+    "pullback.ad_checkpoint",
+    "pullback.api_util",
+    "pullback.custom_derivatives",
+    "pullback.debug",
     "pullback.derivatives",
+    "pullback.experimental.checkify",
+    "pullback.experimental.sparse",
+    "pullback.export",
+    "pullback.extend.core.primitives",
+    "pullback.extend.linear_util",
     "pullback.lax",
+    "pullback.lax.linalg",
+    "pullback.monitoring",
+    "pullback.nn",
     "pullback.numpy",
+    "pullback.random",
+    "pullback.ref",
     "pullback.scipy",
+    "pullback.scipy.linalg",
     "pullback.scipy.special",
+    "pullback.scipy.stats",
+    "pullback.sharding",
+    "pullback.tree",
+    "pullback.tree_util",
 )
 HEAD = "# Made by `make stubs` from the module itself, for type checkers and editors.\n"
 NOT_OFFERED = {"pullback": ["__version__", "core"]}

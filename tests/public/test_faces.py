@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -134,6 +135,15 @@ def test_a_module_that_has_the_names_of_others() -> None:
     assert module["__getattr__"]("new_ref") is pullback.new_ref
     with pytest.raises(AttributeError, match="no attribute 'g'"):
         module["__getattr__"]("g")
+
+
+@pytest.mark.parametrize("name", stubs.FACES)
+def test_no_late_name_is_that_of_a_module_within(name: str) -> None:
+    """Whoever imports that module would give the package the module in the place of what the name means."""
+    module: Any = importlib.import_module(name)
+    late = module.__dir__.__self__.late
+    within = {path.stem for path in Path(module.__file__).parent.iterdir()} if hasattr(module, "__path__") else set()
+    assert not within & late.keys()
 
 
 @pytest.mark.parametrize("name", stubs.FACES)

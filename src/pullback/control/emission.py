@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.lists import split_list
+from pullback.transforms.traces.inlining import write_program
 
 _BOOL = np.dtype(bool)
 _TOKEN = ((), _BOOL)
@@ -21,13 +22,6 @@ _TOKEN = ((), _BOOL)
 
 Value = Any
 Body = Callable[[list[Value]], Sequence[Value]]
-
-
-def inlined(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
-    """The results of a program, written where the builder is."""
-    from pullback.backends.hlo.emit import emit_jaxpr
-
-    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
 
 
 def _token(hlo: Any) -> Value:
@@ -41,7 +35,7 @@ def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[Clos
     """The lowering rule of ``cond``: the results of the branch that an index selects; the index is in range."""
     known = hlo.known_integers(index)
     if known is not None:
-        return inlined(hlo, branches[min(max(int(known), 0), len(branches) - 1)], operands)
+        return write_program(hlo, branches[min(max(int(known), 0), len(branches) - 1)], operands)
     effect = any(b.jaxpr.effect for b in branches)
     types = [(a.shape, a.dtype) for a in branches[0].out_avals] + [_TOKEN] * effect
     token = _token(hlo) if effect else None
@@ -49,9 +43,9 @@ def write_cond(hlo: Any, index: Value, *operands: Value, branches: Sequence[Clos
     def region(branch: ClosedJaxpr) -> str:
         def body() -> list[Value]:
             if not effect:
-                return inlined(hlo, branch, operands)
+                return write_program(hlo, branch, operands)
             hlo.order = token
-            return [*inlined(hlo, branch, operands), hlo.order]
+            return [*write_program(hlo, branch, operands), hlo.order]
 
         return hlo.region([], body)  # type: ignore[no-any-return]
 
@@ -112,7 +106,7 @@ def write_scan(
 
     def step(values: Sequence[Value], place: Value) -> list[Value]:
         """The carry and the stacked results after the step that takes the element at ``place``."""
-        outs = inlined(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, place) for x in xs)])
+        outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, place) for x in xs)])
         stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
         return [*outs[:num_carry], *(_with_row(hlo, y, row, place) for y, row in stacked)]
 
@@ -151,7 +145,7 @@ def _straight(
         for x in xs:
             starts, limits = [i, *[0] * (x.ndim - 1)], [i + 1, *x.shape[1:]]
             rows.append(hlo.reshape(x if len(order) == 1 else hlo.slice(x, starts, limits), x.shape[1:]))
-        outs = inlined(hlo, jaxpr, [*consts, *carry, *rows])
+        outs = write_program(hlo, jaxpr, [*consts, *carry, *rows])
         carry = outs[:count]
         ys[i] = [hlo.reshape(y, (1, *y.shape)) for y in outs[count:]]
     if not ys:

@@ -333,7 +333,6 @@ for _p, _formula in (
     (cotangent_along_p, _cotangent_along),
 ):
     _p.decomposition(_formula)
-    _p.lowering(lambda hlo, *xs, _formula=_formula, **params: hlo.inline(partial(_formula, **params), *xs))
 
 matrix_function_p.abstract_eval(lambda a, *captured, function, shared: ShapedArray(a.shape, a.dtype))
 matrix_function_along_p.abstract_eval(lambda t, a, *rest, **params: ShapedArray(t.shape, t.dtype))

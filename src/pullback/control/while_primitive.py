@@ -37,6 +37,7 @@ from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import check_types
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
+from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.jaxprs import batch_jaxpr
 from pullback.transforms.traces.lift import Fed, Feed, holds_programs
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
@@ -242,10 +243,10 @@ def _lowering(hlo: Any, *operands: Any, **params: Any) -> list[Any]:
     cond_consts, body_consts, init = loop.split(operands)
 
     def test(carry: list[Any]) -> list[Any]:
-        return emission.inlined(hlo, cond_jaxpr, [*cond_consts, *carry])
+        return write_program(hlo, cond_jaxpr, [*cond_consts, *carry])
 
     def step(carry: list[Any]) -> list[Any]:
-        return emission.inlined(hlo, body_jaxpr, [*body_consts, *carry])
+        return write_program(hlo, body_jaxpr, [*body_consts, *carry])
 
     effect = cond_jaxpr.jaxpr.effect or body_jaxpr.jaxpr.effect
     if not cond_jaxpr.jaxpr.effect:

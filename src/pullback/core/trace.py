@@ -6,6 +6,7 @@ import contextvars
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -123,9 +124,12 @@ class Primitive:
     def decomposition(self, rule: F) -> F:
         """Register ``rule(*args, **params) -> results``, which does the same by other operations, under any trace.
 
-        It serves where there is no rule for the operation as a whole.
+        It serves where there is no rule for the operation as a whole; so does what it writes where there is no lowering
+        rule.
         """
         self.decomposition_rule = rule
+        if self.lowering_rule is None:
+            self.lowering_rule = lambda hlo, *xs, **params: hlo.inline(partial(rule, **params), *xs)
         return rule
 
     # Differentiation and batching

@@ -550,6 +550,28 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return treedef
 
 
+def static(**options: Any) -> Any:
+    """A field of a dataclass that is part of the structure of its trees; see ``register_dataclass``.
+
+    Args:
+      options: what :func:`dataclasses.field` takes.
+
+    >>> import dataclasses
+    >>> from pullback.tree_util import register_dataclass
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     activation: str = static(default="tanh")
+    >>> leaves(Layer(2.0))
+    [2.0]
+    """
+    import dataclasses
+
+    metadata = {**(options.pop("metadata", None) or {}), "static": True}
+    return dataclasses.field(metadata=metadata, **options)
+
+
 # Functions as trees
 
 

@@ -12,47 +12,18 @@
 out-of-bounds indexing for array of shape (3,): index 5 is out of bounds for axis 0 with size 3.
 """
 
-from pullback.core.errors import CheckError as JaxException
-from pullback.core.errors import CheckError as JaxRuntimeError
-from pullback.core.errors import DivisionCheckError, FailedCheckError, IndexCheckError, NanCheckError
-from pullback.core.faces import face
-from pullback.transforms.checks.check import (
-    Error,
-    ErrorCategory,
-    all_checks,
-    automatic_checks,
-    check,
-    check_error,
-    checkify,
-    debug_check,
-    div_checks,
-    float_checks,
-    index_checks,
-    init_error,
-    nan_checks,
-    user_checks,
-)
+from pullback.core.faces import face as _face
 
-__all__ = [
-    "DivisionCheckError",
-    "Error",
-    "ErrorCategory",
-    "FailedCheckError",
-    "IndexCheckError",
-    "JaxException",
-    "JaxRuntimeError",
-    "NanCheckError",
-    "all_checks",
-    "automatic_checks",
-    "check",
-    "check_error",
-    "checkify",
-    "debug_check",
-    "div_checks",
-    "float_checks",
-    "index_checks",
-    "init_error",
-    "nan_checks",
-    "user_checks",
-]
-face(globals())
+_face(
+    globals(),
+    {
+        "pullback.core.errors": (
+            "DivisionCheckError FailedCheckError IndexCheckError JaxException=CheckError JaxRuntimeError=CheckError "
+            "NanCheckError"
+        ),
+        "pullback.transforms.checks.check": (
+            "Error ErrorCategory all_checks automatic_checks check check_error checkify debug_check div_checks "
+            "float_checks index_checks init_error nan_checks user_checks"
+        ),
+    },
+)

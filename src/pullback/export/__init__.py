@@ -9,40 +9,18 @@
 [0.         0.84147096 0.9092974 ]
 """
 
-from __future__ import annotations
+from pullback.core.faces import face as _face
 
-from pullback.core.dims import SymbolicScope as SymbolicScope
-from pullback.core.faces import face
-from pullback.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
-from pullback.export.exported import Exported as Exported
-from pullback.export.exported import default_export_platform as default_export_platform
-from pullback.export.exported import deserialize as deserialize
-from pullback.export.exported import export as export
-from pullback.export.exported import (
-    maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+_face(
+    globals(),
+    {
+        "pullback.core.dims": "SymbolicScope",
+        ".checks": "DisabledSafetyCheck",
+        ".exported": (
+            "Exported default_export_platform deserialize export maximum_supported_calling_convention_version "
+            "minimum_supported_calling_convention_version"
+        ),
+        ".structures": "register_namedtuple_serialization register_pytree_node_serialization",
+        ".symbolic": "is_symbolic_dim symbolic_args_specs symbolic_shape",
+    },
 )
-from pullback.export.exported import (
-    minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
-)
-from pullback.export.structures import register_namedtuple_serialization as register_namedtuple_serialization
-from pullback.export.structures import register_pytree_node_serialization as register_pytree_node_serialization
-from pullback.export.symbolic import is_symbolic_dim as is_symbolic_dim
-from pullback.export.symbolic import symbolic_args_specs as symbolic_args_specs
-from pullback.export.symbolic import symbolic_shape as symbolic_shape
-
-__all__ = [
-    "DisabledSafetyCheck",
-    "Exported",
-    "SymbolicScope",
-    "default_export_platform",
-    "deserialize",
-    "export",
-    "is_symbolic_dim",
-    "maximum_supported_calling_convention_version",
-    "minimum_supported_calling_convention_version",
-    "register_namedtuple_serialization",
-    "register_pytree_node_serialization",
-    "symbolic_args_specs",
-    "symbolic_shape",
-]
-face(globals())

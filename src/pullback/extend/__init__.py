@@ -52,7 +52,7 @@ from pullback.core.types import ShapedArray as ShapedArray
 from pullback.core.zeros import instantiate as instantiate
 from pullback.extend import core as core
 from pullback.extend import linear_util as linear_util
-from pullback.primitives.arrays import shapes
+from pullback.primitives.axis_maps import front
 from pullback.transforms.custom.primitive_rules import vjp_rule as vjp_rule
 
 
@@ -72,14 +72,11 @@ def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
     >>> to_front(pnp.ones((3, 2)), 1, axis).shape, to_front(pnp.ones(3), None, axis).shape
     ((2, 3), (2, 3))
     """
-    if dim is None:
-        return shapes.broadcast_in_dim(x, (axis.size, *x.shape), range(1, len(x.shape) + 1))
-    return shapes.moveaxis(x, dim, 0)
+    return front(x, dim, axis)
 
 
 __all__ = [
     "ZERO", "Builder", "LinearVar", "MappedAxis", "Primitive", "RuleKind", "ShapedArray", "Trait", "Value",
-    "core",
-    "instantiate", "is_linear", "linear_util", "to_front", "vjp_rule",
+    "core", "instantiate", "is_linear", "linear_util", "to_front", "vjp_rule",
 ]  # fmt: skip
 face(globals(), modules="core linear_util source_info_util")

@@ -3,218 +3,87 @@
 The functions of operations on elements, and these primitives, come from the table ``PUBLIC`` of their declarations.
 """
 
-from pullback.control.associative import associative_scan as associative_scan
-from pullback.control.conditional import cond as cond
-from pullback.control.conditional import cond_p as cond_p
-from pullback.control.conditional import switch as switch
-from pullback.control.fori_loop import fori_loop as fori_loop
-from pullback.control.loops import while_loop as while_loop
-from pullback.control.platforms import composite as composite
-from pullback.control.platforms import platform_dependent as platform_dependent
-from pullback.control.scan import map as map
-from pullback.control.scan import scan as scan
-from pullback.control.scan_primitive import scan_p as scan_p
-from pullback.control.solves import custom_linear_solve as custom_linear_solve
-from pullback.control.solves import custom_root as custom_root
-from pullback.control.while_primitive import while_p as while_p
 from pullback.core.faces import face as _face
-from pullback.lax import linalg as linalg
-from pullback.lax.bit_generator import rng_bit_generator as rng_bit_generator
-from pullback.lax.collectives import all_gather as all_gather
-from pullback.lax.collectives import all_to_all as all_to_all
-from pullback.lax.collectives import axis_index as axis_index
-from pullback.lax.collectives import axis_size as axis_size
-from pullback.lax.collectives import pbroadcast as pbroadcast
-from pullback.lax.collectives import pcast as pcast
-from pullback.lax.collectives import pmax as pmax
-from pullback.lax.collectives import pmean as pmean
-from pullback.lax.collectives import pmin as pmin
-from pullback.lax.collectives import ppermute as ppermute
-from pullback.lax.collectives import pshuffle as pshuffle
-from pullback.lax.collectives import psum as psum
-from pullback.lax.collectives import psum_scatter as psum_scatter
-from pullback.lax.collectives import pswapaxes as pswapaxes
-from pullback.lax.collectives import pvary as pvary
-from pullback.lax.contraction import DotDimensionNumbers as DotDimensionNumbers
-from pullback.lax.contraction import batch_matmul as batch_matmul
-from pullback.lax.contraction import dot as dot
-from pullback.lax.contraction import dot_general as dot_general
-from pullback.lax.contraction import scaled_dot as scaled_dot
-from pullback.lax.convolution import conv as conv
-from pullback.lax.convolution import conv_dimension_numbers as conv_dimension_numbers
-from pullback.lax.convolution import conv_general_dilated as conv_general_dilated
-from pullback.lax.convolution import conv_general_dilated_local as conv_general_dilated_local
-from pullback.lax.convolution import conv_general_dilated_patches as conv_general_dilated_patches
-from pullback.lax.convolution import conv_transpose as conv_transpose
-from pullback.lax.convolution import conv_with_general_padding as conv_with_general_padding
-from pullback.lax.dtype import dtype as dtype
+from pullback.lax.dtype import dtype as dtype  # which is the name of the module too
 from pullback.lax.elementwise import FUNCTIONS
-from pullback.lax.elementwise import AccuracyMode as AccuracyMode
-from pullback.lax.elementwise import RoundingMethod as RoundingMethod
-from pullback.lax.elementwise import Tolerance as Tolerance
-from pullback.lax.elementwise import bitcast_convert_type as bitcast_convert_type
-from pullback.lax.elementwise import clamp as clamp
-from pullback.lax.elementwise import conj as conj
-from pullback.lax.elementwise import convert_element_type as convert_element_type
-from pullback.lax.elementwise import integer_pow as integer_pow
-from pullback.lax.elementwise import pow as pow
-from pullback.lax.elementwise import reciprocal as reciprocal
-from pullback.lax.elementwise import reduce_precision as reduce_precision
-from pullback.lax.elementwise import round as round
-from pullback.lax.elementwise import select as select
-from pullback.lax.elementwise import select_n as select_n
-from pullback.lax.fourier import fft as fft
-from pullback.lax.indexing import dynamic_index_in_dim as dynamic_index_in_dim
-from pullback.lax.indexing import dynamic_slice as dynamic_slice
-from pullback.lax.indexing import dynamic_slice_in_dim as dynamic_slice_in_dim
-from pullback.lax.indexing import dynamic_update_index_in_dim as dynamic_update_index_in_dim
-from pullback.lax.indexing import dynamic_update_slice as dynamic_update_slice
-from pullback.lax.indexing import dynamic_update_slice_in_dim as dynamic_update_slice_in_dim
-from pullback.lax.indexing import gather as gather
-from pullback.lax.indexing import index_take as index_take
-from pullback.lax.indexing import scatter as scatter
-from pullback.lax.indexing import scatter_add as scatter_add
-from pullback.lax.indexing import scatter_apply as scatter_apply
-from pullback.lax.indexing import scatter_max as scatter_max
-from pullback.lax.indexing import scatter_min as scatter_min
-from pullback.lax.indexing import scatter_mul as scatter_mul
-from pullback.lax.indexing import scatter_sub as scatter_sub
-from pullback.lax.precision import DotAlgorithm as DotAlgorithm
-from pullback.lax.precision import DotAlgorithmPreset as DotAlgorithmPreset
-from pullback.lax.precision import Precision as Precision
-from pullback.lax.ragged import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
-from pullback.lax.ragged import ragged_dot as ragged_dot
-from pullback.lax.ragged import ragged_dot_general as ragged_dot_general
-from pullback.lax.reductions import approx_max_k as approx_max_k
-from pullback.lax.reductions import approx_min_k as approx_min_k
-from pullback.lax.reductions import argmax as argmax
-from pullback.lax.reductions import argmin as argmin
-from pullback.lax.reductions import cumlogsumexp as cumlogsumexp
-from pullback.lax.reductions import cummax as cummax
-from pullback.lax.reductions import cummin as cummin
-from pullback.lax.reductions import cumprod as cumprod
-from pullback.lax.reductions import cumsum as cumsum
-from pullback.lax.reductions import reduce_and as reduce_and
-from pullback.lax.reductions import reduce_max as reduce_max
-from pullback.lax.reductions import reduce_min as reduce_min
-from pullback.lax.reductions import reduce_or as reduce_or
-from pullback.lax.reductions import reduce_prod as reduce_prod
-from pullback.lax.reductions import reduce_sum as reduce_sum
-from pullback.lax.reductions import reduce_xor as reduce_xor
-from pullback.lax.reductions import sort as sort
-from pullback.lax.reductions import sort_key_val as sort_key_val
-from pullback.lax.reductions import top_k as top_k
-from pullback.lax.shapes import broadcast as broadcast
-from pullback.lax.shapes import broadcast_in_dim as broadcast_in_dim
-from pullback.lax.shapes import broadcast_like as broadcast_like
-from pullback.lax.shapes import broadcast_shapes as broadcast_shapes
-from pullback.lax.shapes import broadcast_to_rank as broadcast_to_rank
-from pullback.lax.shapes import broadcasted_iota as broadcasted_iota
-from pullback.lax.shapes import collapse as collapse
-from pullback.lax.shapes import concatenate as concatenate
-from pullback.lax.shapes import empty as empty
-from pullback.lax.shapes import expand_dims as expand_dims
-from pullback.lax.shapes import full as full
-from pullback.lax.shapes import full_like as full_like
-from pullback.lax.shapes import index_in_dim as index_in_dim
-from pullback.lax.shapes import iota as iota
-from pullback.lax.shapes import pad as pad
-from pullback.lax.shapes import reshape as reshape
-from pullback.lax.shapes import rev as rev
-from pullback.lax.shapes import slice as slice
-from pullback.lax.shapes import slice_in_dim as slice_in_dim
-from pullback.lax.shapes import split as split
-from pullback.lax.shapes import squeeze as squeeze
-from pullback.lax.shapes import stack as stack
-from pullback.lax.shapes import stage as stage
-from pullback.lax.shapes import tile as tile
-from pullback.lax.shapes import transpose as transpose
-from pullback.lax.shapes import unstack as unstack
-from pullback.lax.shapes import zeros_like_array as zeros_like_array
-from pullback.lax.special import betainc as betainc
-from pullback.lax.special import igamma as igamma
-from pullback.lax.special import igamma_grad_a as igamma_grad_a
-from pullback.lax.special import igammac as igammac
-from pullback.lax.special import random_gamma_grad as random_gamma_grad
-from pullback.lax.special import zeta as zeta
-from pullback.lax.windows import reduce as reduce
-from pullback.lax.windows import reduce_window as reduce_window
-from pullback.primitives.arrays.indexing import dynamic_slice_p as dynamic_slice_p
-from pullback.primitives.arrays.indexing import dynamic_update_slice_p as dynamic_update_slice_p
-from pullback.primitives.arrays.indexing import gather_p as gather_p
-from pullback.primitives.arrays.scatter import scatter_add_p as scatter_add_p
-from pullback.primitives.arrays.scatter import scatter_max_p as scatter_max_p
-from pullback.primitives.arrays.scatter import scatter_min_p as scatter_min_p
-from pullback.primitives.arrays.scatter import scatter_mul_p as scatter_mul_p
-from pullback.primitives.arrays.scatter import scatter_p as scatter_p
-from pullback.primitives.arrays.shapes import broadcast_in_dim_p as broadcast_in_dim_p
-from pullback.primitives.arrays.shapes import reshape_p as reshape_p
-from pullback.primitives.arrays.shapes import squeeze_p as squeeze_p
-from pullback.primitives.arrays.shapes import transpose_p as transpose_p
-from pullback.primitives.arrays.slicing import concatenate_p as concatenate_p
-from pullback.primitives.arrays.slicing import iota_p as iota_p
-from pullback.primitives.arrays.slicing import pad_p as pad_p
-from pullback.primitives.arrays.slicing import rev_p as rev_p
-from pullback.primitives.arrays.slicing import slice_p as slice_p
-from pullback.primitives.arrays.sorting import sort_p as sort_p
-from pullback.primitives.arrays.sorting import top_k_p as top_k_p
-from pullback.primitives.arrays.windows import GatherDimensionNumbers as GatherDimensionNumbers
-from pullback.primitives.arrays.windows import GatherScatterMode as GatherScatterMode
-from pullback.primitives.arrays.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
-from pullback.primitives.bits import reduce_precision_p as reduce_precision_p
-from pullback.primitives.collectives import all_gather_p as all_gather_p
-from pullback.primitives.collectives import all_to_all_p as all_to_all_p
-from pullback.primitives.collectives import axis_index_p as axis_index_p
-from pullback.primitives.collectives import pmax_p as pmax_p
-from pullback.primitives.collectives import pmin_p as pmin_p
-from pullback.primitives.collectives import ppermute_p as ppermute_p
-from pullback.primitives.collectives import psum_p as psum_p
-from pullback.primitives.collectives import reduce_scatter_p as reduce_scatter_p
 from pullback.primitives.declare import PUBLIC
-from pullback.primitives.elementwise import clamp_p as clamp_p
-from pullback.primitives.elementwise import conj_p as conj_p
-from pullback.primitives.elementwise import convert_element_type_p as convert_element_type_p
-from pullback.primitives.elementwise import copy_p as copy_p
-from pullback.primitives.elementwise import integer_pow_p as integer_pow_p
-from pullback.primitives.elementwise import pow_p as pow_p
-from pullback.primitives.elementwise import round_p as round_p
-from pullback.primitives.elementwise import select_n_p as select_n_p
-from pullback.primitives.elementwise import stop_gradient_p as stop_gradient_p
-from pullback.primitives.linalg.contraction import dot_general_p as dot_general_p
-from pullback.primitives.operands import stop_gradient as stop_gradient
-from pullback.primitives.random.generator import RandomAlgorithm as RandomAlgorithm
-from pullback.primitives.random.generator import rng_bit_generator_p as rng_bit_generator_p
-from pullback.primitives.reductions import argmax_p as argmax_p
-from pullback.primitives.reductions import argmin_p as argmin_p
-from pullback.primitives.reductions import cumlogsumexp_p as cumlogsumexp_p
-from pullback.primitives.reductions import cummax_p as cummax_p
-from pullback.primitives.reductions import cummin_p as cummin_p
-from pullback.primitives.reductions import cumprod_p as cumprod_p
-from pullback.primitives.reductions import cumsum_p as cumsum_p
-from pullback.primitives.reductions import reduce_and_p as reduce_and_p
-from pullback.primitives.reductions import reduce_max_p as reduce_max_p
-from pullback.primitives.reductions import reduce_min_p as reduce_min_p
-from pullback.primitives.reductions import reduce_or_p as reduce_or_p
-from pullback.primitives.reductions import reduce_prod_p as reduce_prod_p
-from pullback.primitives.reductions import reduce_sum_p as reduce_sum_p
-from pullback.primitives.reductions import reduce_xor_p as reduce_xor_p
-from pullback.primitives.signals.convolution import ConvDimensionNumbers as ConvDimensionNumbers
-from pullback.primitives.signals.convolution import conv_general_dilated_p as conv_general_dilated_p
-from pullback.primitives.signals.convolution import padtype_to_pads as padtype_to_pads
-from pullback.primitives.signals.fourier import FftType as FftType
-from pullback.primitives.signals.fourier import fft_p as fft_p
-from pullback.primitives.signals.window_reductions import reduce_window_max_p as reduce_window_max_p
-from pullback.primitives.signals.window_reductions import reduce_window_min_p as reduce_window_min_p
-from pullback.primitives.signals.window_reductions import reduce_window_sum_p as reduce_window_sum_p
-from pullback.primitives.special.incomplete import betainc_p as betainc_p
-from pullback.primitives.special.incomplete import igamma_p as igamma_p
-from pullback.primitives.special.incomplete import igammac_p as igammac_p
-from pullback.primitives.special.others import zeta_p as zeta_p
-from pullback.transforms.checkpoint.checkpoint_primitive import optimization_barrier as optimization_barrier
-from pullback.transforms.programs.placement import with_sharding_constraint as with_sharding_constraint
 
 globals().update(FUNCTIONS)
 globals().update({f"{primitive.name}_p": primitive for primitive in PUBLIC})
 del FUNCTIONS, PUBLIC
 
-_face(globals(), modules="linalg")
+_face(
+    globals(),
+    {
+        "pullback.control.associative": "associative_scan",
+        "pullback.control.conditional": "cond cond_p switch",
+        "pullback.control.fori_loop": "fori_loop",
+        "pullback.control.loops": "while_loop",
+        "pullback.control.platforms": "composite platform_dependent",
+        "pullback.control.scan": "map scan",
+        "pullback.control.scan_primitive": "scan_p",
+        "pullback.control.solves": "custom_linear_solve custom_root",
+        "pullback.control.while_primitive": "while_p",
+        ".bit_generator": "rng_bit_generator",
+        ".collectives": (
+            "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute pshuffle psum "
+            "psum_scatter pswapaxes pvary"
+        ),
+        ".contraction": "DotDimensionNumbers batch_matmul dot dot_general scaled_dot",
+        ".convolution": (
+            "conv conv_dimension_numbers conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
+            "conv_transpose conv_with_general_padding"
+        ),
+        ".elementwise": (
+            "AccuracyMode RoundingMethod Tolerance bitcast_convert_type clamp conj convert_element_type integer_pow "
+            "pow reciprocal reduce_precision round select select_n"
+        ),
+        ".fourier": "fft",
+        ".indexing": (
+            "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim dynamic_update_slice "
+            "dynamic_update_slice_in_dim gather index_take scatter scatter_add scatter_apply scatter_max scatter_min "
+            "scatter_mul scatter_sub"
+        ),
+        ".precision": "DotAlgorithm DotAlgorithmPreset Precision",
+        ".ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general",
+        ".reductions": (
+            "approx_max_k approx_min_k argmax argmin cumlogsumexp cummax cummin cumprod cumsum reduce_and reduce_max "
+            "reduce_min reduce_or reduce_prod reduce_sum reduce_xor sort sort_key_val top_k"
+        ),
+        ".shapes": (
+            "broadcast broadcast_in_dim broadcast_like broadcast_shapes broadcast_to_rank broadcasted_iota collapse "
+            "concatenate empty expand_dims full full_like index_in_dim iota pad reshape rev slice slice_in_dim split "
+            "squeeze stack stage tile transpose unstack zeros_like_array"
+        ),
+        ".special": "betainc igamma igamma_grad_a igammac random_gamma_grad zeta",
+        ".windows": "reduce reduce_window",
+        "pullback.primitives.arrays.indexing": "dynamic_slice_p dynamic_update_slice_p gather_p",
+        "pullback.primitives.arrays.scatter": "scatter_add_p scatter_max_p scatter_min_p scatter_mul_p scatter_p",
+        "pullback.primitives.arrays.shapes": "broadcast_in_dim_p reshape_p squeeze_p transpose_p",
+        "pullback.primitives.arrays.slicing": "concatenate_p iota_p pad_p rev_p slice_p",
+        "pullback.primitives.arrays.sorting": "sort_p top_k_p",
+        "pullback.primitives.arrays.windows": "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers",
+        "pullback.primitives.bits": "reduce_precision_p",
+        "pullback.primitives.collectives": (
+            "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p reduce_scatter_p"
+        ),
+        "pullback.primitives.elementwise": (
+            "clamp_p conj_p convert_element_type_p copy_p integer_pow_p pow_p round_p select_n_p stop_gradient_p"
+        ),
+        "pullback.primitives.linalg.contraction": "dot_general_p",
+        "pullback.primitives.operands": "stop_gradient",
+        "pullback.primitives.random.generator": "RandomAlgorithm rng_bit_generator_p",
+        "pullback.primitives.reductions": (
+            "argmax_p argmin_p cumlogsumexp_p cummax_p cummin_p cumprod_p cumsum_p reduce_and_p reduce_max_p "
+            "reduce_min_p reduce_or_p reduce_prod_p reduce_sum_p reduce_xor_p"
+        ),
+        "pullback.primitives.signals.convolution": "ConvDimensionNumbers conv_general_dilated_p padtype_to_pads",
+        "pullback.primitives.signals.fourier": "FftType fft_p",
+        "pullback.primitives.signals.window_reductions": "reduce_window_max_p reduce_window_min_p reduce_window_sum_p",
+        "pullback.primitives.special.incomplete": "betainc_p igamma_p igammac_p",
+        "pullback.primitives.special.others": "zeta_p",
+        "pullback.transforms.checkpoint.checkpoint_primitive": "optimization_barrier",
+        "pullback.transforms.programs.placement": "with_sharding_constraint",
+    },
+    modules="linalg",
+)

@@ -16,6 +16,7 @@ import numpy as np
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, typeof
+from pullback.core.docs import describe, with_example
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError
 from pullback.core.trace import Primitive, state
 from pullback.core.types import Shape
@@ -30,6 +31,13 @@ from pullback.primitives.special import bessel as bessel
 from pullback.primitives.special import others as others
 
 # The mechanism -----------------------------------------------------------------------------------------------------
+
+
+_REFUSED_BY_ONE = """Raises:
+  DtypeError: operands of a dtype that the operation does not take."""
+_REFUSED_BY_TWO = """Raises:
+  DtypeError: operands of a dtype that the operation does not take, or of different ones.
+  ShapeError: operands of different ranks, scalars aside, or shapes that do not fit."""
 
 
 def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
@@ -56,15 +64,9 @@ def checked(primitive: Primitive, public: Public) -> Callable[..., Any]:
             accepted.add(left.dtype)
         return out
 
-    function: Any = unary if public.arity == 1 else binary
-    function.__name__ = function.__qualname__ = name
-    refused = "\n      ShapeError: operands of different ranks, scalars aside, or shapes that do not fit."
-    function.__doc__ = (
-        f"{public.sentence}\n\n    Raises:\n      DtypeError: operands of a dtype that the operation does not take"
-        f"{'.' if public.arity == 1 else ', or of different ones.' + refused}\n\n    >>> from pullback import lax\n"
-        f"    >>> print(lax.{name}({public.example}))\n    {public.result}\n    "
-    )
-    return function  # type: ignore[no-any-return]
+    text = f"{public.sentence}\n\n{_REFUSED_BY_ONE if public.arity == 1 else _REFUSED_BY_TWO}"
+    doc = with_example(text, "from pullback import lax", f"lax.{name}({public.example})", public.result)
+    return describe(unary if public.arity == 1 else binary, name, doc)
 
 
 def same_rank(name: str, shapes_: Sequence[Shape]) -> None:
@@ -114,6 +116,20 @@ _WITH_ACCURACY = frozenset(
 )
 
 
+def _with_arguments(function: Callable[..., Any], arguments: str) -> str:
+    """The docstring of a function of declared arguments with a section about them."""
+    sentence, rest = str(function.__doc__).split("\n\n", 1)
+    return f"{sentence}\n\n{arguments}{rest}"
+
+
+_OF_ACCURACY = """Args:
+  x: an array.
+  accuracy: how exactly, a :class:`Tolerance` or an :class:`AccuracyMode`; without effect, since it
+    is computed as exactly as can be.
+
+"""
+
+
 def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
     """Add an argument ``accuracy`` to a function, without effect: XLA ignores it on CPUs."""
     name = function.__name__
@@ -123,13 +139,7 @@ def _with_accuracy(function: Callable[[Any], Any]) -> Callable[..., Any]:
             raise ArgumentError(f"lax.{name}: accuracy must be a Tolerance, an AccuracyMode or None, got {accuracy!r}")
         return function(x)
 
-    called.__name__ = called.__qualname__ = name
-    sentence, rest = function.__doc__.split("\n\n", 1)  # type: ignore[union-attr]
-    called.__doc__ = (
-        f"{sentence}\n\n    Args:\n      x: an array.\n      accuracy: a :class:`Tolerance` or an "
-        f":class:`AccuracyMode`; without effect, since\n        results are as accurate as possible.\n\n{rest}"
-    )
-    return called
+    return describe(called, name, _with_arguments(function, _OF_ACCURACY))
 
 
 # Operations on elements --------------------------------------------------------------------------------------------
@@ -143,8 +153,7 @@ def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[
     """Return a decorator that replaces the declared function ``name``, whose docstring the new function gets."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        sentence, rest = FUNCTIONS[name].__doc__.split("\n\n", 1)  # type: ignore[union-attr]
-        function.__doc__ = f"{sentence}\n\n{arguments}{rest}"
+        function.__doc__ = _with_arguments(FUNCTIONS[name], arguments)
         FUNCTIONS[name] = function
         return function
 
@@ -152,9 +161,9 @@ def _with_other_arguments(name: str, arguments: str = "") -> Callable[[Callable[
 
 
 _mul, _nextafter, _polygamma = FUNCTIONS["mul"], FUNCTIONS["nextafter"], FUNCTIONS["polygamma"]
-_OF_MUL = """    Args:
-      x, y: arrays of one dtype.
-      out_dtype: the dtype of the result, to which the operands are converted first.
+_OF_MUL = """Args:
+  x, y: arrays of one dtype.
+  out_dtype: to which dtype the operands are converted first, which is that of the result.
 
 """
 

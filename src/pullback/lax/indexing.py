@@ -11,6 +11,7 @@ import numpy as np
 from pullback.control.loops import while_loop
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayImpl, ArrayLike, scalar_array
+from pullback.core.docs import describe
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
@@ -279,6 +280,22 @@ class Scatter(Protocol):
     ) -> Array: ...
 
 
+_OF_SCATTER = """The array with the windows at ``scatter_indices`` {what}; see XLA's operation semantics.
+
+Args:
+  operand: an array.
+  scatter_indices: index vectors along the last axis, integers.
+  updates: the windows, of the dtype of ``operand``.
+  dimension_numbers: which axes are which.
+  indices_are_sorted: a promise that the index vectors are in order.
+  unique_indices: a promise that no two windows overlap.
+  mode: what becomes of windows that are not inside.
+
+Raises:
+  DtypeError, ShapeError: operands that do not fit each other or the dimension numbers.
+"""
+
+
 def _scatter(primitive: Primitive, what: str) -> Scatter:
     name = primitive.name
 
@@ -303,19 +320,7 @@ def _scatter(primitive: Primitive, what: str) -> Scatter:
             mode=GatherScatterMode.from_any(mode),
         )
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"The array with the windows at ``scatter_indices`` {what}; see XLA's operation semantics.\n\n"
-        "    Args:\n      operand: an array.\n"
-        "      scatter_indices: index vectors along the last axis, integers.\n"
-        "      updates: the windows, of the dtype of ``operand``.\n"
-        "      dimension_numbers: the roles of the axes.\n"
-        "      indices_are_sorted: a promise that the index vectors are sorted.\n"
-        "      unique_indices: a promise that no two windows overlap.\n"
-        "      mode: the treatment of windows that are not inside.\n\n"
-        "    Raises:\n      DtypeError, ShapeError: the operands do not fit each other or the dimension numbers."
-    )
-    return function
+    return describe(function, name, _OF_SCATTER.format(what=what))
 
 
 scatter = _scatter(scattering.scatter_p, "replaced by ``updates``")

@@ -11,6 +11,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, PyTree
 from pullback.core.array import Array, ArrayLike
 from pullback.core.dims import is_symbolic
+from pullback.core.docs import describe
 from pullback.core.errors import ShapeError
 from pullback.core.naming import named
 from pullback.core.trace import Primitive
@@ -45,18 +46,34 @@ class Cumulative(Protocol):
 # Reductions --------------------------------------------------------------------------------------------------------
 
 
+_OF_REDUCTION = """The {what} of the elements along some axes, in their dtype.
+
+Raises:
+  DtypeError, ShapeError: a dtype that it does not take, or axes that do not exist.
+"""
+_OF_POSITION = """The position of the first {what} element along an axis, in an integer dtype.
+
+Args:
+  operand: an array of real numbers or booleans.
+  axis: along which axis, which is not in the result.
+  index_dtype: the dtype of the result, to which all positions have to fit.
+"""
+_OF_CUMULATIVE = """The {what} of the elements up to each one along an axis; from each one on if ``reverse``.
+
+Args:
+  operand: an array.
+  axis: along which axis.
+  reverse: whether to begin with the last element.
+"""
+
+
 def _reduction(primitive: Primitive, what: str) -> Reduction:
     name = primitive.name
 
     def function(operand: Any, axes: Sequence[int]) -> Any:
         return bind(primitive, array_operand(name, operand), axes=ints(axes))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"The {what} of the elements along some axes, in their dtype.\n\n"
-        "    Raises:\n      DtypeError, ShapeError: the dtype is not supported, or an axis does not exist."
-    )
-    return function
+    return describe(function, name, _OF_REDUCTION.format(what=what))
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None) -> Array:
@@ -90,14 +107,7 @@ def _position(primitive: Primitive, what: str) -> Position:
         axes = (axis_position(name, axis, len(x.shape)),)
         return bind(primitive, x, axes=axes, index_dtype=dtypes.requested_dtype(index_dtype, name))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"The position of the first {what} element along an axis, in an integer dtype.\n\n"
-        "    Args:\n      operand: an array of real numbers or booleans.\n"
-        "      axis: the axis, which the result lacks.\n"
-        "      index_dtype: the dtype of the result, which must hold all positions."
-    )
-    return function
+    return describe(function, name, _OF_POSITION.format(what=what))
 
 
 argmax = _position(reductions.argmax_p, "largest")
@@ -114,13 +124,7 @@ def _cumulative(primitive: Primitive, what: str, of_complex: Callable[..., Any] 
             return of_complex(x, along, bool(reverse))
         return bind(primitive, x, axis=along, reverse=bool(reverse))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"The cumulative {what} of the elements along an axis, from the end if ``reverse``.\n\n"
-        "    Args:\n      operand: an array.\n      axis: the axis.\n"
-        "      reverse: whether to begin with the last element."
-    )
-    return function
+    return describe(function, name, _OF_CUMULATIVE.format(what=what))
 
 
 cumsum = _cumulative(reductions.cumsum_p, "sum")

@@ -15,6 +15,7 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.core import dtypes
 from pullback.core.annotations import DTypeLike, ShapeLike
 from pullback.core.array import Array, ArrayLike, KeyArray
+from pullback.core.docs import describe, with_example
 from pullback.core.errors import ArgumentError, ShapeError
 from pullback.core.faces import face
 from pullback.numpy.promotion import axis_index, shape_tuple
@@ -275,14 +276,12 @@ def _named(name: str, scale: float, mode: str, distribution: str, source: str) -
     def build(in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    build.__name__ = build.__qualname__ = name
-    build.__doc__ = (
+    text = (
         f"As :func:`variance_scaling` with scale {scale}, mode ``{mode}`` and distribution ``{distribution}``.\n\n"
-        f"    The source is {source}.\n\n"
-        "    Args:\n      in_axis, out_axis, batch_axis, dtype: as in :func:`variance_scaling`.\n\n"
-        f"    >>> from pullback import random\n    >>> print({name}()(random.key(0), (2, 3)).shape)\n    (2, 3)\n    "
+        f"The source is {source}.\n\nArgs:\n  in_axis, out_axis, batch_axis, dtype: as of :func:`variance_scaling`."
     )
-    return build
+    example = "from pullback import random", f"{name}()(random.key(0), (2, 3)).shape", "(2, 3)"
+    return describe(build, name, with_example(text, *example))
 
 
 _GLOROT = "Glorot and Bengio 2010"

@@ -11,6 +11,12 @@ from pullback.core.faces import face as _face
 from pullback.numpy import logic, ufuncs
 
 _NAMES: dict[str, str | list[str]] = {
+    "numpy": (  # the kinds of dtypes, for issubdtype
+        "character complexfloating flexible floating generic inexact integer number object_ signedinteger "
+        "unsignedinteger "
+    ),
+    "numpy.exceptions": ("ComplexWarning "),
+    "pullback.core.dtypes": ("finfo iinfo isdtype issubdtype promote_types result_type "),
     ".contraction": (
         "convolve correlate cross dot inner kron matmul matvec outer polyval tensordot trace vdot vecdot vecmat "
     ),
@@ -52,12 +58,10 @@ _NAMES: dict[str, str | list[str]] = {
         "var "
     ),
     ".scalar_types": (
-        "ComplexWarning bfloat16 bool bool_ can_cast cdouble character complex128 complex64 complex_ "
-        "complexfloating csingle double dtype e euler_gamma finfo flexible float16 float32 float4_e2m1fn float64 "
-        "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
-        "float8_e8m0fnu float_ floating generic iinfo inexact inf int16 int2 int32 int4 int64 int8 int_ integer "
-        "isdtype isscalar issubdtype iterable nan ndarray ndim newaxis number object_ pi promote_types result_type "
-        "shape signedinteger single size uint uint16 uint2 uint32 uint4 uint64 uint8 unsignedinteger "
+        "bfloat16 bool bool_ can_cast cdouble complex128 complex64 complex_ csingle double dtype e euler_gamma "
+        "float16 float32 float4_e2m1fn float64 float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
+        "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ inf int16 int2 int32 int4 int64 int8 int_ "
+        "isscalar iterable nan ndarray ndim newaxis pi shape single size uint uint16 uint2 uint32 uint4 uint64 uint8 "
     ),
     ".sorting": (
         "argpartition argsort intersect1d isin lexsort partition searchsorted setdiff1d setxor1d sort sort_complex "

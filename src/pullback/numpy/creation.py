@@ -39,6 +39,7 @@ from pullback.core.errors import (
     PullbackError,
     ShapeError,
 )
+from pullback.core.naming import quoted
 from pullback.core.source import warn
 from pullback.core.trace import state
 from pullback.numpy.declare import numeric
@@ -193,12 +194,12 @@ def _numbers(x: Any, wanted: Any) -> np.ndarray[Any, Any]:
     try:
         natural = np.array(x)
     except ValueError:
-        raise ShapeError(f"array: the nested lists are not all of one shape: {_short(x)}") from None
+        raise ShapeError(f"array: the nested lists are not all of one shape: {quoted(x)}") from None
     kind = natural.dtype.kind
     if kind == "O":
         _refuse_object(x)
     if kind not in "biufc":
-        raise OperandError(f"array: expected numbers, got {_short(x)}")
+        raise OperandError(f"array: expected numbers, got {quoted(x)}")
     if natural.size == 0:
         natural = natural.astype(float)
     dtype = dtypes.canonicalize_dtype(natural.dtype) if wanted is None else wanted
@@ -216,12 +217,7 @@ def _refuse_object(x: Any) -> None:
                 raise OverflowError(f"array: the Python integer {leaf} does not fit in 64 bits")
         elif type(leaf) not in SCALARS:
             operand("array", leaf)
-    raise ShapeError(f"array: the nested lists are not all of one shape: {_short(x)}")
-
-
-def _short(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= 60 else text[:57] + "..."
+    raise ShapeError(f"array: the nested lists are not all of one shape: {quoted(x)}")
 
 
 _NESTED = (list, tuple, range)

@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.annotations import Axes, DTypeLike
 from pullback.core.array import SCALARS, Array, ArrayImpl, ArrayLike, as_array, from_scalar
 from pullback.core.config import config
+from pullback.core.docs import describe, with_example
 from pullback.core.errors import DtypeError
 from pullback.core.host_operands import NUMPY_REFUSES
 from pullback.core.trace import Primitive, recorders, state
@@ -67,18 +68,11 @@ Doc = tuple[str, str, str]
 def document(function: Any, name: str, doc: Doc | Primitive, module: str) -> Any:
     """Set the name and the docstring of a function: a sentence and an example, from ``doc`` or a declaration."""
     sentence, example, result = PUBLIC[doc][2:] if isinstance(doc, Primitive) else doc
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = module
-    ours = module.startswith("pullback.numpy.")
-    like, face, short = (
-        (f"As :data:`numpy.{name}`.\n\n    ", "pullback.numpy", "pnp") if ours else ("", module, module.split(".")[-1])
-    )
-    shown = result.replace("\n", "\n    ")
-    function.__doc__ = (
-        f"{sentence}\n\n    {like}>>> import {face} as {short}\n"
-        f"    >>> print({short}.{name}({example}))\n    {shown}\n    "
-    )
-    return function
+    face, short = module, module.split(".")[-1]
+    if module.startswith("pullback.numpy."):
+        sentence, face, short = f"{sentence}\n\nAs :data:`numpy.{name}`.", "pullback.numpy", "pnp"
+    doc_ = with_example(sentence, f"import {face} as {short}", f"{short}.{name}({example})", result)
+    return describe(function, name, doc_, module=module)
 
 
 def public_names(module: str, names: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, is_on_default_device
+from pullback.core.docs import describe, with_example
 from pullback.core.trace import Tracer, state
 from pullback.numpy.index_lowering import lowered, quote, read, write
 from pullback.numpy.promotion import fits, inexact_operand, operand
@@ -24,6 +25,24 @@ Flags = tuple[bool, bool, bool]
 """
 
 _DIRECT = frozenset((int, slice, type(None), type(Ellipsis), ArrayImpl, np.ndarray, bool))
+
+
+def _change(name: str, how: Callable[..., Any], operation: Any, sentence: str, example: str, result: str) -> Any:
+    """A method that changes the elements, by ``_update`` or ``_with_factors``."""
+
+    def method(
+        self,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        return how(self, name, operation, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode)
+
+    doc = with_example(sentence, "import pullback.numpy as pnp", example, result)
+    return describe(method, name, doc, owner="IndexUpdateRef")
 
 
 class IndexUpdateHelper:
@@ -93,160 +112,57 @@ class IndexUpdateRef:
             self.array, self.index, parsed, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
         )
 
-    def set(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with ``values``, which broadcast to the shape of ``x[index]``, instead of the elements.
+    def _update(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
+        x = self.array
+        if mode is None and flags[2] and isinstance(x, ArrayImpl) and state.trace.quick:
+            out = _update_at_once(name, x, self.index, values)
+            if out is not None:
+                return out
+        return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
 
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0])))
-        [1. 0. 2.]
-        """
-        return self._update(
-            "set", scatter.scatter, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
+    def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
+        """Apply an operation such that twice with x and with y is once with x times y."""
+        x = inexact_operand("at[].divide", self.array) if name == "divide" else self.array
+        if 0 in x.shape:  # nothing can be selected: this checks the index and the values
+            return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, *flags)
+        ones = shapes.broadcast_to(shapes.full((), 1, x.dtype), x.shape)
+        factors = write(scatter.scatter_mul, ones, self.index, _cast(values, x, name), mode, *flags)
+        new = operation(self._get_again(x, flags), self._get_again(factors, flags))
+        return write(scatter.scatter, x, self.index, new, mode, *flags)
 
-    def add(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with ``values`` added to the elements.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[0].add(2.0))
-        [3. 1. 1.]
-        """
-        return self._update(
-            "add", scatter.scatter_add, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
-
-    def subtract(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with ``values`` subtracted from the elements.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[0].subtract(2.0))
-        [-1.  1.  1.]
-        """
-        return self._update(
-            "subtract", scatter.scatter_sub, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
-
-    def multiply(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements multiplied by ``values``.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[0].multiply(2.0))
-        [2. 1. 1.]
-        """
-        return self._update(
-            "multiply", scatter.scatter_mul, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
-
-    mul = multiply
-
-    def min(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the lesser of the elements and ``values``.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[0].min(-2.0))
-        [-2.  1.  1.]
-        """
-        return self._update(
-            "min", scatter.scatter_min, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
-
-    def max(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the greater of the elements and ``values``.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[0].max(2.0))
-        [2. 1. 1.]
-        """
-        return self._update(
-            "max", scatter.scatter_max, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
-
-    def divide(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements divided by ``values``; integers become floats.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.ones(3).at[0].divide(2.0))
-        [0.5 1.  1. ]
-        """
-        ref = IndexUpdateRef(inexact_operand("at[].divide", self.array), self.index)
-        return ref._with_factors(
-            "divide", ops.div, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
-
-    def power(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements raised to the powers ``values``.
-
-        >>> import pullback.numpy as pnp
-        >>> print(pnp.array([3.0, 3.0]).at[0].power(2.0))
-        [9. 3.]
-        """
-        return self._with_factors(
-            "power", ops.pow, values, (indices_are_sorted, unique_indices, wrap_negative_indices), mode
-        )
+    set = _change(
+        "set", _update, scatter.scatter,
+        "The array with ``values``, which broadcast to the shape of ``x[index]``, in the place of the elements.",
+        "pnp.zeros(3).at[::2].set(pnp.array([1.0, 2.0]))", "[1. 0. 2.]",
+    )  # fmt: skip
+    add = _change(
+        "add", _update, scatter.scatter_add, "The array with ``values`` added to the elements.",
+        "pnp.ones(3).at[0].add(2.0)", "[3. 1. 1.]",
+    )  # fmt: skip
+    subtract = _change(
+        "subtract", _update, scatter.scatter_sub, "The array with ``values`` subtracted from the elements.",
+        "pnp.ones(3).at[0].subtract(2.0)", "[-1.  1.  1.]",
+    )  # fmt: skip
+    multiply = mul = _change(
+        "multiply", _update, scatter.scatter_mul, "The array with the elements multiplied by ``values``.",
+        "pnp.ones(3).at[0].multiply(2.0)", "[2. 1. 1.]",
+    )  # fmt: skip
+    min = _change(
+        "min", _update, scatter.scatter_min, "The array with the lesser of the elements and ``values``.",
+        "pnp.ones(3).at[0].min(-2.0)", "[-2.  1.  1.]",
+    )  # fmt: skip
+    max = _change(
+        "max", _update, scatter.scatter_max, "The array with the greater of the elements and ``values``.",
+        "pnp.ones(3).at[0].max(2.0)", "[2. 1. 1.]",
+    )  # fmt: skip
+    divide = _change(
+        "divide", _with_factors, ops.div, "The array with the elements divided by ``values``; integers become floats.",
+        "pnp.ones(3).at[0].divide(2.0)", "[0.5 1.  1. ]",
+    )  # fmt: skip
+    power = _change(
+        "power", _with_factors, ops.pow, "The array with the elements raised to the powers ``values``.",
+        "pnp.array([3.0, 3.0]).at[0].power(2.0)", "[9. 3.]",
+    )  # fmt: skip
 
     def apply(
         self,
@@ -287,24 +203,6 @@ class IndexUpdateRef:
             for k in range(1, _most(counts, low)):
                 out = ops.where(ops.gt(times, k), _cast(func(out), self.array, "apply"), out)
         return write(scatter.scatter, self.array, self.index, out, mode, *flags)
-
-    def _update(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        x = self.array
-        if mode is None and flags[2] and isinstance(x, ArrayImpl) and state.trace.quick:
-            out = _update_at_once(name, x, self.index, values)
-            if out is not None:
-                return out
-        return write(operation, x, self.index, _cast(values, x, name), mode, *flags)
-
-    def _with_factors(self, name: str, operation: Any, values: Any, flags: Flags, mode: Mode) -> Any:
-        """Update by an operation whose operands multiply when it is repeated: ``op(op(a, x), y) == op(a, x * y)``."""
-        x = self.array
-        if 0 in x.shape:  # nothing can be selected: this checks the index and the values
-            return write(scatter.scatter, x, self.index, _cast(values, x, name), mode, *flags)
-        ones = shapes.broadcast_to(shapes.full((), 1, x.dtype), x.shape)
-        factors = write(scatter.scatter_mul, ones, self.index, _cast(values, x, name), mode, *flags)
-        new = operation(self._get_again(x, flags), self._get_again(factors, flags))
-        return write(scatter.scatter, x, self.index, new, mode, *flags)
 
     def _get_again(self, x: Any, flags: Flags) -> Any:
         """Read the index of this update in ``x``, an array of the same shape."""

@@ -18,6 +18,7 @@ from pullback.core.array import SCALARS, Array, ArrayImpl, CommittedArray, OnDev
 from pullback.core.dtypes import python_scalar_kind
 from pullback.core.errors import OperandError
 from pullback.core.host_operands import NUMPY_REFUSES
+from pullback.core.naming import quoted
 from pullback.core.trace import recorders, state
 from pullback.numpy import logic, ufuncs
 
@@ -69,14 +70,9 @@ def _deferring(name: str, symbol: str, function: Method, *, reflected: bool = Fa
 def _refusal(symbol: str, x: Any, other: Any) -> OperandError:
     hint = " Convert it with pullback.numpy.asarray first." if isinstance(other, (list, tuple)) else ""
     return OperandError(
-        f"unsupported operand for {symbol}: an array of {x.aval} and {_quote(other)} of type "
+        f"unsupported operand for {symbol}: an array of {x.aval} and {quoted(other)} of type "
         f"{type(other).__name__}.{hint}"
     )
-
-
-def _quote(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _named(method: Any, name: str) -> Any:

@@ -463,8 +463,8 @@ def polyfit(
 
 
 def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | str, several: bool) -> Any:
-    """The covariances of the coefficients of a fit, or of ``several`` fits to the same abscissas."""
-    inverse = inv(matmul(_conj(matrix_transpose(scaled)), scaled))
+    """The covariances of the coefficients of a fit, of which there may be several."""
+    inverse = inv(matmul(ops.conj(matrix_transpose(scaled)), scaled))
     inverse = ops.div(inverse, convert_element_type(outer(scale, scale), inverse.dtype))
     order = scaled.shape[1]
     if cov == "unscaled":
@@ -477,10 +477,6 @@ def _covariances(scaled: Any, scale: Any, residuals: Any, n: int, cov: bool | st
     else:
         factor = convert_element_type(ops.div(residuals, n - order), inverse.dtype)
     return ops.mul(shapes.expand_dims(inverse, (2,)) if several else inverse, factor)
-
-
-def _conj(x: Any) -> Any:
-    return ops.conj(x) if dtypes.is_complex(x.dtype) else x
 
 
 def _check_points(x: Any, y: Any, w: list[Any]) -> None:

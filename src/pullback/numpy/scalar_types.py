@@ -7,25 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy import (  # the kinds of dtypes, for issubdtype
-    character,
-    complexfloating,
-    flexible,
-    floating,
-    generic,
-    inexact,
-    integer,
-    number,
-    object_,
-    signedinteger,
-    unsignedinteger,
-)
-from numpy.exceptions import ComplexWarning
 
 from pullback.core import dtypes, source
 from pullback.core.annotations import Axes, DTypeLike, HasShapeAndDtype
 from pullback.core.array import Array, ArrayLike
-from pullback.core.dtypes import finfo, iinfo, isdtype, issubdtype, promote_types, result_type
 from pullback.core.errors import DtypeError
 
 pi = np.pi
@@ -177,76 +162,3 @@ def iterable(y: object) -> builtins.bool:
     (True, False)
     """
     return shape(y) != () if isinstance(y, Array) else builtins.bool(np.iterable(y))
-
-
-__all__ = [
-    "ComplexWarning",
-    "bfloat16",
-    "bool",
-    "bool_",
-    "can_cast",
-    "cdouble",
-    "character",
-    "complex64",
-    "complex128",
-    "complex_",
-    "complexfloating",
-    "csingle",
-    "double",
-    "dtype",
-    "e",
-    "euler_gamma",
-    "finfo",
-    "flexible",
-    "float4_e2m1fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "float64",
-    "float_",
-    "floating",
-    "generic",
-    "iinfo",
-    "inexact",
-    "inf",
-    "int2",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "integer",
-    "isdtype",
-    "isscalar",
-    "issubdtype",
-    "iterable",
-    "nan",
-    "ndarray",
-    "ndim",
-    "newaxis",
-    "number",
-    "object_",
-    "pi",
-    "promote_types",
-    "result_type",
-    "shape",
-    "signedinteger",
-    "single",
-    "size",
-    "uint",
-    "uint2",
-    "uint4",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unsignedinteger",
-]  # fmt: skip

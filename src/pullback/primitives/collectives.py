@@ -37,7 +37,7 @@ from pullback.primitives.arrays.windows import GatherDimensionNumbers
 from pullback.primitives.axis_maps import front
 from pullback.primitives.linalg.contraction import Dims, batched_numbers, dot_general_p, transpose_by
 from pullback.primitives.reductions import is_extreme, reduce_max_p, reduce_min_p
-from pullback.primitives.rules import jvp_linear
+from pullback.primitives.rules import jvp_linear, jvp_zero
 from pullback.primitives.sums import reduce_sum
 
 Names = tuple[Any, ...]
@@ -154,15 +154,11 @@ def _across(
     return p
 
 
-def _times(x: Any, n: int) -> Any:
-    return ops.mul(x, n)
-
-
 def _itself(x: Any, n: int) -> Any:
     return x
 
 
-psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), _times)
+psum_p = _across("psum", lambda x, d: reduce_sum(x, (d,)), ops.mul)
 pmax_p = _across("pmax", lambda x, d: reduce_max_p.bind(x, axes=(d,)), _itself, passes_nan=True)
 pmin_p = _across("pmin", lambda x, d: reduce_min_p.bind(x, axes=(d,)), _itself, passes_nan=True)
 psum_p.jvp_rule = jvp_linear(psum_p)
@@ -235,6 +231,7 @@ def vary(x: Any, keys: frozenset[Any]) -> Any:
 
 axis_index_p = collective("axis_index", keeps_weak_type=False)
 axis_index_p.lowering(hlo_collectives.axis_index)
+axis_index_p.jvp_rule = jvp_zero(axis_index_p)
 
 
 @axis_index_p.abstract_eval
@@ -245,11 +242,6 @@ def _axis_index_abstract_eval(*, axes: Names) -> ShapedArray:
 @axis_index_p.batch
 def _axis_index_batch(axis: MappedAxis, args: Any, dims: Any, *, axes: Names) -> Any:
     return iota(np.int32, (axis.size,), 0), 0
-
-
-@axis_index_p.jvp
-def _axis_index_jvp(primals: Any, tangents: Any, *, axes: Names) -> Any:
-    return axis_index_p.bind(axes=axes), ZERO
 
 
 # Gathering and scattering --------------------------------------------------------------------------------------------
@@ -467,11 +459,6 @@ products."""
 @psum_dot_general_p.decomposition
 def _psum_of_dot(x: Any, y: Any, *, dimension_numbers: Dims, axes: Names) -> Any:
     return psum(dot_general_p.bind(x, y, dimension_numbers=dimension_numbers), axes)
-
-
-@psum_dot_general_p.lowering
-def _psum_dot_lowering(hlo: Any, x: Any, y: Any, **params: Any) -> Any:
-    return hlo.inline(partial(_psum_of_dot, **params), x, y)
 
 
 def _contraction(x: Any, y: Any, dimension_numbers: Dims, axes: Names) -> Any:

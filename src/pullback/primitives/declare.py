@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +117,7 @@ def host_fused(
     """
     p = Primitive(name, multiple_results=results > 1, cost=Cost.SIMPLE)
     p.host_rule = host
-    p.decomposition(otherwise)
+    p.decomposition_rule = otherwise
     return lambda x, **params: (
         p.bind(x, **params) if state.trace.quick and is_on_default_device(x) else otherwise(x, **params)
     )
@@ -136,8 +136,7 @@ def composite(name: str, *, of: Of, formula: Callable[..., Any], jvp: Sequence[J
       jvp: for each operand ``rule(t, *operands, **params) -> tangent``, with the shape of the result.
     """
     p = Primitive(name, elementwise=True, cost=Cost.SIMPLE)
-    p.decomposition_rule = formula
-    p.lowering_rule = lambda hlo, *operands, **params: hlo.inline(partial(formula, **params), *operands)
+    p.decomposition(formula)
     p.batch_rule = batch_broadcasting(p)
 
     @p.abstract_eval
@@ -258,11 +257,12 @@ def batch_broadcasting(p: Primitive) -> Callable[..., Any]:
 
     def rule(axis: MappedAxis, args: Any, dims: Any, **params: Any) -> Any:
         dim = _common_axis(args, dims)
-        if dim is not None:
-            return p.bind(*args, **params), dim
-        rank = max(len(shape_of(x)) - (d is not None) for x, d in zip(args, dims, strict=True))
-        aligned = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
-        return p.bind(*aligned, **params), 0
+        if dim is None:
+            rank = max(len(shape_of(x)) - (d is not None) for x, d in zip(args, dims, strict=True))
+            args = [x if d is None else shapes.front_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
+            dim = 0
+        out = p.bind(*args, **params)
+        return out, [dim] * len(out) if p.multiple_results else dim
 
     return rule
 

@@ -26,6 +26,7 @@ from pullback.primitives.checks import (
     INEXACT,
     INTEGER,
     ORDERED,
+    Of,
 )
 from pullback.primitives.declare import COMPOSED, elementwise
 from pullback.primitives.large import compiled_from
@@ -41,40 +42,21 @@ def _to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
 # Comparisons -------------------------------------------------------------------------------------------------------
 
 
-def _comparison(direction: str) -> Rule:
-    return lambda hlo, x, y: hlo.compare(x, y, direction)
+def _comparison(name: str, of: Of, sentence: str, printed: str) -> Primitive:
+    """Declare a comparison, which is called in the compiler as it is in Python; the example is of 1 and 2."""
+    return elementwise(
+        name, doc=(sentence, "1.0, 2.0", printed),
+        of=of, arity=2, host=getattr(operator, name), hlo=lambda hlo, x, y: hlo.compare(x, y, name.upper()),
+        out=_to_bool, cost=Cost.LIGHT,
+    )  # fmt: skip
 
 
-eq_p = elementwise(
-    "eq", doc=("Whether ``x`` and ``y`` are equal.", "1.0, 2.0", "False"),
-    of=ANY, arity=2, host=operator.eq, hlo=_comparison("EQ"), out=_to_bool,
-    cost=Cost.LIGHT,
-)  # fmt: skip
-ne_p = elementwise(
-    "ne", doc=("Whether ``x`` and ``y`` differ.", "1.0, 2.0", "True"),
-    of=ANY, arity=2, host=operator.ne, hlo=_comparison("NE"), out=_to_bool,
-    cost=Cost.LIGHT,
-)  # fmt: skip
-lt_p = elementwise(
-    "lt", doc=("Whether ``x`` is less than ``y``.", "1.0, 2.0", "True"),
-    of=ORDERED, arity=2, host=operator.lt, hlo=_comparison("LT"), out=_to_bool,
-    cost=Cost.LIGHT,
-)  # fmt: skip
-le_p = elementwise(
-    "le", doc=("Whether ``x`` is less than ``y`` or equal to it.", "1.0, 2.0", "True"),
-    of=ORDERED, arity=2, host=operator.le, hlo=_comparison("LE"), out=_to_bool,
-    cost=Cost.LIGHT,
-)  # fmt: skip
-gt_p = elementwise(
-    "gt", doc=("Whether ``x`` is greater than ``y``.", "1.0, 2.0", "False"),
-    of=ORDERED, arity=2, host=operator.gt, hlo=_comparison("GT"), out=_to_bool,
-    cost=Cost.LIGHT,
-)  # fmt: skip
-ge_p = elementwise(
-    "ge", doc=("Whether ``x`` is greater than ``y`` or equal to it.", "1.0, 2.0", "False"),
-    of=ORDERED, arity=2, host=operator.ge, hlo=_comparison("GE"), out=_to_bool,
-    cost=Cost.LIGHT,
-)  # fmt: skip
+eq_p = _comparison("eq", ANY, "Whether ``x`` and ``y`` are equal.", "False")
+ne_p = _comparison("ne", ANY, "Whether ``x`` and ``y`` differ.", "True")
+lt_p = _comparison("lt", ORDERED, "Whether ``x`` is less than ``y``.", "True")
+le_p = _comparison("le", ORDERED, "Whether ``x`` is less than ``y`` or equal to it.", "True")
+gt_p = _comparison("gt", ORDERED, "Whether ``x`` is greater than ``y``.", "False")
+ge_p = _comparison("ge", ORDERED, "Whether ``x`` is greater than ``y`` or equal to it.", "False")
 
 eq: Rule = eq_p.bind
 gt: Rule = gt_p.bind
@@ -107,26 +89,15 @@ is_finite_p = elementwise(
 
 # Bits --------------------------------------------------------------------------------------------------------------
 
-and_p = elementwise(
-    "and", lax="bitwise_and", doc=("The conjunction of the bits, or of booleans.", "6, 3", "2"),
-    of=BITS, arity=2, host=np.bitwise_and, hlo="and",
-    cost=Cost.LIGHT,
-)  # fmt: skip
-or_p = elementwise(
-    "or", lax="bitwise_or", doc=("The disjunction of the bits, or of booleans.", "6, 3", "7"),
-    of=BITS, arity=2, host=np.bitwise_or, hlo="or",
-    cost=Cost.LIGHT,
-)  # fmt: skip
-xor_p = elementwise(
-    "xor", lax="bitwise_xor", doc=("The exclusive disjunction of the bits, or of booleans.", "6, 3", "5"),
-    of=BITS, arity=2, host=np.bitwise_xor, hlo="xor",
-    cost=Cost.LIGHT,
-)  # fmt: skip
-not_p = elementwise(
-    "not", lax="bitwise_not", doc=("The bits inverted, or the negation of booleans.", "6", "-7"),
-    of=BITS, host=np.invert, hlo="not",
-    cost=Cost.LIGHT,
-)  # fmt: skip
+
+def _bitwise(name: str, host: Any, doc: tuple[str, str, str], arity: int = 2) -> Primitive:
+    return elementwise(name, lax=f"bitwise_{name}", doc=doc, of=BITS, arity=arity, host=host, hlo=name, cost=Cost.LIGHT)
+
+
+and_p = _bitwise("and", np.bitwise_and, ("The conjunction of the bits, or of booleans.", "6, 3", "2"))
+or_p = _bitwise("or", np.bitwise_or, ("The disjunction of the bits, or of booleans.", "6, 3", "7"))
+xor_p = _bitwise("xor", np.bitwise_xor, ("The exclusive disjunction of the bits, or of booleans.", "6, 3", "5"))
+not_p = _bitwise("not", np.invert, ("The bits inverted, or the negation of booleans.", "6", "-7"), 1)
 shift_left_p = elementwise(
     "shift_left", doc=("The bits of ``x`` shifted to the left by ``y`` places.", "1, 3", "8"),
     of=INTEGER, arity=2, host=host.shift_left, hlo="shift_left",

@@ -81,7 +81,7 @@ from pullback.primitives.discrete import (  # noqa: F401
 )  # fmt: skip
 from pullback.primitives.large import compiled_from
 from pullback.primitives.power_series import derivative, integral, of_product, of_square, total
-from pullback.primitives.rules import batch_unary, jvp_linear, jvp_zero
+from pullback.primitives.rules import batch_unary, jvp_linear, jvp_linear_in, jvp_zero
 from pullback.primitives.sums import add_any as add_any
 from pullback.primitives.sums import add_any_p as add_any_p
 from pullback.primitives.sums import sum_to
@@ -925,6 +925,11 @@ def conj(x: Any) -> Any:
     return conj_p.bind(x) if dtypes.is_complex(x.dtype) else x
 
 
+def real_part(x: Any) -> Any:
+    """The real part; a real value as it is."""
+    return real_p.bind(x) if dtypes.is_complex(x.dtype) else x
+
+
 sign_p = elementwise(
     "sign", doc=("-1, 0 or 1; of a complex number ``x / abs(x)``.", "-2.0", "-1.0"),
     of=NUMBER, host=host.sign, hlo=COMPOSED, hlo_complex=COMPOSED, jvp=lambda t, x, ans: _sign_jvp(t, x, ans),
@@ -953,22 +958,13 @@ for _p in (real_p, imag_p, complex_p):
 real_p.jvp_rule = jvp_linear(real_p)
 imag_p.jvp_rule = jvp_linear(imag_p)
 conj_p.jvp_rule = jvp_linear(conj_p)
+complex_p.jvp_rule = jvp_linear_in(complex_p)
 
 # Transposes are of linear maps of R², with cotangents as their JVP's dual under <a, b> = Re(a b), so that a
 # real-linear map z -> Re z takes a cotangent u to u + 0i, and z -> Im z takes it to 0 - ui.
 real_p.transpose(lambda ct, x: (complex(ct, shapes.zeros_like(ct)),))
 imag_p.transpose(lambda ct, x: (complex(shapes.zeros_like(ct), neg(ct)),))
 conj_p.transpose(lambda ct, x: (conj(ct),))
-
-
-@complex_p.jvp
-def _complex_jvp(primals: Any, tangents: Any) -> Any:
-    x, y = primals
-    tx, ty = tangents
-    ans = complex_p.bind(x, y)
-    tx = shapes.zeros_like(x) if tx is ZERO else tx
-    ty = shapes.zeros_like(y) if ty is ZERO else ty
-    return ans, complex_p.bind(tx, ty)
 
 
 @complex_p.transpose

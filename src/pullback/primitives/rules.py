@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.core.trace import Primitive, RuleKind
 from pullback.core.types import ZERO, MappedAxis
+from pullback.core.zeros import instantiate
 
 axis_kept = RuleKind(
     "axis_kept", "elementwise operations by their trait; for others the Laplacian has all directions for each element"
@@ -43,6 +44,25 @@ def jvp_linear(p: Primitive) -> Callable[..., Any]:
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         return p.bind(*primals, **params), p.bind(*tangents, **params)
+
+    return rule
+
+
+def jvp_linear_in(p: Primitive, *positions: int) -> Callable[..., Any]:
+    """The rule of an operation that is linear in some operands jointly, or in all; no other has a tangent."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        out = p.bind(*primals, **params)
+        moved, constant = list(primals), True
+        for i in positions or range(len(primals)):
+            moved[i] = tangents[i]
+            constant = constant and tangents[i] is ZERO
+        if constant:
+            return out, [ZERO] * len(out) if p.multiple_results else ZERO
+        for i, t in enumerate(moved):
+            if t is ZERO:
+                moved[i] = instantiate(ZERO, primals[i])
+        return out, p.bind(*moved, **params)
 
     return rule
 

@@ -2,52 +2,16 @@
 
 from pullback.core.faces import face as _face
 from pullback.random import key_reuse as _key_reuse
-from pullback.random.continuous import bits as bits
-from pullback.random.continuous import cauchy as cauchy
-from pullback.random.continuous import exponential as exponential
-from pullback.random.continuous import gumbel as gumbel
-from pullback.random.continuous import laplace as laplace
-from pullback.random.continuous import logistic as logistic
-from pullback.random.continuous import normal as normal
-from pullback.random.continuous import truncated_normal as truncated_normal
-from pullback.random.continuous import uniform as uniform
-from pullback.random.counts import binomial as binomial
-from pullback.random.counts import geometric as geometric
-from pullback.random.counts import multinomial as multinomial
-from pullback.random.counts import poisson as poisson
-from pullback.random.discrete import bernoulli as bernoulli
-from pullback.random.discrete import categorical as categorical
-from pullback.random.discrete import choice as choice
-from pullback.random.discrete import permutation as permutation
-from pullback.random.discrete import rademacher as rademacher
-from pullback.random.discrete import randint as randint
-from pullback.random.gammas import ball as ball
-from pullback.random.gammas import beta as beta
-from pullback.random.gammas import chisquare as chisquare
-from pullback.random.gammas import dirichlet as dirichlet
-from pullback.random.gammas import f as f
-from pullback.random.gammas import gamma as gamma
-from pullback.random.gammas import generalized_normal as generalized_normal
-from pullback.random.gammas import loggamma as loggamma
-from pullback.random.gammas import t as t
-from pullback.random.keys import PRNGKey as PRNGKey
-from pullback.random.keys import clone as clone
-from pullback.random.keys import fold_in as fold_in
-from pullback.random.keys import key as key
-from pullback.random.keys import key_data as key_data
-from pullback.random.keys import key_dtype as key_dtype
-from pullback.random.keys import key_impl as key_impl
-from pullback.random.keys import split as split
-from pullback.random.keys import wrap_key_data as wrap_key_data
-from pullback.random.matrices import multivariate_normal as multivariate_normal
-from pullback.random.matrices import orthogonal as orthogonal
-from pullback.random.transformed import double_sided_maxwell as double_sided_maxwell
-from pullback.random.transformed import lognormal as lognormal
-from pullback.random.transformed import maxwell as maxwell
-from pullback.random.transformed import pareto as pareto
-from pullback.random.transformed import rayleigh as rayleigh
-from pullback.random.transformed import triangular as triangular
-from pullback.random.transformed import wald as wald
-from pullback.random.transformed import weibull_min as weibull_min
 
-_face(globals())
+_face(
+    globals(),
+    {
+        ".continuous": "bits cauchy exponential gumbel laplace logistic normal truncated_normal uniform",
+        ".counts": "binomial geometric multinomial poisson",
+        ".discrete": "bernoulli categorical choice permutation rademacher randint",
+        ".gammas": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
+        ".keys": "PRNGKey clone fold_in key key_data key_dtype key_impl split wrap_key_data",
+        ".matrices": "multivariate_normal orthogonal",
+        ".transformed": "double_sided_maxwell lognormal maxwell pareto rayleigh triangular wald weibull_min",
+    },
+)

@@ -63,8 +63,7 @@ def _real_over(name: str, x: Any, type: int, lengths: Any, axes: Any, scale: str
         if n < least:
             raise ShapeError(
                 f"{name} of type {type} needs at least {least} points along an axis, got {n} along axis {a} of an "
-                "array "
-                f"of shape {x.shape}"
+                f"array of shape {x.shape}"
             )
         x = _along(_resized(x, a, n), a, type, scale, sine)
     return x

@@ -25,6 +25,7 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.captured import hoisted
 from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.stage import stage_flat
 
 custom_partitioning_p = Primitive("custom_partitioning", multiple_results=True, keeps_weak_type=False)
@@ -201,8 +202,6 @@ def _batch(axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], **
 
 @custom_partitioning_p.lowering
 def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _Partitioning) -> list[Any]:
-    from pullback.backends.hlo.emit import emit_jaxpr
-
     module = hlo.module
     if module.manual is None and not module.portable and module.size > 1:
         types = list(hlo.avals(operands)), list(hlo.results)
@@ -210,8 +209,8 @@ def _lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, partitioning: _
         divide = functools.partial(_divide, partitioning, module.platform, module.channels, *types)
         results = [(a.shape, a.dtype) for a in hlo.results]
         return hlo.partitioned(operands, results, rule, divide)  # type: ignore[no-any-return]
-    module.assumed_one_device |= module.manual is None and not module.portable
-    return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
+    module.whole |= module.manual is None and not module.portable
+    return write_program(hlo, call_jaxpr, operands)
 
 
 # What each device does -----------------------------------------------------------------------------------------------

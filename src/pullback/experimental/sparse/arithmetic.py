@@ -90,9 +90,8 @@ def _add_dense(mat: BCOO, y: Any) -> Any:
         raise ShapeError(f"add: the shapes {mat.shape} and {y.shape} do not broadcast") from None
     if y.shape != shape:
         raise UnsupportedArgumentError(
-            f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be "
-            "dense, of shape "
-            f"{shape}, and larger than the dense one; convert the sparse one by sparse.todense(...) first, if "
+            f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be dense, of "
+            f"shape {shape}, and larger than the dense one; convert the sparse one by sparse.todense(...) first, if "
             "that is meant"
         )
     mat = broadcast_to(mat, shape)

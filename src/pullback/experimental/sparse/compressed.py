@@ -12,19 +12,8 @@ from pullback.backends.devices.shardings import OutSharding
 from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionLike
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError, OperandError, ShapeError
+from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.formats import BCOO, BCSR, COO, CSC, CSR, JAXSparse
-from pullback.experimental.sparse.layouts import (
-    bcoo_fromdense,
-    bcoo_sort_indices,
-    bcoo_todense,
-    check_layout,
-    fitting,
-    inside,
-    kinds,
-    relaid,
-    spread,
-    sum_duplicates,
-)
 from pullback.experimental.sparse.products import bcoo_dot_general, bcoo_extract, dense_operand
 from pullback.experimental.sparse.structure import bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_transpose
 from pullback.numpy.promotion import quote
@@ -95,10 +84,10 @@ def from_bcoo(mat: Any) -> BCSR:
         raise OperandError(f"BCSR.from_bcoo takes a BCOO, got {quote(mat)}")
     if mat.n_sparse != 2:
         raise ArgumentError(f"BCSR.from_bcoo: a BCSR has two sparse axes, got {mat!r} with n_sparse={mat.n_sparse}")
-    ordered = bcoo_sort_indices(mat)
-    data, indices = spread(ordered)
-    batch, (rows, _), _ = kinds(mat)
-    known = inside(indices, mat.shape[len(batch) : len(batch) + 2])
+    ordered = layouts.bcoo_sort_indices(mat)
+    data, indices = layouts.spread(ordered)
+    batch, (rows, _), _ = layouts.kinds(mat)
+    known = layouts.inside(indices, mat.shape[len(batch) : len(batch) + 2])
     major = pnp.where(known, indices[..., 0], rows)
     indptr = bounds_of(major.astype(np.int32), rows, indices.dtype)
     flags = {"indices_sorted": True, "unique_indices": mat.unique_indices}
@@ -128,12 +117,12 @@ def bcsr_fromdense(
     [0 1 2]
     """
     mat = dense_operand("bcsr_fromdense", mat)
-    if check_layout("bcsr_fromdense", n_batch, n_dense, mat.ndim) != 2:
+    if layouts.check_layout("bcsr_fromdense", n_batch, n_dense, mat.ndim) != 2:
         raise ArgumentError(
             f"bcsr_fromdense: an array of shape {mat.shape} with n_batch={n_batch} and n_dense={n_dense} must have two "
             "other axes, of rows and of columns"
         )
-    return from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+    return from_bcoo(layouts.bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
 
 
 def bcsr_todense(mat: BCSR) -> Array:
@@ -145,7 +134,7 @@ def bcsr_todense(mat: BCSR) -> Array:
     [[1. 0.]
      [0. 1.]]
     """
-    return bcoo_todense(to_bcoo(bcsr("bcsr_todense", mat)))
+    return layouts.bcoo_todense(to_bcoo(bcsr("bcsr_todense", mat)))
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
@@ -239,7 +228,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 def relaid_to_rows(mat: BCOO) -> BCOO:
     """An array with two sparse axes, if batch and dense axes can be so."""
-    return mat if mat.n_sparse == 2 else relaid(mat, n_dense=max(mat.ndim - mat.n_batch - 2, 0))
+    return mat if mat.n_sparse == 2 else layouts.relaid(mat, n_dense=max(mat.ndim - mat.n_batch - 2, 0))
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
@@ -249,7 +238,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     >>> sparse.bcsr_sum_duplicates(sparse.BCSR.from_bcoo(sparse.eye(2)))
     BCSR(float32[2, 2], nse=2)
     """
-    return from_bcoo(sum_duplicates(to_bcoo(bcsr("bcsr_sum_duplicates", mat)), nse, False))
+    return from_bcoo(layouts.sum_duplicates(to_bcoo(bcsr("bcsr_sum_duplicates", mat)), nse, False))
 
 
 # One matrix --------------------------------------------------------------------------------------------------------
@@ -276,7 +265,7 @@ def matrix_fromdense(name: str, mat: Any, nse: int | None, index_dtype: Any) -> 
     mat = dense_operand(name, mat)
     if mat.ndim != 2:
         raise ShapeError(f"{name} takes a matrix, got an array of shape {mat.shape}")
-    return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
+    return layouts.bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
 def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
@@ -320,7 +309,7 @@ def coo_todense(mat: COO) -> Array:
     >>> print(sparse.coo_todense(sparse.coo_fromdense(pnp.eye(1))))
     [[1.]]
     """
-    return bcoo_todense(_of("coo_todense", mat, COO))
+    return layouts.bcoo_todense(_of("coo_todense", mat, COO))
 
 
 def csr_todense(mat: CSR) -> Array:
@@ -331,7 +320,7 @@ def csr_todense(mat: CSR) -> Array:
     >>> print(sparse.csr_todense(sparse.csr_fromdense(pnp.eye(1))))
     [[1.]]
     """
-    return bcoo_todense(_of("csr_todense", mat, CSR))
+    return layouts.bcoo_todense(_of("csr_todense", mat, CSR))
 
 
 def _product(name: str, mat: BCOO, x: Any, rank: int, transpose: bool) -> Any:
@@ -339,7 +328,7 @@ def _product(name: str, mat: BCOO, x: Any, rank: int, transpose: bool) -> Any:
     axis = 0 if transpose else 1
     if x.ndim != rank:
         raise ShapeError(f"{name} takes an array of {rank} axes, got shape {x.shape}")
-    fitting(x, f"{name}: the operand of a matrix of shape {mat.shape}", (mat.shape[axis], *x.shape[1:]))
+    layouts.fitting(x, f"{name}: the operand of a matrix of shape {mat.shape}", (mat.shape[axis], *x.shape[1:]))
     return bcoo_dot_general(mat, x, dimension_numbers=(((axis,), (0,)), ((), ())))
 
 

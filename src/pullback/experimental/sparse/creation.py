@@ -14,17 +14,9 @@ from pullback.core.annotations import DTypeLike
 from pullback.core.array import KeyArray
 from pullback.core.errors import ArgumentError, OperandError
 from pullback.core.interrupts import imported
+from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.compressed import as_coo, as_csc, as_csr, from_bcoo
 from pullback.experimental.sparse.formats import BCOO, BCSR, JAXSparse, as_dtype, shape_of
-from pullback.experimental.sparse.layouts import (
-    bcoo_sort_indices,
-    check_layout,
-    index_type,
-    known_nse,
-    relaid,
-    sum_duplicates,
-    unravelled,
-)
 from pullback.numpy.promotion import known_int, quote
 from pullback.primitives.linalg.sparse_products import index_dtype as wide_index
 from pullback.random.continuous import uniform
@@ -80,11 +72,11 @@ def empty(
     """
     sizes = shape_of("sparse.empty", shape)
     n_batch, n_dense = kwds.pop("n_batch", 0), kwds.pop("n_dense", 0)
-    nse = known_nse("sparse.empty", kwds.pop("nse", 0))
-    count = check_layout("sparse.empty", n_batch, n_dense, len(sizes))
+    nse = layouts.known_nse("sparse.empty", kwds.pop("nse", 0))
+    count = layouts.check_layout("sparse.empty", n_batch, n_dense, len(sizes))
     sparse = sizes[n_batch : n_batch + count]
     data = pnp.zeros((*sizes[:n_batch], nse, *sizes[n_batch + count :]), as_dtype(dtype))
-    kind = index_type("sparse.empty", index_dtype)
+    kind = layouts.index_type("sparse.empty", index_dtype)
     indices = pnp.broadcast_to(pnp.asarray(np.asarray(sparse, kind)), (*sizes[:n_batch], nse, count))
     mat = BCOO((data, indices), shape=sizes, indices_sorted=True, unique_indices=True)
     return _in_format("sparse.empty", mat, sparse_format, kwds)
@@ -122,14 +114,14 @@ def eye(
     diagonal = known_int("sparse.eye", "k", k)
     shape = shape_of("sparse.eye", (rows, columns))
     n_batch, n_dense = kwds.pop("n_batch", 0), kwds.pop("n_dense", 0)
-    check_layout("sparse.eye", n_batch, n_dense, 2)
+    layouts.check_layout("sparse.eye", n_batch, n_dense, 2)
     first = np.arange(max(-diagonal, 0), max(min(rows, columns - diagonal), max(-diagonal, 0)))
-    kind = index_type("sparse.eye", index_dtype)
+    kind = layouts.index_type("sparse.eye", index_dtype)
     indices = np.stack([first, first + diagonal], axis=1).astype(kind)
     parts = pnp.ones(len(first), as_dtype(dtype)), pnp.asarray(indices)
     mat = BCOO(parts, shape=shape, indices_sorted=True, unique_indices=True)
     if n_batch or n_dense:
-        mat = sum_duplicates(relaid(mat, n_batch=n_batch, n_dense=n_dense), None, not n_dense)
+        mat = layouts.sum_duplicates(layouts.relaid(mat, n_batch=n_batch, n_dense=n_dense), None, not n_dense)
     return _in_format("sparse.eye", mat, sparse_format, kwds)
 
 
@@ -175,7 +167,7 @@ def random_bcoo(
     """
     name = "random_bcoo"
     sizes = shape_of(name, shape)
-    count = check_layout(name, n_batch, n_dense, len(sizes))
+    count = layouts.check_layout(name, n_batch, n_dense, len(sizes))
     batch, sparse, dense = sizes[:n_batch], sizes[n_batch : n_batch + count], sizes[n_batch + count :]
     cells = math.prod(sparse)
     if isinstance(nse, bool) or not isinstance(nse, (int, float, np.integer, np.floating)) or not nse >= 0:
@@ -186,13 +178,13 @@ def random_bcoo(
             f"{name}: there are no {stored} different places in axes of sizes {sparse}; unique_indices=False"
         )
     of_places, of_data = split(key)
-    kind = index_type(name, np.int32 if indices_dtype is None else indices_dtype)
+    kind = layouts.index_type(name, np.int32 if indices_dtype is None else indices_dtype)
     rows = math.prod(batch)
     places = _random_places(of_places, rows, cells, stored, unique_indices)
-    indices = unravelled(places, sparse, kind).reshape(*batch, stored, count)
+    indices = layouts.unravelled(places, sparse, kind).reshape(*batch, stored, count)
     data = generator(of_data, (*batch, stored, *dense), dtypes.canonicalize_dtype(dtype), **kwds)
     mat = BCOO((data, indices), shape=sizes, unique_indices=bool(unique_indices))
-    return bcoo_sort_indices(mat) if sorted_indices else mat
+    return layouts.bcoo_sort_indices(mat) if sorted_indices else mat
 
 
 def _random_places(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
@@ -247,7 +239,7 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
     if not imported("scipy.sparse").issparse(mat):
         raise OperandError(f"{name} takes a sparse array of SciPy, got {quote(mat)} of type {type(mat).__name__}")
     triples = mat.tocoo()
-    kind = index_type(name, np.int32 if index_dtype is None else index_dtype)
+    kind = layouts.index_type(name, np.int32 if index_dtype is None else index_dtype)
     coords = getattr(triples, "coords", None) or (triples.row, triples.col)
     indices = np.stack([np.asarray(c) for c in coords], axis=1).astype(kind)
     return BCOO((pnp.asarray(triples.data), pnp.asarray(indices)), shape=triples.shape)

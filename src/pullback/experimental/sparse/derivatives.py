@@ -129,9 +129,8 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
         for x in tree.leaves(results, is_leaf=is_sparse):
             if is_sparse(x):
                 raise NotDifferentiableError(
-                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian would be with "
-                    "respect to nothing that "
-                    "is stored; let it return its data, or sparse.todense of it"
+                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian would be with respect to "
+                    "nothing that is stored; let it return its data, or sparse.todense of it"
                 )
         return out
 

@@ -229,9 +229,8 @@ def _check_batches(name: str, fields: dict[str, Any], count: int, shape: Shape) 
         lead = x.shape[:count]
         if len(lead) < count or any(n not in (1, m) for n, m in zip(lead, shape, strict=False)):
             raise ShapeError(
-                f"{name}: {field} of shape {x.shape} does not fit shape={shape} with n_batch={count}: its "
-                f"first {count} "
-                f"axes must be {shape[:count]}, or 1 where they are the same for all"
+                f"{name}: {field} of shape {x.shape} does not fit shape={shape} with n_batch={count}: its first "
+                f"{count} axes must be {shape[:count]}, or 1 where they are the same for all"
             )
 
 
@@ -296,8 +295,7 @@ class BCOO(_Batched):
             raise ShapeError(
                 f"BCOO: indices of shape {indices.shape}, (*batch, nse, n_sparse), and data of shape {data.shape}, "
                 f"(*batch, nse, *dense), do not make an array of {len(shape)} axes: n_batch={batch}, "
-                f"n_sparse={sparse}, "
-                f"n_dense={dense}, shape={shape}"
+                f"n_sparse={sparse}, n_dense={dense}, shape={shape}"
             )
         _check_batches("BCOO", {"data": data, "indices": indices}, batch, shape)
         if data.shape[batch] != indices.shape[batch]:
@@ -308,9 +306,8 @@ class BCOO(_Batched):
             )
         if data.shape[batch + 1 :] != shape[batch + sparse :]:
             raise ShapeError(
-                f"BCOO: data of shape {data.shape} with n_batch={batch} has dense axes "
-                f"{data.shape[batch + 1 :]}, which "
-                f"must be the last of shape={shape}"
+                f"BCOO: data of shape {data.shape} with n_batch={batch} has dense axes {data.shape[batch + 1 :]}, "
+                f"which must be the last of shape={shape}"
             )
 
     def _with_data(self, data: Any) -> BCOO:
@@ -378,9 +375,8 @@ class BCSR(_Batched):
         if indices.ndim < 1 or indptr.ndim != indices.ndim or dense < 0 or batch + 2 + dense != len(shape):
             raise ShapeError(
                 f"BCSR: data of shape {data.shape}, indices of shape {indices.shape} and indptr of shape "
-                f"{indptr.shape} do "
-                f"not make an array of shape {shape}: they must be (*batch, nse, *dense), (*batch, nse), "
-                "(*batch, rows + 1)"
+                f"{indptr.shape} do not make an array of shape {shape}: they must be (*batch, nse, *dense), (*batch, "
+                "nse), (*batch, rows + 1)"
             )
         _check_batches("BCSR", {"data": data, "indices": indices, "indptr": indptr}, batch, shape)
         if data.shape[batch] != indices.shape[batch] or data.shape[batch + 1 :] != shape[batch + 2 :]:
@@ -390,9 +386,8 @@ class BCSR(_Batched):
             )
         if indptr.shape[-1] != shape[batch] + 1:
             raise ShapeError(
-                f"BCSR: indptr of shape {indptr.shape} must have {shape[batch] + 1} elements along its last "
-                "axis, one more "
-                f"than there are rows in shape={shape}"
+                f"BCSR: indptr of shape {indptr.shape} must have {shape[batch] + 1} elements along its last axis, one "
+                f"more than there are rows in shape={shape}"
             )
 
 
@@ -470,9 +465,8 @@ class _Compressed(_Matrix):
         wanted = self.shape[self._major] + 1
         if self.data.shape != self.indices.shape or self.indptr.shape != (wanted,):
             raise ShapeError(
-                f"{name}: data and indices must have one length, and indptr {wanted} elements for "
-                f"shape={self.shape}; got "
-                f"{self.data.shape}, {self.indices.shape}, {self.indptr.shape}"
+                f"{name}: data and indices must have one length, and indptr {wanted} elements for shape={self.shape}; "
+                f"got {self.data.shape}, {self.indices.shape}, {self.indptr.shape}"
             )
 
 

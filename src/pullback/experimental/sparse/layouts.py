@@ -207,9 +207,8 @@ def count_nonzero(mask: Any, name: str) -> int:
     """The largest number of true elements along the last axis, known in Python."""
     if not known_values(mask):
         raise ArgumentError(
-            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are "
-            "traced, as by "
-            "jit and vmap: it is a part of the shape"
+            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are traced, "
+            "as by jit and vmap: it is a part of the shape"
         )
     counts = np.count_nonzero(np.asarray(mask), axis=-1)
     return int(np.max(counts, initial=0))

@@ -20,26 +20,8 @@ from pullback.core.annotations import DotDimensionNumbers, DTypeLike, PrecisionL
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import OperandError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
+from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.formats import BCOO, JAXSparse
-from pullback.experimental.sparse.layouts import (
-    at_most,
-    batch_positions,
-    bcoo,
-    bcoo_sum_duplicates,
-    bcoo_todense,
-    flat_positions,
-    inside,
-    kept,
-    kinds,
-    known_values,
-    relaid,
-    spread,
-    take_each,
-    take_rows,
-    unique,
-    wide_indices,
-    with_padding,
-)
 from pullback.experimental.sparse.structure import axes_of, bcoo_broadcast_in_dim, common_layout
 from pullback.numpy.promotion import quote
 from pullback.primitives.arrays import shapes
@@ -87,7 +69,7 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     [1. 4.]
     """
     name = "bcoo_extract"
-    sparr = bcoo(name, sparr)
+    sparr = layouts.bcoo(name, sparr)
     arr = dense_operand(name, arr)
     if arr.shape != sparr.shape:
         raise ShapeError(
@@ -95,17 +77,17 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
         )
     data = _values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
-        data = kept(data, _first_of_each(sparr))
+        data = layouts.kept(data, _first_of_each(sparr))
     flags = {"indices_sorted": sparr.indices_sorted, "unique_indices": sparr.unique_indices}
-    _, indices = spread(sparr)
+    _, indices = layouts.spread(sparr)
     return BCOO((data, indices), shape=sparr.shape, **flags)
 
 
 def _values_at(mat: BCOO, v: Any) -> Any:
     """The elements of ``v``, of as many axes as ``mat``, at its places; its axes of size 1 serve for all positions."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-    batch, sparse, dense = kinds(mat)
-    _, indices = spread(mat)
+    batch, sparse, dense = layouts.kinds(mat)
+    _, indices = layouts.spread(mat)
     outer = v.shape[:b]
     strides = [0 if n == 1 else math.prod(outer[i + 1 :]) for i, n in enumerate(outer)]
     extent = max(math.prod(outer), 1)
@@ -113,15 +95,17 @@ def _values_at(mat: BCOO, v: Any) -> Any:
     places = pnp.zeros(indices.shape[:-1], dtype)
     for i, s in enumerate(strides[a:b]):
         places = places + indices[..., i].astype(dtype) * s if s else places
-    places = pnp.where(inside(indices, sparse), places + batch_positions(batch, strides[:a], a + 1, dtype), -1)
-    rows = take_rows(v.reshape(math.prod(outer), *v.shape[b:]), places.reshape(-1))
+    places = pnp.where(
+        layouts.inside(indices, sparse), places + layouts.batch_positions(batch, strides[:a], a + 1, dtype), -1
+    )
+    rows = layouts.take_rows(v.reshape(math.prod(outer), *v.shape[b:]), places.reshape(-1))
     return pnp.broadcast_to(rows.reshape(*places.shape, *v.shape[b:]), (*places.shape, *dense))
 
 
 def _first_of_each(mat: BCOO) -> Any:
     """Which elements are the first of those at one place."""
-    _, sparse, _ = kinds(mat)
-    _, indices = spread(mat)
+    _, sparse, _ = layouts.kinds(mat)
+    _, indices = layouts.spread(mat)
     if not mat.nse:
         return pnp.ones(indices.shape[:-1], bool)
     numbers = pnp.broadcast_to(pnp.arange(mat.nse), indices.shape[:-1])
@@ -153,7 +137,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     [2. 3.]
     """
     name = "bcoo_multiply_dense"
-    mat = bcoo(name, sp_mat)
+    mat = layouts.bcoo(name, sp_mat)
     v = dense_operand(name, v)
     extra = mat.ndim - v.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(v.shape, mat.shape[extra:], strict=True)):
@@ -189,20 +173,20 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     [3. 3.]
     """
     name = "bcoo_multiply_sparse"
-    x, y = common_layout(broadcast_together(name, [bcoo(name, lhs), bcoo(name, rhs)]))
-    x, y = unique(x), unique(y)
+    x, y = common_layout(broadcast_together(name, [layouts.bcoo(name, lhs), layouts.bcoo(name, rhs)]))
+    x, y = layouts.unique(x), layouts.unique(y)
     if x.nse > y.nse:
         x, y = y, x
-    batch, sparse, _ = kinds(x)
-    (a, i), (b, j) = spread(x), spread(y)
+    batch, sparse, _ = layouts.kinds(x)
+    (a, i), (b, j) = layouts.spread(x), layouts.spread(y)
     a, b, _ = promoted(a, b)
     count, other = x.nse, y.nse
     if not count:
         return BCOO((a, i), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=True)
     if not sparse:
         return BCOO((a * b, i), shape=x.shape, unique_indices=True)
-    known = inside(i, sparse)
-    wide = wide_indices(i, sparse).dtype
+    known = layouts.inside(i, sparse)
+    wide = layouts.wide_indices(i, sparse).dtype
     both = pnp.concatenate([i.astype(wide), j.astype(wide)], axis=-2)
     order = pnp.lexsort([both[..., k] for k in reversed(range(len(sparse)))], axis=-1)
     ordered = pnp.take_along_axis(both, order[..., None], axis=-2)
@@ -214,7 +198,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     partner = pnp.where(equal, following - count, -1)
     back = pnp.argsort(order, axis=-1)[..., :count]
     partner = pnp.where(known, pnp.take_along_axis(partner, back, axis=-1), -1)
-    values = a * take_each(b, pnp.where(partner < other, partner, -1), len(batch))
+    values = a * layouts.take_each(b, pnp.where(partner < other, partner, -1), len(batch))
     return BCOO((values, i), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=True)
 
 
@@ -252,9 +236,8 @@ def checked_dims(name: str, x: Any, y: Any, dimension_numbers: Any) -> tuple[Sha
     n = len(tuple(xc))
     if len(xs) != len(ys) or n != len(tuple(yc)) or any(x.shape[i] != y.shape[j] for i, j in zip(xs, ys, strict=True)):
         raise ShapeError(
-            f"{name}: operands of shapes {x.shape} and {y.shape} do not fit the axes {dimension_numbers}: axes "
-            "that are "
-            "contracted, and those of a batch, must have the same sizes in both"
+            f"{name}: operands of shapes {x.shape} and {y.shape} do not fit the axes {dimension_numbers}: axes that "
+            "are contracted, and those of a batch, must have the same sizes in both"
         )
     return xs[:n], ys[:n], xs[n:], ys[n:]
 
@@ -341,7 +324,7 @@ def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape)
         return _matrix_times(mat, v, mc == (0,))
     first_dense = mat.n_batch + mat.n_sparse
     if any(d >= first_dense for d in mb):
-        mat = relaid(mat, n_dense=0)
+        mat = layouts.relaid(mat, n_dense=0)
         first_dense = mat.ndim
     data, v, dtype = promoted(mat.data, v)
     if dtypes.is_bool(dtype):
@@ -396,11 +379,11 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
     """
     if not mat.n_batch and mat.n_sparse == 2 and sorted([*rows, *columns]) == [0, 1] and len(rows) == 1:
         return data, mat.indices, rows == [1]
-    batch, sparse, dense = kinds(mat)
+    batch, sparse, dense = layouts.kinds(mat)
     a = len(batch)
     data = spread_data(mat, data)
-    _, indices = spread(mat)
-    known = inside(indices, sparse)
+    _, indices = layouts.spread(mat)
+    known = layouts.inside(indices, sparse)
     parts = []
     for axes in (rows, columns):
         sizes = [mat.shape[d] for d in axes]
@@ -424,7 +407,7 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
 
 def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape) -> BCOO:
     """The contraction of two sparse arrays: all pairs of elements that meet."""
-    x, y = relaid(x, n_batch=0, n_dense=0), relaid(y, n_batch=0, n_dense=0)
+    x, y = layouts.relaid(x, n_batch=0, n_dense=0), layouts.relaid(y, n_batch=0, n_dense=0)
     a, b, dtype = promoted(x.data, y.data)
     if dtypes.is_bool(dtype):
         a, b = a.astype(np.int32), b.astype(np.int32)
@@ -433,7 +416,7 @@ def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape)
     shape = (*(x.shape[d] for d in (*xb, *free_x)), *(y.shape[d] for d in free_y))
     sizes = [x.shape[d] for d in (*xb, *xc)]
     keys = flat_positions_of(x, (*xb, *xc), sizes), flat_positions_of(y, (*yb, *yc), sizes)
-    if known_values(keys[0]) and known_values(keys[1]):
+    if layouts.known_values(keys[0]) and layouts.known_values(keys[1]):
         first, second = _pairs(np.asarray(keys[0]), np.asarray(keys[1]))
         known = None
         count = len(first)
@@ -446,22 +429,22 @@ def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape)
     values = pnp.take(a, first, axis=0) * pnp.take(b, second, axis=0)
     i = x.indices[:, np.asarray([*xb, *free_x], np.int32)]
     j = y.indices[:, np.asarray(free_y, np.int32)]
-    wide = max(wide_indices(i, shape).dtype, wide_indices(j, shape).dtype, key=lambda t: t.itemsize)
+    wide = max(layouts.wide_indices(i, shape).dtype, layouts.wide_indices(j, shape).dtype, key=lambda t: t.itemsize)
     indices = pnp.concatenate([i.astype(wide)[first], j.astype(wide)[second]], axis=1)
     if known is not None:
-        values, indices = kept(values, known), with_padding(indices, known, shape)
+        values, indices = layouts.kept(values, known), layouts.with_padding(indices, known, shape)
     out = BCOO((values, indices), shape=shape)
     limit = math.prod(shape)
-    out = at_most(out, limit)
+    out = layouts.at_most(out, limit)
     if known is None and out.nse:
-        out = bcoo_sum_duplicates(out)
+        out = layouts.bcoo_sum_duplicates(out)
     return cast(out, dtype) if out.dtype != dtype else out
 
 
 def flat_positions_of(mat: BCOO, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     """One number for each element, by its indices along some axes; -1 for padding."""
-    known = inside(mat.indices, mat.shape)
-    places = flat_positions(mat.indices[:, np.asarray(axes, np.int32)], sizes)
+    known = layouts.inside(mat.indices, mat.shape)
+    places = layouts.flat_positions(mat.indices[:, np.asarray(axes, np.int32)], sizes)
     return pnp.where(known, places, -1)
 
 
@@ -478,7 +461,7 @@ def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
 
 def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shape: Shape) -> BCOO:
     """The contraction whose result has no more places than there are pairs of elements: all of them are stored."""
-    out = _sparse_dense(x, bcoo_todense(y), xc, yc, xb, yb)
+    out = _sparse_dense(x, layouts.bcoo_todense(y), xc, yc, xb, yb)
     grid = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1) if shape else np.zeros((1, 0))
     parts = out.reshape(math.prod(shape)), pnp.asarray(grid.astype(np.int32))
     return BCOO(parts, shape=shape, indices_sorted=True, unique_indices=True)
@@ -535,7 +518,7 @@ def bcoo_dot_general_sampled(
     mat = BCOO((pnp.zeros((*shape[:a], indices.shape[-2], *shape[whole:]), dtype), indices), shape=shape)
     cut = max(whole, len(xb))
     if cut > whole:
-        mat = relaid(mat, n_dense=len(shape) - cut)
+        mat = layouts.relaid(mat, n_dense=len(shape) - cut)
     in_x = list(range(min(cut, split)))
     in_y = [*range(len(xb)), *range(split, cut)]
     _nothing, pairs, turned = _as_matrix(mat, mat.data, in_x, in_y)

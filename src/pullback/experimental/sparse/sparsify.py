@@ -25,23 +25,10 @@ from pullback.core.errors import UnsupportedArgumentError
 from pullback.core.jaxpr import ClosedJaxpr, Eqn, Var
 from pullback.core.trace import Primitive, RuleKind, Tracer, state
 from pullback.core.types import ShapedArray
-from pullback.experimental.sparse import arithmetic
+from pullback.experimental.sparse import arithmetic, layouts
 from pullback.experimental.sparse.arithmetic import dense_result, elementwise, linear
 from pullback.experimental.sparse.compressed import to_bcoo
 from pullback.experimental.sparse.formats import BCOO, JAXSparse
-from pullback.experimental.sparse.layouts import (
-    at_most,
-    bcoo_sum_duplicates,
-    bcoo_todense,
-    inside,
-    kept,
-    kinds,
-    known_values,
-    limits,
-    relaid,
-    spread,
-    unique,
-)
 from pullback.experimental.sparse.products import bcoo_dot_general, cast
 from pullback.experimental.sparse.structure import (
     bcoo_broadcast_in_dim,
@@ -96,7 +83,7 @@ def todense(arr: JAXSparse | ArrayLike) -> Array:
      [0. 1.]]
     """
     if isinstance(arr, JAXSparse):
-        return bcoo_todense(to_bcoo(arr))
+        return layouts.bcoo_todense(to_bcoo(arr))
     x = pnp.asarray(arr)
     return todense_p.bind(x) if isinstance(x, Tracer) else x
 
@@ -197,10 +184,6 @@ def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
     return elementwise(lambda data: bind(*put(data)), sparse[0])
 
 
-def _linear(eqn: Eqn, operands: list[Any]) -> Any:
-    return linear(lambda data: eqn.primitive.bind(data, **eqn.params), operands[0])
-
-
 def _binary(function: Callable[[Any, Any], Any]) -> Rule:
     def rule(eqn: Eqn, operands: list[Any]) -> Any:
         return cast(function(*operands), eqn.outvars[0].aval.dtype)
@@ -215,9 +198,8 @@ def _of_first(function: Callable[..., Any]) -> Rule:
 def _all_sparse(operands: Sequence[Any], name: str) -> None:
     if not all(isinstance(x, BCOO) for x in operands):
         raise UnsupportedArgumentError(
-            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by "
-            "sparse.todense(...), or the "
-            "dense ones by sparse.BCOO.fromdense(...)"
+            f"sparsify: {name} of sparse and dense arrays together; convert the sparse ones by sparse.todense(...), or "
+            "the dense ones by sparse.BCOO.fromdense(...)"
         )
 
 
@@ -243,10 +225,6 @@ def _unstack(eqn: Eqn, operands: list[Any]) -> Any:
     return parts
 
 
-def _dynamic_slice(eqn: Eqn, operands: list[Any]) -> Any:
-    return bcoo_dynamic_slice(operands[0], operands[1:], eqn.params["slice_sizes"])
-
-
 def _gather(eqn: Eqn, operands: list[Any]) -> Any:
     x, indices = operands
     if isinstance(indices, BCOO):
@@ -258,21 +236,17 @@ def _gather(eqn: Eqn, operands: list[Any]) -> Any:
 
 def _reduce_sum(eqn: Eqn, operands: list[Any]) -> Any:
     out = bcoo_reduce_sum(operands[0], axes=eqn.params["axes"])
-    return out if out.ndim else bcoo_todense(out)
+    return out if out.ndim else layouts.bcoo_todense(out)
 
 
 def _norm(eqn: Eqn, operands: list[Any]) -> Any:
     mat, axes = operands[0], eqn.params["axes"]
     if len(axes) < mat.ndim:
         raise UnsupportedArgumentError("sparsify: norm of a sparse array is over all of its axes")
-    mat = unique(mat)
-    _, indices = spread(mat)
-    data = kept(spread(mat)[0], inside(indices, kinds(mat)[1]))
+    mat = layouts.unique(mat)
+    _, indices = layouts.spread(mat)
+    data = layouts.kept(layouts.spread(mat)[0], layouts.inside(indices, layouts.kinds(mat)[1]))
     return eqn.primitive.bind(data, axes=tuple(range(data.ndim)))
-
-
-def _dense(eqn: Eqn, operands: list[Any]) -> Any:
-    return bcoo_todense(operands[0])
 
 
 # Programs ----------------------------------------------------------------------------------------------------------
@@ -281,10 +255,6 @@ def _dense(eqn: Eqn, operands: list[Any]) -> Any:
 @cached_by_jaxpr
 def _compiled(closed: ClosedJaxpr) -> Callable[..., Any]:
     return jit(lambda *args: evaluate(closed, args))
-
-
-def _jit(eqn: Eqn, operands: list[Any]) -> Any:
-    return _compiled(eqn.params["jaxpr"])(*operands)
 
 
 class Form(NamedTuple):
@@ -317,14 +287,16 @@ def common_form(a: Form | None, b: Form | None) -> Form | None:
 def conform(x: Any, form: Form | None) -> Any:
     """An array in a form."""
     if form is None:
-        return bcoo_todense(x) if isinstance(x, BCOO) else x
-    data, indices = spread(x)
-    n, sparse = x.n_batch, kinds(x)[1]
+        return layouts.bcoo_todense(x) if isinstance(x, BCOO) else x
+    data, indices = layouts.spread(x)
+    n, sparse = x.n_batch, layouts.kinds(x)[1]
     indices = indices.astype(form.index_dtype)
     lack = form.nse - x.nse
     if lack:
         zeros = pnp.zeros((*data.shape[:n], lack, *data.shape[n + 1 :]), data.dtype)
-        outside = pnp.broadcast_to(pnp.asarray(limits(sparse, indices.dtype)), (*indices.shape[:n], lack, len(sparse)))
+        outside = pnp.broadcast_to(
+            pnp.asarray(layouts.limits(sparse, indices.dtype)), (*indices.shape[:n], lack, len(sparse))
+        )
         data, indices = pnp.concatenate([data, zeros], axis=n), pnp.concatenate([indices, outside], axis=n)
     flags = {"indices_sorted": form.indices_sorted, "unique_indices": form.unique_indices}
     return BCOO((data, indices), shape=x.shape, **flags)
@@ -406,7 +378,7 @@ def _row(x: Any) -> Any:
     """The first row of what a scan goes through, for its type."""
     if not isinstance(x, BCOO):
         return x[0]
-    data, indices = spread(x)
+    data, indices = layouts.spread(x)
     flags = {"indices_sorted": x.indices_sorted, "unique_indices": x.unique_indices}
     return BCOO((data[0], indices[0]), shape=x.shape[1:], **flags)
 
@@ -416,14 +388,14 @@ def _by_rows(x: Any) -> Any:
     if not isinstance(x, BCOO):
         return x
     if not x.n_batch:
-        x = relaid(x, n_batch=1, n_dense=min(x.n_dense, x.ndim - 1))
-        x = at_most(x, int(np.prod(kinds(x)[1], dtype=np.int64)))
-        x = bcoo_sum_duplicates(x) if known_values(x.indices) else x
+        x = layouts.relaid(x, n_batch=1, n_dense=min(x.n_dense, x.ndim - 1))
+        x = layouts.at_most(x, int(np.prod(layouts.kinds(x)[1], dtype=np.int64)))
+        x = layouts.bcoo_sum_duplicates(x) if layouts.known_values(x.indices) else x
     return _as_tree(x)
 
 
 for _p in (ops.neg_p, ops.copy_p, ops.real_p, ops.imag_p, ops.conj_p, ops.stop_gradient_p, ops.once_p, name_p):
-    sparsified(_p)(_linear)
+    sparsified(_p)(lambda eqn, operands: linear(lambda data: eqn.primitive.bind(data, **eqn.params), operands[0]))
 sparsified(ops.add_p)(_binary(arithmetic.add))
 sparsified(add_any_p)(_binary(arithmetic.add))
 sparsified(ops.sub_p)(_binary(arithmetic.subtract))
@@ -438,13 +410,15 @@ sparsified(shapes.squeeze_p)(_of_first(bcoo_squeeze))
 sparsified(shapes.broadcast_in_dim_p)(_of_first(bcoo_broadcast_in_dim))
 sparsified(slicing.slice_p)(_of_first(bcoo_slice))
 sparsified(slicing.rev_p)(_of_first(bcoo_rev))
-sparsified(dynamic_slice_p)(_dynamic_slice)
+sparsified(dynamic_slice_p)(
+    lambda eqn, operands: bcoo_dynamic_slice(operands[0], operands[1:], eqn.params["slice_sizes"])
+)
 sparsified(gather_p)(_gather)
 sparsified(slicing.concatenate_p)(_concatenate)
 sparsified(slicing.stack_p)(_stack)
 sparsified(slicing.unstack_p)(_unstack)
-sparsified(todense_p)(_dense)
-sparsified(jit_p)(_jit)
+sparsified(todense_p)(lambda eqn, operands: layouts.bcoo_todense(operands[0]))
+sparsified(jit_p)(lambda eqn, operands: _compiled(eqn.params["jaxpr"])(*operands))
 sparsified(cond_p)(_cond)
 sparsified(while_p)(_while)
 sparsified(scan_p)(_scan)

@@ -18,21 +18,8 @@ from pullback.core import dtypes
 from pullback.core.array import ArrayLike, typeof
 from pullback.core.errors import ArgumentError, ShapeError, UnsupportedArgumentError
 from pullback.core.types import Shape
+from pullback.experimental.sparse import layouts
 from pullback.experimental.sparse.formats import BCOO, shape_of
-from pullback.experimental.sparse.layouts import (
-    at_most,
-    bcoo,
-    flat_positions,
-    inside,
-    kept,
-    kinds,
-    limits,
-    relaid,
-    spread,
-    unravelled,
-    wide_indices,
-    with_padding,
-)
 from pullback.numpy.promotion import quote
 from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherScatterMode
 from pullback.transforms.autodiff.vmap import vmap
@@ -67,7 +54,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     BCOO(float32[3, 2], nse=2)
     """
     name = "bcoo_transpose"
-    mat = bcoo(name, mat)
+    mat = layouts.bcoo(name, mat)
     order = axes_of(name, permutation, mat.ndim)
     if len(order) != mat.ndim:
         raise ShapeError(f"{name}: permutation={tuple(permutation)} does not have all axes of shape {mat.shape}")
@@ -76,7 +63,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     batch, dense = sorted(order[:a]) == list(range(a)), sorted(order[b:]) == list(range(b, mat.ndim))
     if not (batch and dense):
-        mat = relaid(mat, n_batch=mat.n_batch if batch else 0, n_dense=mat.n_dense if dense else 0)
+        mat = layouts.relaid(mat, n_batch=mat.n_batch if batch else 0, n_dense=mat.n_dense if dense else 0)
         a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     data = pnp.transpose(mat.data, (*order[:a], a, *(i - b + a + 1 for i in order[b:])))
     indices = pnp.transpose(mat.indices, (*order[:a], a, a + 1))
@@ -111,7 +98,7 @@ def bcoo_broadcast_in_dim(
     BCOO(float32[3, 2, 2], nse=2, n_batch=1)
     """
     name = "bcoo_broadcast_in_dim"
-    mat = bcoo(name, mat)
+    mat = layouts.bcoo(name, mat)
     if sharding is not None:
         raise UnsupportedArgumentError(f"{name}: sharding must be None, got {sharding!r}")
     new = shape_of(name, shape)
@@ -130,7 +117,7 @@ def bcoo_broadcast_in_dim(
     if a == b:  # no sparse axis: what is before the first dense one is a batch axis
         first = dims[b] if b < mat.ndim else len(new)
     last = dims[b - 1] + 1 if a < b else first
-    data, indices = spread(mat)
+    data, indices = layouts.spread(mat)
     batch = new[:first]
     places = tuple(dims[:a])
 
@@ -154,19 +141,19 @@ def bcoo_broadcast_in_dim(
 def _repeated(mat: BCOO, data: Any, indices: Any, new: Shape, first: int, dims: Shape) -> tuple[Any, Any]:
     """Elements repeated along sparse axes: those that are new, and those of size 1 that grow."""
     sparse = mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
-    known = inside(indices, sparse)
+    known = layouts.inside(indices, sparse)
     sizes = new[first : dims[-1] + 1]
-    indices = wide_indices(indices, sizes)
+    indices = layouts.wide_indices(indices, sizes)
     grown = [i for i in range(len(sizes)) if first + i not in dims or sparse[dims.index(first + i)] != sizes[i]]
     copies = math.prod(sizes[i] for i in grown)
-    numbers = unravelled(pnp.arange(copies, dtype=indices.dtype), [sizes[i] for i in grown], indices.dtype)
+    numbers = layouts.unravelled(pnp.arange(copies, dtype=indices.dtype), [sizes[i] for i in grown], indices.dtype)
     lead = indices.shape[:-1]
     columns = []
     for i in range(len(sizes)):
         x = numbers[:, grown.index(i)] if i in grown else indices[..., dims.index(first + i)][..., None]
         columns.append(pnp.broadcast_to(x, (*lead, copies)))
     whole = pnp.stack(columns, axis=-1)
-    whole = with_padding(whole, pnp.broadcast_to(known[..., None], (*lead, copies)), sizes)
+    whole = layouts.with_padding(whole, pnp.broadcast_to(known[..., None], (*lead, copies)), sizes)
     count = len(lead)
     data = pnp.broadcast_to(pnp.expand_dims(data, count), (*lead, copies, *data.shape[count:]))
     nse = lead[-1] * copies
@@ -194,7 +181,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     BCOO(float32[4, 2], nse=4)
     """
     name = "bcoo_concatenate"
-    mats = [bcoo(name, x) for x in operands]
+    mats = [layouts.bcoo(name, x) for x in operands]
     if not mats:
         raise ArgumentError(f"{name} takes at least one array, got none")
     rank = mats[0].ndim
@@ -203,27 +190,29 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if any(len(s) != rank or (*s[:d], *s[d + 1 :]) != (*shapes[0][:d], *shapes[0][d + 1 :]) for s in shapes):
         raise ShapeError(f"{name}: shapes {shapes} must be the same but for axis {d}")
     n_dense = min(m.n_dense for m in mats)
-    mats = common_layout([relaid(m, n_dense=min(n_dense, rank - d - 1)) if m.n_dense else m for m in mats])
+    mats = common_layout([layouts.relaid(m, n_dense=min(n_dense, rank - d - 1)) if m.n_dense else m for m in mats])
     dtype = mats[0].dtype
     for m in mats[1:]:
         dtype = dtypes.promote_types(dtype, m.dtype)
     n = mats[0].n_batch
     shape = (*shapes[0][:d], sum(s[d] for s in shapes), *shapes[0][d + 1 :])
-    _, sparse, _ = kinds(BCOO.tree_unflatten((shape, False, False, mats[0].n_dense), (mats[0].data, mats[0].indices)))
+    _, sparse, _ = layouts.kinds(
+        BCOO.tree_unflatten((shape, False, False, mats[0].n_dense), (mats[0].data, mats[0].indices))
+    )
     sparse = shape[n : n + mats[0].n_sparse]
     start, data, indices = 0, [], []
     nse = max(m.nse for m in mats)
     for m in mats:
-        x, i = spread(m)
-        i = wide_indices(i, sparse)
+        x, i = layouts.spread(m)
+        i = layouts.wide_indices(i, sparse)
         own = m.shape[n : n + m.n_sparse]
         if d >= n:
             shift = np.asarray([start if n + j == d else 0 for j in range(len(sparse))], i.dtype)
-            i = with_padding(i + shift, inside(i, own), sparse)
+            i = layouts.with_padding(i + shift, layouts.inside(i, own), sparse)
         elif m.nse < nse:
             x = pnp.concatenate([x, pnp.zeros((*x.shape[:n], nse - m.nse, *x.shape[n + 1 :]), x.dtype)], axis=n)
             extra = (*i.shape[:n], nse - m.nse, len(sparse))
-            i = pnp.concatenate([i, pnp.broadcast_to(pnp.asarray(limits(sparse, i.dtype)), extra)], axis=n)
+            i = pnp.concatenate([i, pnp.broadcast_to(pnp.asarray(layouts.limits(sparse, i.dtype)), extra)], axis=n)
         start += m.shape[d]
         data.append(x.astype(dtype))
         indices.append(i)
@@ -239,7 +228,8 @@ def common_layout(mats: Sequence[BCOO]) -> list[BCOO]:
     """Arrays with the same number of batch, and of dense axes: the fewest of any."""
     n_batch, n_dense = min(m.n_batch for m in mats), min(m.n_dense for m in mats)
     return [
-        m if (m.n_batch, m.n_dense) == (n_batch, n_dense) else relaid(m, n_batch=n_batch, n_dense=n_dense) for m in mats
+        m if (m.n_batch, m.n_dense) == (n_batch, n_dense) else layouts.relaid(m, n_batch=n_batch, n_dense=n_dense)
+        for m in mats
     ]
 
 
@@ -266,7 +256,7 @@ def bcoo_reshape(
     BCOO(float32[2, 8], nse=4)
     """
     name = "bcoo_reshape"
-    mat = bcoo(name, mat)
+    mat = layouts.bcoo(name, mat)
     if sharding is not None:
         raise UnsupportedArgumentError(f"{name}: sharding must be None, got {sharding!r}")
     new = shape_of(name, new_sizes)
@@ -276,30 +266,30 @@ def bcoo_reshape(
         mat = bcoo_transpose(mat, permutation=dimensions)
     if new == mat.shape:
         return mat
-    batch, _, dense = kinds(mat)
+    batch, _, dense = layouts.kinds(mat)
     n_batch = _prefix(new, math.prod(batch)) if batch else 0
     n_dense = _prefix(new[::-1], math.prod(dense)) if dense else 0
     if n_batch is None or not mat.size:
-        mat, n_batch = relaid(mat, n_batch=0), 0
+        mat, n_batch = layouts.relaid(mat, n_batch=0), 0
     if n_dense is None or not mat.size or n_batch + n_dense > len(new):
-        mat, n_dense = relaid(mat, n_dense=0), 0
-    batch, sparse, dense = kinds(mat)
+        mat, n_dense = layouts.relaid(mat, n_dense=0), 0
+    batch, sparse, dense = layouts.kinds(mat)
     to = new[n_batch : len(new) - n_dense]
-    data, indices = spread(mat)
+    data, indices = layouts.spread(mat)
     if math.prod(to) != math.prod(sparse):  # the sizes of groups come out otherwise
-        mat = relaid(mat, n_batch=0, n_dense=0)
+        mat = layouts.relaid(mat, n_batch=0, n_dense=0)
         n_batch, n_dense, to, sparse = 0, 0, new, mat.shape
         data, indices = mat.data, mat.indices
     data = data.reshape(*new[:n_batch], mat.nse, *new[len(new) - n_dense :])
     indices = indices.reshape(*new[:n_batch], mat.nse, indices.shape[-1])
     if to != sparse:
-        places = flat_positions(indices, sparse)
+        places = layouts.flat_positions(indices, sparse)
         if not sparse:  # no index says which element is padding: none is
             places = pnp.zeros(places.shape, places.dtype)
         if not to:
-            data = kept(data, places >= 0)
+            data = layouts.kept(data, places >= 0)
         dtype = indices.dtype if dtypes.iinfo(indices.dtype).max > max(to, default=0) else places.dtype
-        indices = unravelled(places, to, dtype)
+        indices = layouts.unravelled(places, to, dtype)
     flags = {"indices_sorted": mat.indices_sorted, "unique_indices": mat.unique_indices and bool(to or not sparse)}
     return BCOO((data, indices), shape=new, **flags)
 
@@ -330,7 +320,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     BCOO(float32[3], nse=1)
     """
     name = "bcoo_squeeze"
-    arr = bcoo(name, arr)
+    arr = layouts.bcoo(name, arr)
     dims = axes_of(name, dimensions, arr.ndim)
     if any(arr.shape[d] != 1 for d in dims):
         raise ShapeError(f"{name}: the axes {dims} of an array of shape {arr.shape} do not all have size 1")
@@ -347,9 +337,9 @@ def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequ
     sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
     left = [i for i in range(len(sparse)) if i not in gone]
     if gone:
-        known = inside(indices, sparse)
-        indices = with_padding(indices[..., np.asarray(left, np.int32)], known, [sparse[i] for i in left])
-        data = kept(data, pnp.broadcast_to(known, data.shape[: known.ndim]) if known.ndim else known)
+        known = layouts.inside(indices, sparse)
+        indices = layouts.with_padding(indices[..., np.asarray(left, np.int32)], known, [sparse[i] for i in left])
+        data = layouts.kept(data, pnp.broadcast_to(known, data.shape[: known.ndim]) if known.ndim else known)
     shape = tuple(n for i, n in enumerate(arr.shape) if i not in dims)
     sizes_one = all(sparse[i] == 1 for i in gone)
     flags = {
@@ -375,7 +365,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     [1. 1. 1.]
     """
     name = "bcoo_reduce_sum"
-    mat = bcoo(name, mat)
+    mat = layouts.bcoo(name, mat)
     dims = axes_of(name, axes, mat.ndim)
     if not dims:
         return mat
@@ -385,12 +375,12 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         rest = list(range(mat.n_batch, mat.ndim))
         whole = [*order, *rest]
         n_batch = sum(d >= mat.n_batch or d not in dims for d in range(mat.n_batch))
-        mat = relaid(bcoo_transpose(mat, permutation=whole), n_batch=n_batch)
+        mat = layouts.relaid(bcoo_transpose(mat, permutation=whole), n_batch=n_batch)
         dims = tuple(whole.index(d) for d in dims)
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     data = pnp.sum(mat.data, axis=tuple(d - b + a + 1 for d in dims if d >= b), dtype=mat.dtype)
     out = _without(mat, data, mat.indices, [d - a for d in dims if a <= d < b], dims)
-    return at_most(out, math.prod(out.shape[a : a + out.n_sparse]))
+    return layouts.at_most(out, math.prod(out.shape[a : a + out.n_sparse]))
 
 
 # Slices ------------------------------------------------------------------------------------------------------------
@@ -417,7 +407,7 @@ def bcoo_slice(
     BCOO(float32[2, 4], nse=4)
     """
     name = "bcoo_slice"
-    mat = bcoo(name, mat)
+    mat = layouts.bcoo(name, mat)
     rank = mat.ndim
     starts, stops = tuple(map(int, start_indices)), tuple(map(int, limit_indices))
     steps = (1,) * rank if strides is None else tuple(map(int, strides))
@@ -426,9 +416,8 @@ def bcoo_slice(
         0 <= i <= j <= n and s > 0 for i, j, n, s in zip(starts, stops, mat.shape, steps, strict=True)
     ):
         raise ShapeError(
-            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of "
-            "an array of "
-            f"shape {mat.shape}"
+            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of an array "
+            f"of shape {mat.shape}"
         )
     new = tuple(-(-(j - i) // s) for i, j, s in zip(starts, stops, steps, strict=True))
     if new == mat.shape:
@@ -457,22 +446,22 @@ def _part(
     sparse, sizes = mat.shape[a:b], new[a:b]
     changed = sparse != sizes
     if changed:
-        indices = wide_indices(indices, sparse)
+        indices = layouts.wide_indices(indices, sparse)
         dtype = indices.dtype
         first = pnp.stack([pnp.asarray(i, dtype) for i in starts])
         last = pnp.stack([pnp.asarray(i, dtype) for i in stops])
         step = np.asarray(steps, dtype)
         distance = indices - first
         known = pnp.all((distance >= 0) & (indices < last) & (distance % step == 0), axis=-1)
-        indices = with_padding(distance // step, known, sizes)
+        indices = layouts.with_padding(distance // step, known, sizes)
         data = (
-            kept(data, pnp.broadcast_to(known, data.shape[: a + 1]))
+            layouts.kept(data, pnp.broadcast_to(known, data.shape[: a + 1]))
             if data.shape[: a + 1] == known.shape
-            else kept(pnp.broadcast_to(data, (*known.shape[:a], *data.shape[a:])), known)
+            else layouts.kept(pnp.broadcast_to(data, (*known.shape[:a], *data.shape[a:])), known)
         )
     flags = {"indices_sorted": mat.indices_sorted and not changed, "unique_indices": mat.unique_indices}
     out = BCOO((data, indices), shape=new, **flags)
-    return at_most(out, math.prod(sizes)) if changed else out
+    return layouts.at_most(out, math.prod(sizes)) if changed else out
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
@@ -492,7 +481,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
      [0.]]
     """
     name = "bcoo_dynamic_slice"
-    mat = bcoo(name, mat)
+    mat = layouts.bcoo(name, mat)
     new = shape_of(name, slice_sizes)
     starts = [pnp.asarray(i) for i in start_indices]
     if len(new) != mat.ndim or len(starts) != mat.ndim or any(s > n for s, n in zip(new, mat.shape, strict=True)):
@@ -504,7 +493,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     data, indices = mat.data, mat.indices
     if new[:a] != mat.shape[:a]:
-        data, indices = spread(mat)
+        data, indices = layouts.spread(mat)
     for d in (*range(a), *range(b, mat.ndim)):
         if new[d] != mat.shape[d]:
             data = _range(data, starts[d], new[d], d if d < a else d - b + a + 1)
@@ -530,7 +519,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
      [1. 0.]]
     """
     name = "bcoo_rev"
-    mat = bcoo(name, operand)
+    mat = layouts.bcoo(name, operand)
     dims = axes_of(name, dimensions, mat.ndim)
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     data = pnp.flip(mat.data, tuple(d if d < a else d - b + a + 1 for d in dims if d < a or d >= b))
@@ -538,10 +527,10 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     inner = [d - a for d in dims if a <= d < b]
     if inner:
         sparse = mat.shape[a:b]
-        indices = wide_indices(indices, sparse)
+        indices = layouts.wide_indices(indices, sparse)
         turned = np.asarray([i in inner for i in range(len(sparse))])
-        other = limits(sparse, indices.dtype) - 1 - indices
-        indices = with_padding(pnp.where(turned, other, indices), inside(indices, sparse), sparse)
+        other = layouts.limits(sparse, indices.dtype) - 1 - indices
+        indices = layouts.with_padding(pnp.where(turned, other, indices), layouts.inside(indices, sparse), sparse)
     flags = {"indices_sorted": mat.indices_sorted and not inner, "unique_indices": mat.unique_indices}
     return BCOO((data, indices), shape=mat.shape, **flags)
 
@@ -583,7 +572,7 @@ def bcoo_gather(
     (2, 3)
     """
     name = "bcoo_gather"
-    mat = bcoo(name, operand)
+    mat = layouts.bcoo(name, operand)
     sizes = shape_of(name, slice_sizes)
     starts = pnp.asarray(start_indices)
     numbers = dimension_numbers
@@ -611,7 +600,7 @@ def bcoo_gather(
         part = bcoo_dynamic_slice(mat, full, sizes)
         if not clip:
             lost = pnp.broadcast_to(known, part.data.shape[: part.n_batch + 1])
-            part = BCOO((kept(part.data, lost), part.indices), shape=part.shape)
+            part = BCOO((layouts.kept(part.data, lost), part.indices), shape=part.shape)
         return bcoo_squeeze(part, dimensions=numbers.collapsed_slice_dims)
 
     batch = starts.shape[:-1]

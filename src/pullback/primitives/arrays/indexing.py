@@ -18,7 +18,7 @@ from pullback.core.errors import ShapeError
 from pullback.core.linear import LinearVar
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
+from pullback.core.types import MappedAxis, Shape, ShapedArray
 from pullback.primitives.arrays import gather as gathers
 from pullback.primitives.arrays import scatter, shapes, slicing
 from pullback.primitives.arrays.gather import as_weak_as
@@ -31,7 +31,7 @@ from pullback.primitives.arrays.windows import zeros as zeros
 from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import convert_element_type
-from pullback.primitives.rules import axis_kept
+from pullback.primitives.rules import axis_kept, jvp_linear_in
 
 
 def scalar_indices(start_indices: Sequence[Any]) -> list[Any]:
@@ -70,7 +70,9 @@ def dynamic_update_slice(x: Any, update: Any, start_indices: Sequence[Any]) -> A
 
 
 dynamic_slice_p = Primitive("dynamic_slice", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+dynamic_slice_p.jvp_rule = jvp_linear_in(dynamic_slice_p, 0)
 dynamic_update_slice_p = Primitive("dynamic_update_slice", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+dynamic_update_slice_p.jvp_rule = jvp_linear_in(dynamic_update_slice_p, 0, 1)
 
 
 @axis_kept(dynamic_slice_p)
@@ -122,14 +124,6 @@ def _dynamic_slice_lowering(hlo: Any, x: Any, *starts: Any, slice_sizes: Shape) 
     return hlo_indexing.dynamic_slice(hlo, x, starts, slice_sizes)
 
 
-@dynamic_slice_p.jvp
-def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Shape) -> Any:
-    x, *starts = primals
-    t = tangents[0]
-    ans = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
-    return ans, ZERO if t is ZERO else dynamic_slice_p.bind(t, *starts, slice_sizes=slice_sizes)
-
-
 @partial(dynamic_slice_p.transpose, linear_in=(0,))
 def _dynamic_slice_transpose(ct: Any, x: LinearVar, *starts: Any, slice_sizes: Shape) -> Any:
     return dynamic_update_slice(zeros(x.shape, ct.dtype), ct, starts), *(None for _ in starts)
@@ -172,18 +166,6 @@ def _dynamic_update_slice_lowering(hlo: Any, x: Any, update: Any, *starts: Any) 
     from pullback.backends.hlo import indexing as hlo_indexing
 
     return hlo_indexing.dynamic_update_slice(hlo, x, update, starts)
-
-
-@dynamic_update_slice_p.jvp
-def _dynamic_update_slice_jvp(primals: Any, tangents: Any) -> Any:
-    x, update, *starts = primals
-    tx, tu = tangents[:2]
-    ans = dynamic_update_slice_p.bind(x, update, *starts)
-    if tx is ZERO and tu is ZERO:
-        return ans, ZERO
-    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
-    tu = zeros(update.shape, x.dtype) if tu is ZERO else tu
-    return ans, dynamic_update_slice_p.bind(tx, tu, *starts)
 
 
 @partial(dynamic_update_slice_p.transpose, linear_in=(0, 1))

@@ -6,6 +6,7 @@ The dimension numbers are XLA's, as for ``gather``, with the windows in the upda
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -39,9 +40,7 @@ from pullback.primitives.axis_maps import front
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.masked import masked_by_amending
 from pullback.primitives.reductions import is_extreme
-from pullback.primitives.rules import axis_kept
-
-Mode = GatherScatterMode | str | None
+from pullback.primitives.rules import axis_kept, jvp_linear_in
 
 
 def _sizes(shape: Shape, updates_shape: Shape, numbers: ScatterDimensionNumbers) -> Shape:
@@ -175,153 +174,32 @@ scatter_max_p = _scatter("scatter_max", np.maximum, ops.max_p, passes_nan=True)
 # The operations ----------------------------------------------------------------------------------------------------
 
 
-def _bind(
-    p: Primitive, x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers, sorted_: bool, unique: bool,
-    mode: Mode,
-) -> Any:  # fmt: skip
-    return p.bind(
-        x,
-        indices,
-        updates,
-        dimension_numbers=numbers,
-        indices_are_sorted=sorted_,
-        unique_indices=unique,
-        mode=GatherScatterMode.from_any(mode),
-    )
+def _operation(p: Primitive) -> Callable[..., Any]:
+    """The function of a scatter: the parameters that need not be given are promises, and a mode by its name."""
+
+    def operation(
+        x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
+        indices_are_sorted: bool = False, unique_indices: bool = False, mode: GatherScatterMode | str | None = None,
+    ) -> Any:  # fmt: skip
+        return p.bind(
+            x,
+            indices,
+            updates,
+            dimension_numbers=dimension_numbers,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=GatherScatterMode.from_any(mode),
+        )
+
+    return operation
 
 
-def scatter(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """Replace the windows of ``x`` at ``indices`` by ``updates``; see XLA's operation semantics.
-
-    Args:
-      x: the operand.
-      indices: integers; the last axis is the index vector, the position where a window starts.
-      updates: the windows, in an array with the batch axes of the indices and the axes of a window. If several update
-        one element, the last one remains.
-      dimension_numbers: how the axes of operand, indices and updates correspond.
-      indices_are_sorted: a promise that the index vectors are in order.
-      unique_indices: a promise that the windows do not overlap.
-      mode: how to treat windows that are out of bounds.
-
-    Returns:
-      An array of the shape and dtype of ``x``.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter(pnp.zeros(3), pnp.array([[2], [0]]), pnp.array([1.0, 2.0]), numbers))
-    [2. 0. 1.]
-    """
-    return _bind(scatter_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+scatter, scatter_add, scatter_mul = _operation(scatter_p), _operation(scatter_add_p), _operation(scatter_mul_p)
+scatter_min, scatter_max = _operation(scatter_min_p), _operation(scatter_max_p)
 
 
-def scatter_add(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """Add ``updates`` to the windows of ``x`` at ``indices``; the arguments are as in :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_add(pnp.zeros(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
-    [0. 0. 3.]
-    """
-    return _bind(scatter_add_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_sub(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """Subtract ``updates`` from the windows of ``x`` at ``indices``; the arguments are as in :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_sub(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([1.0, 2.0]), numbers))
-    [ 1.  1. -2.]
-    """
-    less = ops.neg(updates)
-    return _bind(scatter_add_p, x, indices, less, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_mul(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """Multiply the windows of ``x`` at ``indices`` by ``updates``; the arguments are as in :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_mul(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, 2.0]), numbers))
-    [1. 1. 6.]
-    """
-    return _bind(scatter_mul_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_min(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """Replace the windows of ``x`` at ``indices`` by their minimum with ``updates``; arguments as in :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_min(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
-    [ 1.  1. -2.]
-    """
-    return _bind(scatter_min_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_max(
-    x: Any,
-    indices: Any,
-    updates: Any,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Any:
-    """Replace the windows of ``x`` at ``indices`` by their maximum with ``updates``; arguments as in :func:`scatter`.
-
-    >>> import pullback.numpy as pnp
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
-    >>> print(scatter_max(pnp.ones(3), pnp.array([[2], [2]]), pnp.array([3.0, -2.0]), numbers))
-    [1. 1. 3.]
-    """
-    return _bind(scatter_max_p, x, indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+def scatter_sub(x: Any, indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, **options: Any) -> Any:
+    return scatter_add(x, indices, ops.neg(updates), dimension_numbers, **options)
 
 
 # Derivatives -------------------------------------------------------------------------------------------------------
@@ -381,16 +259,7 @@ def _gather_transpose(
     return out, None
 
 
-@scatter_p.jvp
-def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    x, indices, updates = primals
-    tx, _, tu = tangents
-    ans = scatter_p.bind(x, indices, updates, **params)
-    if tx is ZERO and tu is ZERO:
-        return ans, ZERO
-    tx = zeros(x.shape, x.dtype) if tx is ZERO else tx
-    tu = zeros(updates.shape, x.dtype) if tu is ZERO else tu
-    return ans, scatter_p.bind(tx, indices, tu, **params)
+scatter_p.jvp_rule = jvp_linear_in(scatter_p, 0, 2)
 
 
 @partial(scatter_p.transpose, linear_in=(0, 2))

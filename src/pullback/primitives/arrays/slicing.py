@@ -18,7 +18,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.axis_maps import front, mapped_to_front, works_along
 from pullback.primitives.checks import same_dtype
 from pullback.primitives.elementwise import sub, where
-from pullback.primitives.rules import axis_kept, jvp_linear
+from pullback.primitives.rules import axis_kept, jvp_linear, jvp_linear_in
 from pullback.primitives.sums import reduce_sum
 
 _slice = builtins.slice
@@ -204,6 +204,7 @@ def concatenate(xs: Sequence[Any], axis: int) -> Any:
 
 
 concatenate_p = Primitive("concatenate", cost=Cost.LIGHT, moves=True)
+concatenate_p.jvp_rule = jvp_linear_in(concatenate_p)
 concatenate_p.host_rule = lambda *xs, dimension: np.concatenate(xs, axis=dimension)
 concatenate_p.lowering(lambda hlo, *xs, dimension: hlo.concatenate(xs, dimension))
 
@@ -223,13 +224,6 @@ def _concatenate_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
 
 
 works_along(concatenate_p, "dimension")
-
-
-@concatenate_p.jvp
-def _concatenate_jvp(primals: Any, tangents: Any, *, dimension: int) -> Any:
-    ans = concatenate_p.bind(*primals, dimension=dimension)
-    dense = [shapes.zeros_like(x) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
-    return ans, concatenate_p.bind(*dense, dimension=dimension)
 
 
 @concatenate_p.transpose
@@ -257,6 +251,7 @@ def unstack(x: Any, axis: int) -> list[Any]:
 
 
 stack_p = Primitive("stack", cost=Cost.SIMPLE, moves=True)
+stack_p.jvp_rule = jvp_linear_in(stack_p)
 unstack_p = Primitive("unstack", multiple_results=True, cost=Cost.SIMPLE, moves=True)
 axis_kept(stack_p)(lambda axis, operand, *xs, dimension: axis + (axis >= dimension))
 axis_kept(unstack_p)(lambda axis, operand, x, *, dimension: None if axis == dimension else axis - (axis > dimension))
@@ -279,12 +274,6 @@ def _stack_abstract_eval(*xs: ShapedArray, dimension: int) -> ShapedArray:
     if not 0 <= dimension <= len(shape):
         raise ShapeError(f"stack: a new axis {dimension} is out of bounds for shape {shape}")
     return ShapedArray((*shape[:dimension], len(xs), *shape[dimension:]), dtype)
-
-
-@stack_p.jvp
-def _stack_jvp(primals: Any, tangents: Any, *, dimension: int) -> Any:
-    dense = [shapes.zeros_like(x) if t is ZERO else t for x, t in zip(primals, tangents, strict=True)]
-    return stack_p.bind(*primals, dimension=dimension), stack_p.bind(*dense, dimension=dimension)
 
 
 @stack_p.transpose

@@ -20,7 +20,7 @@ from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import iota
 from pullback.primitives.axis_maps import mapped_first, works_along
 from pullback.primitives.checks import INTEGER, ORDERED, broadcast_shape, check_dtype, check_positions, same_dtype
-from pullback.primitives.rules import jvp_zero
+from pullback.primitives.rules import jvp_linear_in, jvp_zero
 from pullback.primitives.sums import sum_to
 
 # Sorting -----------------------------------------------------------------------------------------------------------
@@ -210,6 +210,7 @@ def _along_axis_shape(name: str, x: ShapedArray, indices: ShapedArray, axis: int
 
 
 take_along_axis_p = Primitive("take_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE, moves=True)
+take_along_axis_p.jvp_rule = jvp_linear_in(take_along_axis_p, 0)
 works_along(take_along_axis_p, "axis", broadcasts=True)
 
 
@@ -221,13 +222,6 @@ def _take_host(x: Any, indices: Any, *, axis: int, unique: bool) -> Any:
 @take_along_axis_p.abstract_eval
 def _take_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int, unique: bool) -> ShapedArray:
     return ShapedArray(_along_axis_shape("take_along_axis", x, indices, axis), x.dtype)
-
-
-@take_along_axis_p.jvp
-def _take_jvp(primals: Any, tangents: Any, *, axis: int, unique: bool) -> Any:
-    x, indices = primals
-    t, _ = tangents
-    return take_along_axis(x, indices, axis, unique), t if t is ZERO else take_along_axis(t, indices, axis, unique)
 
 
 @partial(take_along_axis_p.transpose, linear_in=(0,))
@@ -243,6 +237,7 @@ def _take_lowering(hlo: Any, x: Any, indices: Any, *, axis: int, unique: bool) -
 
 
 add_along_axis_p = Primitive("add_along_axis", keeps_weak_type=False, cost=Cost.SIMPLE)
+add_along_axis_p.jvp_rule = jvp_linear_in(add_along_axis_p, 0)
 works_along(add_along_axis_p, "axis", broadcasts=True)
 add_along_axis_p.host_rule = host.add_along_axis
 
@@ -255,14 +250,6 @@ def _add_abstract_eval(x: ShapedArray, indices: ShapedArray, *, axis: int, size:
     if x.dtype == np.bool_:
         raise DtypeError("add_along_axis takes numbers, got bool")
     return ShapedArray((*shape[:axis], size, *shape[axis + 1 :]), x.dtype)
-
-
-@add_along_axis_p.jvp
-def _add_jvp(primals: Any, tangents: Any, *, axis: int, size: int, unique: bool) -> Any:
-    x, indices = primals
-    t, _ = tangents
-    ans = add_along_axis(x, indices, axis, size, unique)
-    return ans, t if t is ZERO else add_along_axis(t, indices, axis, size, unique)
 
 
 @partial(add_along_axis_p.transpose, linear_in=(0,))

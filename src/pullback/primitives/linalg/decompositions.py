@@ -20,7 +20,6 @@ from pullback.core.errors import ShapeError
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
 from pullback.core.types import ZERO, Shape, ShapedArray
-from pullback.core.zeros import instantiate
 from pullback.primitives import elementwise as ops
 from pullback.primitives import reductions
 from pullback.primitives.arrays import shapes
@@ -34,6 +33,7 @@ from pullback.primitives.linalg.lapack import (
     product,
     rows_minus_columns,
 )
+from pullback.primitives.rules import jvp_linear_in
 
 INT32 = np.dtype(np.int32)
 Results = Sequence[tuple[Shape, np.dtype[Any]]]
@@ -215,15 +215,13 @@ def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
 
 
 undetermined_p = Primitive("undetermined", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
+undetermined_p.jvp_rule = jvp_linear_in(undetermined_p, 1, 2)
 works_on_last(undetermined_p, 2, 1, 2)
 
 
 @undetermined_p.decomposition
 def _undetermined(where: Any, values: Any, x: Any) -> list[Any]:
     return [values, ops.where(where, not_a_number(x.dtype), x)]
-
-
-undetermined_p.lowering(lambda hlo, *xs: hlo.inline(_undetermined, *xs))
 
 
 @undetermined_p.host
@@ -236,14 +234,6 @@ def _undetermined_abstract_eval(where: ShapedArray, values: ShapedArray, x: Shap
     if where.shape != x.shape:
         raise ShapeError(f"undetermined takes a condition of the shape of x, {x.shape}, got {where.shape}")
     return [ShapedArray(values.shape, values.dtype), ShapedArray(x.shape, x.dtype)]
-
-
-@undetermined_p.jvp
-def _undetermined_jvp(primals: Any, tangents: Any) -> Any:
-    where, values, x = primals
-    _, values_tangent, t = tangents
-    out = undetermined_where(*primals)
-    return out, undetermined_where(where, instantiate(values_tangent, values), instantiate(t, x))
 
 
 @partial(undetermined_p.transpose, linear_in=(1, 2))

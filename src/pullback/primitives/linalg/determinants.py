@@ -24,12 +24,12 @@ from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.linalg.decompositions import diagonal, on_diagonal
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
-    check_square,
+    check_square_matrices,
     matrix_transpose,
     not_a_number,
     product,
     rows_minus_columns,
+    square_type,
     triangular_solve,
 )
 from pullback.primitives.linalg.lu import identity, inverse, last_diagonal, lu
@@ -85,8 +85,7 @@ det_p.lowering(lambda hlo, x: hlo.inline(_det_by_factors, x))
 
 @det_p.abstract_eval
 def _det_abstract_eval(x: ShapedArray) -> ShapedArray:
-    check_square("det", x)
-    check_decomposable("det", x)
+    check_square_matrices("det", x)
     return ShapedArray(x.shape[:-2], x.dtype)
 
 
@@ -135,11 +134,7 @@ cofactors_p = Primitive("cofactors", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(cofactors_p, 2)
 
 
-@cofactors_p.abstract_eval
-def _cofactors_abstract_eval(x: ShapedArray) -> ShapedArray:
-    check_square("cofactors", x)
-    check_decomposable("cofactors", x)
-    return ShapedArray(x.shape, x.dtype)
+cofactors_p.abstract_eval(partial(square_type, "cofactors"))
 
 
 @cofactors_p.jvp
@@ -176,9 +171,6 @@ def _cofactors_by_factors(x: Any) -> Any:
     adjugate = ops.where(ops.eq_p.bind(others, 0), 0, ops.mul(inner, others))
     columns = shapes.expand_dims(order, (-1,))
     return matrix_transpose(add_along_axis(adjugate, columns, rank - 2, n, unique=True))
-
-
-cofactors_p.lowering(lambda hlo, x: hlo.inline(_cofactors_by_factors, x))
 
 
 def _smallest_pivot_last(x: Any) -> tuple[Any, Any]:
@@ -281,13 +273,9 @@ def _products_of_others(s: Any, m: int) -> Any:
     return out
 
 
-cofactors_along_p.lowering(lambda hlo, *xs: hlo.inline(_cofactors_along, *xs))
-
-
 @cofactors_along_p.abstract_eval
 def _cofactors_along_abstract_eval(t: ShapedArray, x: ShapedArray, *others: ShapedArray) -> ShapedArray:
-    check_square("cofactors_along", t)
-    check_decomposable("cofactors_along", t)
+    check_square_matrices("cofactors_along", t)
     fits = len(x.shape) == len(t.shape) and x.shape[-2:] == t.shape[-2:]
     fits = fits and all(a in (1, b) for a, b in zip(x.shape[:-2], t.shape[:-2], strict=True))
     if not fits or any(other.shape != t.shape for other in others) or any(y.dtype != t.dtype for y in (x, *others)):
@@ -349,8 +337,7 @@ def _slogdet_host(x: Any) -> list[Any]:
 
 @slogdet_p.abstract_eval
 def _slogdet_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
-    check_square("slogdet", x)
-    check_decomposable("slogdet", x)
+    check_square_matrices("slogdet", x)
     return [ShapedArray(x.shape[:-2], x.dtype), ShapedArray(x.shape[:-2], dtypes.to_real(x.dtype))]
 
 

@@ -39,8 +39,8 @@ from pullback.primitives.linalg.decompositions import (
 )
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
     check_square,
+    check_square_matrices,
     host_routine,
     product,
     rows_minus_columns,
@@ -92,8 +92,7 @@ def _eigh_of_finite(x: Any, vectors: bool) -> list[Any]:
 
 @eigh_p.abstract_eval
 def _eigh_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
-    check_square("eigh", x)
-    check_decomposable("eigh", x)
+    check_square_matrices("eigh", x)
     values = ShapedArray(x.shape[:-1], dtypes.to_real(x.dtype))
     return [values, ShapedArray(x.shape, x.dtype)] if vectors else [values]
 
@@ -116,13 +115,9 @@ def _eigh_jvp(primals: Any, tangents: Any, *, vectors: bool) -> Any:
     return [values, v], _with_vectors(w, v, t, _values_tangent(basis, t))
 
 
-def _real(x: Any) -> Any:
-    return ops.real(x) if dtypes.is_complex(x.dtype) else x
-
-
 def _values_tangent(v: Any, t: Any) -> Any:
-    """The tangents of eigenvalues, from the eigenvectors ``v`` and the tangents ``t`` of the matrices."""
-    return _real(diagonal(product(adjoint(v), product(t, v))))
+    """The tangents of the eigenvalues of matrices, whose tangents are ``t``, in terms of eigenvectors."""
+    return ops.real_part(diagonal(product(adjoint(v), product(t, v))))
 
 
 def _with_vectors(w: Any, v: Any, t: Any, values_tangent: Any) -> list[Any]:
@@ -212,7 +207,7 @@ def _along(x: Any, t: Any, known: Sequence[Any] | None) -> Any:
     v = product(v, adapted(w, product(adjoint(v), product(t, v)), x.shape[-1]))
     inner = product(adjoint(v), product(t, v))
     turn = scaled(inner, inverse_differences(w, x.shape[-1]))
-    return [w, v], [_real(diagonal(inner)), product(v, turn)]
+    return [w, v], [ops.real_part(diagonal(inner)), product(v, turn)]
 
 
 def adapted(values: Any, inner: Any, size: int) -> Any:
@@ -258,9 +253,6 @@ def _adapted(same: Any, inner: Any) -> Any:
     alone = ops.eq_p.bind(reductions.reduce_sum(ops.convert_element_type(same, INT32), (rank - 1,)), 1)
     v_of_groups = ops.where(shapes.expand_dims(alone, (-1,)), identity(n, inner.dtype), v)
     return ops.where(same, v_of_groups, 0)
-
-
-adapted_p.lowering(lambda hlo, *xs: hlo.inline(_adapted, *xs))
 
 
 @adapted_p.host
@@ -324,8 +316,7 @@ def _eig_of_one(x: Any, left: bool, right: bool) -> Any:
 
 @eig_p.abstract_eval
 def _eig_abstract_eval(x: ShapedArray, *, left: bool, right: bool) -> list[ShapedArray]:
-    check_square("eig", x)
-    check_decomposable("eig", x)
+    check_square_matrices("eig", x)
     dtype = dtypes.to_complex(x.dtype)
     return [ShapedArray(x.shape[:-1], dtype), *[ShapedArray(x.shape, dtype)] * (left + right)]
 

@@ -81,6 +81,19 @@ def check_decomposable(name: str, x: ShapedArray) -> None:
         )
 
 
+def check_square_matrices(name: str, x: ShapedArray) -> None:
+    """Refuse what is not square matrices, in a dtype for which there are routines."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.dtype.char not in _PREFIXES:
+        check_square(name, x)
+        check_decomposable(name, x)
+
+
+def square_type(name: str, x: ShapedArray) -> ShapedArray:
+    """The type of what an operation makes of square matrices, if it is theirs."""
+    check_square_matrices(name, x)
+    return ShapedArray(x.shape, x.dtype)
+
+
 # LAPACK ------------------------------------------------------------------------------------------------------------
 
 _PREFIXES = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -177,11 +190,7 @@ def not_a_number(dtype: np.dtype[Any]) -> complex | float:
     return complex(math.nan, math.nan) if dtypes.is_complex(dtype) else math.nan
 
 
-@cholesky_p.abstract_eval
-def _cholesky_abstract_eval(x: ShapedArray) -> ShapedArray:
-    check_square("cholesky", x)
-    check_decomposable("cholesky", x)
-    return ShapedArray(x.shape, x.dtype)
+cholesky_p.abstract_eval(partial(square_type, "cholesky"))
 
 
 @cholesky_p.jvp

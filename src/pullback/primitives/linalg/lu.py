@@ -28,10 +28,11 @@ from pullback.primitives.arrays.slicing import concatenate, iota, slice_in_dim
 from pullback.primitives.arrays.sorting import add_along_axis, take_along_axis
 from pullback.primitives.axis_maps import mapped_to_front, works_on_last
 from pullback.primitives.checks import INTEGER, check_dtype, same_dtype
+from pullback.primitives.linalg.decompositions import upper_left
 from pullback.primitives.linalg.lapack import (
     are_many_small,
     check_decomposable,
-    check_square,
+    check_square_matrices,
     compiled_routine,
     host_routine,
     product,
@@ -224,17 +225,17 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     m, n = x.shape[-2:]
     size = min(m, n)
     t = permuted(t, permutation)
-    square = _block(factors, size, size)
+    square = upper_left(factors, size, size)
     below = ops.gt_p.bind(rows_minus_columns(size, size), 0)
-    solved = triangular_solve(square, _block(t, size, n), left_side=True, lower=True, unit_diagonal=True)
+    solved = triangular_solve(square, upper_left(t, size, n), left_side=True, lower=True, unit_diagonal=True)
     without_last = ops.where(last_diagonal(size), 1, square)
-    inner = triangular_solve(without_last, _block(solved, size, size), left_side=False, lower=False)
+    inner = triangular_solve(without_last, upper_left(solved, size, size), left_side=False, lower=False)
     inner = ops.where(below, inner, 0)
     not_below = ops.le_p.bind(rows_minus_columns(size, n), 0)
-    upper = ops.where(not_below, _block(factors, size, n), 0)
+    upper = ops.where(not_below, upper_left(factors, size, n), 0)
     upper_tangent = ops.where(not_below, ops.add_any_p.bind(solved, ops.neg(product(inner, upper))), 0)
     lower_tangent = ops.add_any_p.bind(inner, product(ops.where(below, square, 0), inner))
-    left = ops.add_any_p.bind(lower_tangent, _block(upper_tangent, size, size))
+    left = ops.add_any_p.bind(lower_tangent, upper_left(upper_tangent, size, size))
     if m > n:
         rest = ops.neg(product(_lower_rows(factors, size), upper_tangent))
         rest = ops.add_any_p.bind(_lower_rows(t, size), rest)
@@ -245,14 +246,6 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     else:
         factors_tangent = left
     return out, [factors_tangent, ZERO, ZERO]
-
-
-def _block(x: Any, rows: int, columns: int) -> Any:
-    """The upper left block of matrices."""
-    rank = len(x.shape)
-    if rows < x.shape[-2]:
-        x = slice_in_dim(x, 0, rows, rank - 2)
-    return slice_in_dim(x, 0, columns, rank - 1) if columns < x.shape[-1] else x
 
 
 def _lower_rows(x: Any, start: int) -> Any:
@@ -399,8 +392,7 @@ def _linear_solve_host(a: Any, factors: Any, permutation: Any, b: Any, *, transp
 def _linear_solve_abstract_eval(
     a: ShapedArray, factors: ShapedArray, permutation: ShapedArray, b: ShapedArray, *, transpose: bool
 ) -> ShapedArray:
-    check_square("linear_solve", a)
-    check_decomposable("linear_solve", a)
+    check_square_matrices("linear_solve", a)
     same_dtype("linear_solve", [a, factors, b])
     check_dtype("linear_solve with a permutation", INTEGER, permutation.dtype)
     expected: tuple[Shape, Shape, Shape] = (a.shape, a.shape[:-1], a.shape[:-1])

@@ -29,8 +29,7 @@ from pullback.primitives.checks import same_dtype
 from pullback.primitives.linalg.decompositions import diagonal, on_diagonal, one_by_one
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
-    check_square,
+    check_square_matrices,
     host_routine,
     not_a_number,
     product,
@@ -128,8 +127,7 @@ def _equation_abstract_eval(
     **params: Any,
 ) -> ShapedArray:  # fmt: skip
     for x in (a, b):
-        check_square("matrix_equation", x)
-        check_decomposable("matrix_equation", x)
+        check_square_matrices("matrix_equation", x)
     same_dtype("matrix_equation", [a, b, c])
     same_dtype("matrix_equation", [u, r, v, s])
     batch, m, n = a.shape[:-2], a.shape[-1], b.shape[-1]

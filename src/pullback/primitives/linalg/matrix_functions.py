@@ -30,13 +30,13 @@ from pullback.primitives.checks import same_dtype
 from pullback.primitives.linalg.decompositions import decomposed, diagonal, on_diagonal, one_by_one, upper_left
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
-    check_square,
+    check_square_matrices,
     host_routine,
     matrix_transpose,
     not_a_number,
     product,
     rows_minus_columns,
+    square_type,
     triangular_solve,
 )
 from pullback.primitives.linalg.lu import element, identity, linear_solve, repeat
@@ -48,18 +48,13 @@ Jet = Sequence[Any]  # a matrix, or a matrix and its derivative: the first row o
 # Shared helpers ----------------------------------------------------------------------------------------------------
 
 
-def _check(name: str, x: ShapedArray) -> None:
-    check_square(name, x)
-    check_decomposable(name, x)
-
-
 def _with_derivative(name: str, function: Primitive) -> Primitive:
     """Declare the Fréchet derivative of ``function``, linear in its second operand, and register it as the jvp rule."""
     derivative = Primitive(f"{name}_frechet", keeps_weak_type=False, cost=Cost.MATRIX)
 
     @derivative.abstract_eval
     def shape(a: ShapedArray, e: ShapedArray) -> ShapedArray:
-        _check(f"{name}_frechet", a)
+        check_square_matrices(f"{name}_frechet", a)
         same_dtype(f"{name}_frechet", [a, e])
         if a.shape != e.shape:
             raise ShapeError(f"{name}_frechet takes matrices of one shape, got {a.shape} and {e.shape}")
@@ -131,10 +126,7 @@ expm_p = Primitive("expm", keeps_weak_type=False, cost=Cost.MATRIX)
 expm_frechet_p = _with_derivative("expm", expm_p)
 
 
-@expm_p.abstract_eval
-def _expm_abstract_eval(x: ShapedArray) -> ShapedArray:
-    _check("expm", x)
-    return ShapedArray(x.shape, x.dtype)
+expm_p.abstract_eval(partial(square_type, "expm"))
 
 
 @expm_p.host
@@ -368,30 +360,23 @@ sqrtm_p = Primitive("sqrtm", keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(sqrtm_p, 2)
 
 
-def _check_complex(name: str, x: ShapedArray) -> None:
-    _check(name, x)
+def _complex_type(name: str, x: ShapedArray) -> ShapedArray:
+    check_square_matrices(name, x)
     if not dtypes.is_complex(x.dtype):
         raise DtypeError(f"{name} takes complex matrices, got {dtypes.short_name(x.dtype)}; convert them with astype")
-
-
-@sqrtm_p.abstract_eval
-def _sqrtm_abstract_eval(x: ShapedArray) -> ShapedArray:
-    _check_complex("sqrtm", x)
     return ShapedArray(x.shape, x.dtype)
 
 
-@sqrtm_p.host
-def _sqrtm_host(x: Any) -> Any:
+def _by_schur_form(function: Callable[[Any], Any], x: Any) -> Any:
+    """A function of matrices by the same function of a triangular one."""
+
+    def of_one(a: Any) -> list[Any]:
+        t, z = imported("scipy.linalg").schur(a, "complex", check_finite=False)
+        return [z @ function(t) @ z.conj().T]
+
     if x.size == 0:
         return x
-    one = lambda a: [_of_schur_form(_root_of_triangular, a)]
-    return decomposed(lambda x: one_by_one(one, [(x.shape, x.dtype)], x), x)[0]
-
-
-def _of_schur_form(function: Callable[[Any], Any], a: Any) -> Any:
-    """Evaluate a function of a matrix by its Schur form; ``function`` takes triangular matrices."""
-    t, z = imported("scipy.linalg").schur(a, "complex", check_finite=False)
-    return z @ function(t) @ z.conj().T
+    return decomposed(lambda x: one_by_one(of_one, [(x.shape, x.dtype)], x), x)[0]
 
 
 def _root_of_triangular(t: Any) -> Any:
@@ -406,6 +391,10 @@ def _root_of_triangular(t: Any) -> Any:
         solved = solve(sums + np.diag(zero), t[:k, k])[0]
         x[:k, k] = np.where(zero & (solved != 0), np.nan, solved)
     return x
+
+
+sqrtm_p.abstract_eval(partial(_complex_type, "sqrtm"))
+sqrtm_p.host(partial(_by_schur_form, _root_of_triangular))
 
 
 @sqrtm_p.lowering
@@ -463,24 +452,10 @@ _NEAR_ONE = 0.264  # the largest norm of X = A - I for Padé's approximant of de
 _MOST_ROOTS = 100
 
 
-@logm_p.abstract_eval
-def _logm_abstract_eval(x: ShapedArray) -> ShapedArray:
-    _check_complex("logm", x)
-    return ShapedArray(x.shape, x.dtype)
-
-
 def _nodes() -> Any:
     """Gauss-Legendre nodes and weights on [0, 1]: log(I + X) is about the sum of w X (I + x X)⁻¹."""
     nodes, weights = np.polynomial.legendre.leggauss(7)
     return [(float(x), float(w)) for x, w in zip((nodes + 1) / 2, weights / 2, strict=True)]
-
-
-@logm_p.host
-def _logm_host(x: Any) -> Any:
-    if x.size == 0:
-        return x
-    one = lambda a: [_of_schur_form(_log_of_triangular, a)]
-    return decomposed(lambda x: one_by_one(one, [(x.shape, x.dtype)], x), x)[0]
 
 
 def _log_of_triangular(t: Any) -> Any:
@@ -497,6 +472,10 @@ def _log_of_triangular(t: Any) -> Any:
     terms = [w * solve(eye + node * x, x)[0] for node, w in _nodes()]
     out = np.triu(sum(terms), 1) * 2.0**count + np.diag(logs)
     return out.astype(t.dtype, copy=False)
+
+
+logm_p.abstract_eval(partial(_complex_type, "logm"))
+logm_p.host(partial(_by_schur_form, _log_of_triangular))
 
 
 @logm_p.lowering

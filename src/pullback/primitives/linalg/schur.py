@@ -17,12 +17,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import Shape, ShapedArray
 from pullback.primitives.axis_maps import works_on_last
 from pullback.primitives.linalg.decompositions import Results, compiled_decomposition, decomposed, one_by_one
-from pullback.primitives.linalg.lapack import check_decomposable, check_square, host_routine
-
-
-def _check(name: str, x: ShapedArray) -> None:
-    check_square(name, x)
-    check_decomposable(name, x)
+from pullback.primitives.linalg.lapack import check_square_matrices, host_routine
 
 
 def _empty(results: Results) -> list[Any]:
@@ -49,7 +44,7 @@ def _schur_host(x: Any, *, vectors: bool) -> list[Any]:
 
 @schur_p.abstract_eval
 def _schur_abstract_eval(x: ShapedArray, *, vectors: bool) -> list[ShapedArray]:
-    _check("schur", x)
+    check_square_matrices("schur", x)
     return [ShapedArray(x.shape, x.dtype)] * (1 + vectors)
 
 
@@ -85,7 +80,7 @@ def _hessenberg_host(x: Any) -> list[Any]:
 
 @hessenberg_p.abstract_eval
 def _hessenberg_abstract_eval(x: ShapedArray) -> list[ShapedArray]:
-    _check("hessenberg", x)
+    check_square_matrices("hessenberg", x)
     return [ShapedArray(*result) for result in _hessenberg_results(x.shape, x.dtype)]
 
 
@@ -122,7 +117,7 @@ def _tridiagonal_host(x: Any, *, lower: bool) -> list[Any]:
 
 @tridiagonal_p.abstract_eval
 def _tridiagonal_abstract_eval(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-    _check("tridiagonal", x)
+    check_square_matrices("tridiagonal", x)
     return [ShapedArray(*result) for result in _tridiagonal_results(x.shape, x.dtype)]
 
 

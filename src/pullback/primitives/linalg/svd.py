@@ -54,14 +54,15 @@ from pullback.primitives.linalg.decompositions import (
 from pullback.primitives.linalg.eigen import adapted, eigh
 from pullback.primitives.linalg.lapack import (
     adjoint,
-    check_decomposable,
     check_square,
+    check_square_matrices,
     host_routine,
     product,
     rows_minus_columns,
 )
 from pullback.primitives.linalg.lu import identity, linear_solve
 from pullback.primitives.reductions import norm
+from pullback.primitives.rules import jvp_zero
 
 # The decomposition -------------------------------------------------------------------------------------------------
 
@@ -181,17 +182,13 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, vectors: bool,
     values_tangent, left_tangent, right_tangent = _tangents(s, left, right, t, values_tangent)
     if full_matrices:
         left_tangent = completed(left, left_tangent, columns_from(u, k))
-        right_tangent = completed(right, right_tangent, adjoint(_rows_from(vh, k)))
+        right_tangent = completed(right, right_tangent, columns_from(adjoint(vh), k))
     return [values, u, vh], [values_tangent, left_tangent, adjoint(right_tangent)]
 
 
-def _real(x: Any) -> Any:
-    return ops.real(x) if dtypes.is_complex(x.dtype) else x
-
-
 def _values_tangent(left: Any, right: Any, t: Any) -> Any:
-    """The tangents of singular values, from the singular vectors and the tangents ``t`` of the matrices."""
-    return _real(diagonal(product(adjoint(left), product(t, right))))
+    """The tangents of the singular values of matrices, whose tangents are ``t``, in terms of singular vectors."""
+    return ops.real_part(diagonal(product(adjoint(left), product(t, right))))
 
 
 def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None) -> tuple[Any, Any, Any]:
@@ -208,7 +205,7 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
     size, guarded = max(m, n), values_tangent is not None
     inner = product(adjoint(left), product(t, right))
     if not guarded:
-        values_tangent = _real(diagonal(inner))
+        values_tangent = ops.real_part(diagonal(inner))
     sums = inverse_sums(s, size)
     inverse = inverse_values(s, size)
     alike = scaled(hermitian_part_twice(inner), ops.mul(inverse_differences(s, size), 0.5))
@@ -235,10 +232,6 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
     if outside_right is not None:
         right_tangent = ops.add_any_p.bind(right_tangent, outside_right)
     return values_tangent, left_tangent, right_tangent
-
-
-def _rows_from(x: Any, start: int) -> Any:
-    return adjoint(columns_from(adjoint(x), start))
 
 
 def completed(q: Any, t: Any, rest: Any) -> Any:
@@ -368,11 +361,7 @@ def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
 
 vectors_of_zeros_p = Primitive("vectors_of_zeros", multiple_results=True, keeps_weak_type=False, cost=Cost.MATRIX)
 works_on_last(vectors_of_zeros_p, 1, 2, 2)
-
-
-@vectors_of_zeros_p.jvp
-def _vectors_of_zeros_jvp(primals: Any, tangents: Any) -> Any:
-    return vectors_of_zeros(*primals), [ZERO, ZERO]
+vectors_of_zeros_p.jvp_rule = jvp_zero(vectors_of_zeros_p)
 
 
 @vectors_of_zeros_p.decomposition
@@ -388,9 +377,6 @@ def _vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
     turn = ops.where(among, adjoint(vh), 0)
     is_other = ops.and_p.bind(on_diagonal(n), ops.not_p.bind(column_is_zero))
     return [ops.where(column_is_zero, u, left), ops.where(is_other, 1, turn)]
-
-
-vectors_of_zeros_p.lowering(lambda hlo, *xs: hlo.inline(_vectors_of_zeros, *xs))
 
 
 @vectors_of_zeros_p.impl
@@ -446,9 +432,6 @@ def _pinv_by_svd(x: Any, tolerance: Any, *, hermitian: bool) -> Any:
     # NaN stays NaN.
     inverse = ops.where(ops.is_finite_p.bind(s), inverse, s)
     return product(column_scaled(right, inverse), adjoint(left))
-
-
-pinv_p.lowering(lambda hlo, *xs, hermitian: hlo.inline(lambda x, t: _pinv_by_svd(x, t, hermitian=hermitian), *xs))
 
 
 @pinv_p.impl
@@ -525,9 +508,6 @@ def _polar_by_svd(x: Any) -> Any:
     return product(u, vh)
 
 
-polar_p.lowering(lambda hlo, x: hlo.inline(_polar_by_svd, x))
-
-
 @polar_p.abstract_eval
 def _polar_abstract_eval(x: ShapedArray) -> ShapedArray:
     check_matrices("polar", x)
@@ -569,13 +549,9 @@ def _lyapunov_by_eigh(h: Any, c: Any) -> Any:
     return product(v, product(inner, adjoint(v)))
 
 
-lyapunov_p.lowering(lambda hlo, h, c: hlo.inline(_lyapunov_by_eigh, h, c))
-
-
 @lyapunov_p.abstract_eval
 def _lyapunov_abstract_eval(h: ShapedArray, c: ShapedArray) -> ShapedArray:
-    check_square("lyapunov", h)
-    check_decomposable("lyapunov", h)
+    check_square_matrices("lyapunov", h)
     if h.shape != c.shape:
         raise ShapeError(f"lyapunov takes matrices of one shape, got {h.shape} and {c.shape}")
     if h.dtype != c.dtype:
@@ -619,9 +595,6 @@ works_on_last(nuclear_norm_p, 2)
 def _nuclear_norm_by_svd(x: Any) -> Any:
     s = svdvals(x)
     return reductions.reduce_sum(s, (len(s.shape) - 1,))
-
-
-nuclear_norm_p.lowering(lambda hlo, x: hlo.inline(_nuclear_norm_by_svd, x))
 
 
 @nuclear_norm_p.abstract_eval

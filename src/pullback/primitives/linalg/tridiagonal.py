@@ -24,7 +24,7 @@ from pullback.primitives.linalg.decompositions import INT32, hermitian_part_twic
 from pullback.primitives.linalg.lapack import (
     adjoint,
     check_decomposable,
-    check_square,
+    check_square_matrices,
     compiled_routine,
     half_of_hermitian,
     host_routine,
@@ -178,8 +178,7 @@ def _cholesky_update_host(r: Any, w: Any) -> Any:
 
 @cholesky_update_p.abstract_eval
 def _cholesky_update_abstract_eval(r: ShapedArray, w: ShapedArray) -> ShapedArray:
-    check_square("cholesky_update", r)
-    check_decomposable("cholesky_update", r)
+    check_square_matrices("cholesky_update", r)
     same_dtype("cholesky_update", [r, w])
     if w.shape != r.shape[:-1]:
         raise ShapeError(

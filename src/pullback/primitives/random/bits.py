@@ -35,6 +35,7 @@ from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.large import compiled_from
 from pullback.primitives.random.generator import RandomAlgorithm, rng_bit_generator_p
+from pullback.primitives.random.philox import written_once
 from pullback.primitives.rules import jvp_zero
 
 
@@ -66,6 +67,7 @@ def threefry2x32(k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
 
 threefry2x32_p = Primitive("threefry2x32", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 threefry2x32_p.jvp_rule = jvp_zero(threefry2x32_p)
+threefry2x32_p.batch_rule = batch_broadcasting(threefry2x32_p)
 
 _ODD, _EVEN = (tuple((r, 32 - r) for r in rotations) for rotations in ((13, 15, 26, 6), (17, 29, 16, 24)))
 _SCHEDULE = (_ODD, _EVEN, _ODD, _EVEN, _ODD)  # the rotations of 20 rounds: to the left, and 32 minus that.
@@ -168,26 +170,9 @@ def _threefry_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(shape, _word), ShapedArray(shape, _word)]
 
 
-_batch_threefry = batch_broadcasting(threefry2x32_p)
-
-
-@threefry2x32_p.batch
-def _threefry_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    out, dim = _batch_threefry(axis, args, dims)
-    return out, [dim, dim]
-
-
 @threefry2x32_p.lowering
 def _threefry_lowering(hlo: Any, *operands: Any) -> list[Any]:
-    """Emit a call of a shared function, so that the module contains the hash only once."""
-    key = "threefry2x32", tuple(x.shape for x in operands)
-    function = hlo.module.shared.get(key)
-    if function is None:
-        body = type(hlo)(hlo.module)
-        words = _write_hash(body, hlo.result.shape, *[body.argument(x.shape, _word) for x in operands])
-        function = hlo.module.shared[key] = body.finish(hlo.module.unique("threefry2x32"), words)
-    out: list[Any] = hlo.call(function, operands)
-    return out
+    return written_once(hlo, "threefry2x32", _write_hash, operands)
 
 
 def _write_hash(hlo: Any, shape: Shape, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:

@@ -8,7 +8,7 @@ the other two words and ends with the first two, to which ``n`` is added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive
 from pullback.core.traits import Cost
-from pullback.core.types import MappedAxis, Shape, ShapedArray
+from pullback.core.types import Shape, ShapedArray
 from pullback.primitives.checks import broadcast_shape
 from pullback.primitives.declare import batch_broadcasting
 from pullback.primitives.rules import jvp_zero
@@ -39,6 +39,7 @@ def philox4x32(words: Iterable[Any], index: Any) -> list[Any]:
 
 philox4x32_p = Primitive("philox4x32", multiple_results=True, keeps_weak_type=False, cost=Cost.SIMPLE)
 philox4x32_p.jvp_rule = jvp_zero(philox4x32_p)
+philox4x32_p.batch_rule = batch_broadcasting(philox4x32_p)
 
 
 @philox4x32_p.host
@@ -66,24 +67,19 @@ def _philox_abstract_eval(*operands: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(broadcast_shape("philox4x32", [x.shape for x in operands]), _word)] * 4
 
 
-_batch_blocks = batch_broadcasting(philox4x32_p)
-
-
-@philox4x32_p.batch
-def _philox_batch(axis: MappedAxis, args: Any, dims: Any) -> Any:
-    out, dim = _batch_blocks(axis, args, dims)
-    return out, [dim] * 4
-
-
 @philox4x32_p.lowering
 def _philox_lowering(hlo: Any, *operands: Any) -> list[Any]:
-    """Emit a call of a shared function, so that the module contains the rounds only once."""
-    name = "philox4x32", tuple(x.shape for x in operands)
-    function = hlo.module.shared.get(name)
+    return written_once(hlo, "philox4x32", _write_rounds, operands)
+
+
+def written_once(hlo: Any, name: str, write: Callable[..., list[Any]], operands: Sequence[Any]) -> list[Any]:
+    """A call of a function of words, which is written once however often it is called."""
+    key = name, tuple(x.shape for x in operands)
+    function = hlo.module.shared.get(key)
     if function is None:
         body = type(hlo)(hlo.module)
-        words = _write_rounds(body, hlo.result.shape, *[body.argument(x.shape, _word) for x in operands])
-        function = hlo.module.shared[name] = body.finish(hlo.module.unique("philox4x32"), words)
+        words = write(body, hlo.result.shape, *[body.argument(x.shape, _word) for x in operands])
+        function = hlo.module.shared[key] = body.finish(hlo.module.unique(name), words)
     out: list[Any] = hlo.call(function, operands)
     return out
 

@@ -28,7 +28,7 @@ from pullback.primitives.arrays.windows import GatherDimensionNumbers, GatherSca
 from pullback.primitives.axis_maps import mapped_to_front
 from pullback.primitives.checks import NUMBER, ORDERED, Of, check_dtype
 from pullback.primitives.reductions import extreme
-from pullback.primitives.rules import axis_kept, jvp_linear, jvp_zero
+from pullback.primitives.rules import axis_kept, jvp_linear, jvp_linear_in, jvp_zero
 from pullback.primitives.signals.convolution import (
     Pairs,
     back_padding,
@@ -322,7 +322,9 @@ UNROLLED = 32
 """The most elements of windows that are unrolled, element by element, which the compiler fuses into one loop."""
 
 take_chosen_p = Primitive("take_chosen", keeps_weak_type=False, passes_nan=True)
+take_chosen_p.jvp_rule = jvp_linear_in(take_chosen_p, 0)
 put_chosen_p = Primitive("put_chosen", keeps_weak_type=False, passes_nan=True)
+put_chosen_p.jvp_rule = jvp_linear_in(put_chosen_p, 0)
 _in_windows(take_chosen_p)
 _in_windows(put_chosen_p)
 
@@ -330,13 +332,6 @@ _in_windows(put_chosen_p)
 @take_chosen_p.abstract_eval
 def _take_abstract_eval(t: ShapedArray, positions: ShapedArray, *, windows: Windows) -> ShapedArray:
     return ShapedArray(positions.shape, t.dtype)
-
-
-@take_chosen_p.jvp
-def _take_jvp(primals: Any, tangents: Any, *, windows: Windows) -> Any:
-    t, positions = primals
-    out = take_chosen_p.bind(t, positions, windows=windows)
-    return out, take_chosen_p.bind(tangents[0], positions, windows=windows)
 
 
 @partial(take_chosen_p.transpose, linear_in=(0,))
@@ -394,13 +389,6 @@ def _indices(positions: Any, shape: Shape, windows: Windows) -> Any:
 @put_chosen_p.abstract_eval
 def _put_abstract_eval(ct: ShapedArray, positions: ShapedArray, *, windows: Windows, shape: Shape) -> ShapedArray:
     return ShapedArray(shape, ct.dtype)
-
-
-@put_chosen_p.jvp
-def _put_jvp(primals: Any, tangents: Any, *, windows: Windows, shape: Shape) -> Any:
-    ct, positions = primals
-    out = put_chosen_p.bind(ct, positions, windows=windows, shape=shape)
-    return out, put_chosen_p.bind(tangents[0], positions, windows=windows, shape=shape)
 
 
 @partial(put_chosen_p.transpose, linear_in=(0,))

@@ -276,9 +276,8 @@ def _conditions(bc_type: Any, rest: Any, dtype: Any) -> list[Any]:
         value = floats("CubicSpline", condition[1])
         if value.shape not in ((), rest):
             raise ShapeError(
-                f"CubicSpline: the value of a derivative at an end must have shape {rest}, as y without the axis; "
-                "got "
-                f"{value.shape}"
+                f"CubicSpline: the value of a derivative at an end must have shape {rest}, that of y without the axis; "
+                f"got {value.shape}"
             )
         value = shapes.broadcast_to(ops.convert_element_type(value, dtype), rest)
         found.append((condition[0], shapes.reshape(value, (1, math.prod(rest)))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.others import xlog1py_p, xlogy_p
 from pullback.scipy.stats.distributions import Discrete, log, log1p, probability, where
@@ -28,7 +27,4 @@ DISTRIBUTION = Discrete(
     ppf=lambda q, p: _quantile(ops.gt(q, ops.sub(1, p)), q, p), isf=lambda q, p: _quantile(ops.lt(q, p), q, p),
 )  # fmt: skip
 
-pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
-face(globals())
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.incomplete import betainc_p, betaincc_p
 from pullback.primitives.special.inverse_incomplete import betainccinv_p, betaincinv_p
@@ -35,7 +34,4 @@ DISTRIBUTION = Continuous(
     ppf=lambda q, a, b: betaincinv_p.bind(a, b, q), isf=lambda q, a, b: betainccinv_p.bind(a, b, q),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from pullback.control.loops import while_loop
-from pullback.core.faces import face
 from pullback.nn.normalized import logsumexp
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes, slicing
@@ -69,7 +68,4 @@ DISTRIBUTION = Discrete(
     logsf=lambda k, n, a, b: _log_sum(ops.add(k, 1), n, n, a, b),
 )  # fmt: skip
 
-pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
-face(globals())
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.incomplete import betainc_p, betaincc_p
 from pullback.primitives.special.log_incomplete import log_beta_density_p, log_betainc_p, log_betaincc_p
@@ -37,7 +36,4 @@ DISTRIBUTION = Discrete(
     cdf=_beta(betaincc_p), logcdf=_beta(log_betaincc_p), sf=_beta(betainc_p), logsf=_beta(log_betainc_p),
 )  # fmt: skip
 
-pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
-face(globals())
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

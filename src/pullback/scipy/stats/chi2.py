@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats import gamma
 from pullback.scipy.stats.distributions import Continuous, positive
@@ -32,7 +31,4 @@ DISTRIBUTION = Continuous(
     ppf=_twice(_gamma.ppf), isf=_twice(_gamma.isf),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -20,6 +20,7 @@ from pullback.control.loops import while_loop
 from pullback.core import dtypes
 from pullback.core.array import Array, ArrayLike
 from pullback.core.errors import ArgumentError
+from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import broadcast_shape
@@ -236,6 +237,22 @@ class Distribution:
     def kinds(self) -> list[str]:
         raise NotImplementedError
 
+    def made(
+        self, computed: dict[str, Formula], keywords: Mapping[str, Any], namespace: dict[str, Any]
+    ) -> list[Function]:
+        """The functions of a module, in the order of ``kinds``; its face shows them and nothing else."""
+        computed |= {kind: self._cumulative(kind) for kind in ("cdf", "logcdf", "sf", "logsf")}
+        computed |= {kind: self._inverse(kind) for kind in QUANTILES}
+        namespace["__all__"] = sorted(self.kinds())
+        face(namespace)
+        return [self.function(kind, computed[kind], keywords, namespace["__name__"]) for kind in self.kinds()]
+
+    def _cumulative(self, kind: str) -> Formula:
+        raise NotImplementedError
+
+    def _inverse(self, kind: str) -> Formula:
+        raise NotImplementedError
+
 
 _KEYWORDS = {"loc": "the shift of the variable", "scale": "the factor of the variable, positive"}
 
@@ -270,17 +287,13 @@ class Continuous(Distribution):
     def kinds(self) -> list[str]:
         return ["pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
 
-    def functions(self, module: str) -> list[Function]:
-        """Return the functions of the distribution's module, in the order of ``kinds``."""
-        computed = {
+    def functions(self, namespace: dict[str, Any]) -> list[Function]:
+        """The functions of the distribution's module, whose ``globals()`` are given, in the order of ``kinds``."""
+        computed: dict[str, Formula] = {
             "pdf": lambda *args: self._density(*args, logarithm=False),
             "logpdf": lambda *args: self._density(*args, logarithm=True),
         }
-        for kind in ("cdf", "logcdf", "sf", "logsf"):
-            computed[kind] = self._cumulative(kind)
-        for kind in QUANTILES:
-            computed[kind] = self._inverse(kind)
-        return [self.function(kind, computed[kind], {"loc": 0, "scale": 1}, module) for kind in self.kinds()]
+        return self.made(computed, {"loc": 0, "scale": 1}, namespace)
 
     def _standard(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], Any, Any]:
         """Return the standardised variable, the parameters, the scale, and whether all are valid."""
@@ -384,18 +397,14 @@ class Discrete(Distribution):
         entropy = [] if self.entropy is None else ["entropy"]
         return ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", *entropy]
 
-    def functions(self, module: str) -> list[Function]:
-        """Return the functions of the distribution's module, in the order of ``kinds``."""
+    def functions(self, namespace: dict[str, Any]) -> list[Function]:
+        """The functions of the distribution's module, whose ``globals()`` are given, in the order of ``kinds``."""
         computed: dict[str, Formula] = {
             "pmf": lambda *args: self._mass(*args, logarithm=False),
             "logpmf": lambda *args: self._mass(*args, logarithm=True),
             "entropy": self._entropy,
         }
-        for kind in ("cdf", "logcdf", "sf", "logsf"):
-            computed[kind] = self._cumulative(kind)
-        for kind in QUANTILES:
-            computed[kind] = self._inverse(kind)
-        return [self.function(kind, computed[kind], {"loc": 0}, module) for kind in self.kinds()]
+        return self.made(computed, {"loc": 0}, namespace)
 
     def _mass(self, *args: Any, logarithm: bool) -> Any:
         k, *parameters, loc = args

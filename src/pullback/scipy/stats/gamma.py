@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from pullback.core.array import Array, ArrayLike
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.incomplete import igamma_p, igammac_p
 from pullback.primitives.special.inverse_incomplete import gammainccinv_p, gammaincinv_p
@@ -34,7 +33,4 @@ DISTRIBUTION = Continuous(
     ppf=lambda q, a: gammaincinv_p.bind(a, q), isf=lambda q, a: gammainccinv_p.bind(a, q),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.inverse_incomplete import gammainccinv_p
 from pullback.primitives.special.log_incomplete import log_gamma_sides
@@ -72,7 +71,4 @@ DISTRIBUTION = Continuous(
     ppf=lambda q, beta: gennorm_quantile_p.bind(beta, q),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

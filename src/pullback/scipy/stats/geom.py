@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.others import xlog1py_p
 from pullback.scipy.stats.distributions import Discrete, Formula, at_most, both, exp, expm1, log, log1mexp
@@ -35,7 +34,4 @@ DISTRIBUTION = Discrete(
     sf=_in_double(exp), logsf=_log_sf, exact=True,
 )  # fmt: skip
 
-pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
-face(globals())
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pullback.core.faces import face
 from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1mexp_of_exp, log1p
 
 DISTRIBUTION = Continuous(
@@ -16,7 +15,4 @@ DISTRIBUTION = Continuous(
     ppf=lambda q: -log(-log(q)), isf=lambda q: -log(-log1p(-q)),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

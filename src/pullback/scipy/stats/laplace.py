@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, exp, log, log1p, where
 
@@ -33,7 +32,4 @@ DISTRIBUTION = Continuous(
     log_density=lambda y: ops.sub(ops.neg(ops.abs(y)), math.log(2)), cdf=_cdf, logcdf=_log_cdf, ppf=_ppf,
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

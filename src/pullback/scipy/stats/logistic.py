@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.nn.activations import log_sigmoid
 from pullback.primitives import elementwise as ops
 from pullback.scipy.special import logit
@@ -23,7 +22,4 @@ DISTRIBUTION = Continuous(
     log_density=_log_density, cdf=ops.logistic, logcdf=log_sigmoid, ppf=logit,
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

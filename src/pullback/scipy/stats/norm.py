@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from pullback.core.faces import face
 from pullback.primitives.special.error_functions import ndtri_p
 from pullback.primitives.special.log_incomplete import log_ndtr_p
 from pullback.scipy.special import ndtr
@@ -17,7 +16,4 @@ DISTRIBUTION = Continuous(
     cdf=ndtr, logcdf=log_ndtr_p.bind, ppf=ndtri_p.bind,
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, exp, expm1, log, log1mexp, log1p, positive
 
@@ -17,7 +16,4 @@ DISTRIBUTION = Continuous(
     ppf=lambda q, b: exp(-ops.div(log1p(-q), b)), isf=lambda q, b: exp(-ops.div(log(q), b)),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pullback.core.array import ArrayImpl
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.reductions import reduce_sum
@@ -65,7 +64,4 @@ DISTRIBUTION = Discrete(
     entropy=_entropy,
 )  # fmt: skip
 
-pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf, entropy = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "entropy", "isf", "logcdf", "logpmf", "logsf", "pmf", "ppf", "sf"]
-face(globals())
+pmf, logpmf, cdf, logcdf, sf, logsf, ppf, isf, entropy = DISTRIBUTION.functions(globals())

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pullback.backends.host import rules as host
-from pullback.core.faces import face
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise as ops
 from pullback.primitives.special.gamma_functions import betaln_p
@@ -101,7 +100,4 @@ DISTRIBUTION = Continuous(
     ppf=_or_normal(lambda q, df: student_quantile_p.bind(df, q), _normal.ppf),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from pullback.core import dtypes
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.arrays.slicing import concatenate, slice_in_dim
@@ -115,7 +114,4 @@ DISTRIBUTION = Continuous(
     isf=lambda q, a, b: _from_below(ops.sub(1, q), q, a, b),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

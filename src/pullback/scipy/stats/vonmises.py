@@ -7,7 +7,6 @@ from typing import Any
 
 from pullback.control.fori_loop import fori_loop
 from pullback.core import dtypes
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays import shapes
 from pullback.primitives.checks import broadcast_shape
@@ -115,7 +114,4 @@ DISTRIBUTION = Continuous(
     log_density=_log_density, cdf=_cdf, logcdf=_log_cdf, ppf=_ppf,
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.faces import face
 from pullback.primitives import elementwise as ops
 from pullback.scipy.stats.distributions import Continuous, at_most, both, log, log1p, where
 
@@ -58,7 +57,4 @@ DISTRIBUTION = Continuous(
     ppf=lambda q, c: _quantile(q, c, False), isf=lambda q, c: _quantile(q, c, True),
 )  # fmt: skip
 
-pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(__name__)
-
-__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
-face(globals())
+pdf, logpdf, cdf, logcdf, sf, logsf, ppf, isf = DISTRIBUTION.functions(globals())

@@ -27,6 +27,7 @@ from pullback.transforms.checkpoint.checkpoint_policies import Policy, everythin
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.programs.jit_primitive import at_bottom, concrete
 from pullback.transforms.programs.program_primitive import if_needed, program_primitive
+from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.known_linear import record_split
 from pullback.transforms.traces.partial_eval import partial_eval_jaxpr
 from pullback.transforms.traces.remat import remat_partial_eval
@@ -121,14 +122,12 @@ checkpoint_p.impl(at_bottom(lambda args, params: jaxpr_as_fun(params["jaxpr"])(*
 def _lowering(
     hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, policy: Any, prevent_cse: bool, differentiated: bool
 ) -> list[Any]:
-    from pullback.backends.hlo.emit import emit_jaxpr
-
     if not (prevent_cse and differentiated):
-        return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
+        return write_program(hlo, jaxpr, operands)
     if hlo.module.platform == "cpu":
         return _write_branch(hlo, operands, jaxpr)
     # The cotangents pass the barrier with the operands, so that nothing is computed again before they are there.
-    return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, _barrier_lowering(hlo, *operands))
+    return write_program(hlo, jaxpr, _barrier_lowering(hlo, *operands))
 
 
 def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> list[Any]:
@@ -144,8 +143,6 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
     | operands behind a barrier | 73 | 19 | 700 | 18 | 10.1 | 145 |
     | a branch | 18 | 9.4 | 220 | 18 | 10.1 | 160 |
     """
-    from pullback.backends.hlo.emit import emit_jaxpr
-
     effect = closed.jaxpr.effect
     bool_ = np.dtype(bool)
     order = hlo.number(False, bool_) if hlo.order is None else hlo.order
@@ -157,9 +154,9 @@ def _write_branch(hlo: Any, operands: Sequence[Any], closed: ClosedJaxpr) -> lis
         # The barrier keeps a short branch from becoming a choice between two results, of which both are computed.
         values = _barrier_lowering(hlo, *operands)
         if not effect:
-            return emit_jaxpr(hlo, closed.jaxpr, closed.consts, values)
+            return write_program(hlo, closed, values)
         hlo.order = order
-        return [*emit_jaxpr(hlo, closed.jaxpr, closed.consts, values), hlo.order]
+        return [*write_program(hlo, closed, values), hlo.order]
 
     def other() -> list[Any]:
         return [hlo.splat(0, shape, dtype) for shape, dtype in types]

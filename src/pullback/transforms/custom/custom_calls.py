@@ -41,6 +41,7 @@ from pullback.transforms.functions.flat_function import FlatFunction
 from pullback.transforms.traces.affine import is_affine
 from pullback.transforms.traces.batch import BatchTrace, UnmappedResult
 from pullback.transforms.traces.captured import hoisted
+from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.stage import StageTrace, stage_flat
 
 
@@ -114,7 +115,7 @@ call_p = Primitive("custom_call", multiple_results=True, keeps_weak_type=False)
 
 
 call_p.impl(lambda args, params: params["call"].evaluate(args))
-call_p.decomposition(lambda *args, call: call.inline(call.run, args))
+call_p.decomposition_rule = lambda *args, call: call.inline(call.run, args)
 call_p.jvp(lambda primals, tangents, *, call: call.differentiate(primals, tangents))
 repeats(call_p)(lambda earlier, *, call: call.repeats(earlier["call"]))
 call_p.batch(lambda trace, args, dims, *, call: call.batch(trace, args, dims))
@@ -160,13 +161,7 @@ def equation(name: str) -> Primitive:
         return run_rule(rules.function, rules.batch, trace, args, dims)
 
     inlined(p)(lambda *, call_jaxpr, rules: call_jaxpr)
-
-    @p.lowering
-    def lowering(hlo: Any, *operands: Any, call_jaxpr: ClosedJaxpr, rules: CustomCall) -> list[Any]:
-        from pullback.backends.hlo.emit import emit_jaxpr
-
-        return emit_jaxpr(hlo, call_jaxpr.jaxpr, call_jaxpr.consts, operands)
-
+    p.lowering(lambda hlo, *operands, call_jaxpr, rules: write_program(hlo, call_jaxpr, operands))
     return p
 
 

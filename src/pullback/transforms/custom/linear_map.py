@@ -26,6 +26,7 @@ from pullback.transforms.functions.arguments import name_of
 from pullback.transforms.traces.affine import checked_trace, refused_if_affine
 from pullback.transforms.traces.batch import BatchTrace
 from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.linearize import linearize_flat
 from pullback.transforms.traces.stage import StageTrace, stage_flat
 
@@ -323,10 +324,8 @@ def _checked(p: Primitive, trace: Any, args: Sequence[Any], params: dict[str, An
 
 
 def _lowering(hlo: Any, *operands: Any, linear_map: LinearMap) -> list[Any]:
-    from pullback.backends.hlo.emit import emit_jaxpr
-
     closed = stage_flat(linear_map.function, partial(_apply, linear_map=linear_map), hlo.avals(operands))
-    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
+    return write_program(hlo, closed, operands)
 
 
 linear_p = linear_operation("custom_vjp_linear", range(sys.maxsize))

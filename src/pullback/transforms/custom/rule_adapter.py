@@ -69,6 +69,18 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
+def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
+    """The arguments of a forward rule that asks for ``symbolic_zeros`` without what it is told of them.
+
+    Args:
+      tree_of_primals: a tree of ``CustomVJPPrimal``.
+
+    >>> print(custom_vjp_primal_tree_values({"x": CustomVJPPrimal(1.0, True)}))
+    {'x': 1.0}
+    """
+    return tree.tree_map(lambda primal: primal.value, tree_of_primals)
+
+
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of a tree of values, dense or symbolic.
 

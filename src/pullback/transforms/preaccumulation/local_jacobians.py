@@ -30,7 +30,7 @@ from pullback.core.zeros import zeros_of
 from pullback.primitives.arrays.shapes import broadcast_in_dim, broadcast_to, moveaxis, reshape
 from pullback.primitives.arrays.slicing import iota, slice_in_dim
 from pullback.primitives.discrete import eq_p
-from pullback.primitives.elementwise import add_any, convert_element_type, mul, neg
+from pullback.primitives.elementwise import add, add_any, convert_element_type, mul, neg
 from pullback.primitives.linalg.contraction import dot_general
 from pullback.transforms.preaccumulation import partials
 from pullback.transforms.preaccumulation.elimination import Graph
@@ -410,7 +410,7 @@ def _basis(avals: Sequence[ShapedArray], count: int) -> list[Any]:
     for aval in avals:
         size = aval.size
         columns = iota(np.int32, (1, size), 1)
-        units = eq_p.bind(rows, columns if not start else partials.add(columns, start))
+        units = eq_p.bind(rows, columns if not start else add(columns, start))
         batches.append(reshape(convert_element_type(units, dtypes.tangent_dtype(aval.dtype)), (count, *aval.shape)))
         start += size
     return batches

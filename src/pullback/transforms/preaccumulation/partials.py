@@ -14,24 +14,8 @@ from pullback.core import dtypes
 from pullback.core.array import SCALARS, ArrayImpl
 from pullback.core.linear import LinearVar
 from pullback.core.trace import RuleKind
+from pullback.primitives import elementwise as ops
 from pullback.primitives.arrays.shapes import broadcast_in_dim_p
-from pullback.primitives.elementwise import add as add
-from pullback.primitives.elementwise import (
-    add_any_p,
-    add_p,
-    convert_element_type,
-    convert_element_type_p,
-    copy_p,
-    div,
-    div_p,
-    mul,
-    mul_p,
-    neg,
-    neg_p,
-    select_n,
-    select_n_p,
-    sub_p,
-)
 
 
 class Factor:
@@ -55,7 +39,7 @@ class Chosen(Factor):
         self.count = count
 
     def of(self, x: Any) -> Any:
-        return select_n(self.which, *[x if i == self.case else 0 for i in range(self.count)])
+        return ops.select_n(self.which, *[x if i == self.case else 0 for i in range(self.count)])
 
 
 class Divided(Factor):
@@ -68,14 +52,14 @@ class Divided(Factor):
 
     def of(self, x: Any) -> Any:
         divisor = self.divisor
-        return div(x, divisor if type(divisor) in SCALARS else convert_element_type(divisor, x.dtype))
+        return ops.div(x, divisor if type(divisor) in SCALARS else ops.convert_element_type(divisor, x.dtype))
 
 
 def as_array(partial: Any, dtype: np.dtype[Any]) -> Any:
     """A partial derivative that is no number, as an array of a dtype."""
     if isinstance(partial, Factor):
         return partial.of(ArrayImpl(dtype.type(1), False))
-    return partial if partial.dtype == dtype else convert_element_type(partial, dtype)
+    return partial if partial.dtype == dtype else ops.convert_element_type(partial, dtype)
 
 
 def held(partial: Any) -> Any:
@@ -94,12 +78,12 @@ def times(outer: Any, inner: Any, dtype: np.dtype[Any]) -> Any:
             if number == 1:
                 return other
             value = as_array(other, dtype)
-            return neg(value) if number == -1 else mul(value, number)
+            return ops.neg(value) if number == -1 else ops.mul(value, number)
     if isinstance(outer, Factor):
         return outer.of(as_array(inner, dtype))
     if isinstance(inner, Factor):
         return inner.of(as_array(outer, dtype))
-    return mul(as_array(outer, dtype), as_array(inner, dtype))
+    return ops.mul(as_array(outer, dtype), as_array(inner, dtype))
 
 
 def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
@@ -108,7 +92,7 @@ def plus(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
         return a + b
     if type(a) in SCALARS:
         a, b = b, a
-    return add(as_array(a, dtype), b if type(b) in SCALARS else as_array(b, dtype))
+    return ops.add(as_array(a, dtype), b if type(b) in SCALARS else as_array(b, dtype))
 
 
 # Of single operations ------------------------------------------------------------------------------------------------
@@ -141,13 +125,13 @@ def _broadcast(x: LinearVar, *, shape: tuple[int, ...], broadcast_dimensions: tu
     return [(x, 1)] if tuple(broadcast_dimensions) == trailing else None
 
 
-edges(add_any_p)(_sum)
-edges(add_p)(_sum)
-edges(sub_p)(partial(_sum, sign=-1))
-edges(neg_p)(lambda x: [(x, -1)])
-edges(mul_p)(lambda x, y: [(x, y) if type(x) is LinearVar else (y, x)])
-edges(div_p)(lambda x, y: [(x, Divided(y))])
-edges(copy_p)(lambda x: [(x, 1)])
-edges(convert_element_type_p)(lambda x, **params: [(x, 1)])
+edges(ops.add_any_p)(_sum)
+edges(ops.add_p)(_sum)
+edges(ops.sub_p)(partial(_sum, sign=-1))
+edges(ops.neg_p)(lambda x: [(x, -1)])
+edges(ops.mul_p)(lambda x, y: [(x, y) if type(x) is LinearVar else (y, x)])
+edges(ops.div_p)(lambda x, y: [(x, Divided(y))])
+edges(ops.copy_p)(lambda x: [(x, 1)])
+edges(ops.convert_element_type_p)(lambda x, **params: [(x, 1)])
 edges(broadcast_in_dim_p)(_broadcast)
-edges(select_n_p)(_select)
+edges(ops.select_n_p)(_select)

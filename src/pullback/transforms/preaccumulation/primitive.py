@@ -28,6 +28,7 @@ from pullback.transforms.preaccumulation.ordering import last_uses
 from pullback.transforms.traces.dce import dce_closed_jaxpr
 from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.equal_programs import INTERPRETED, op_count
+from pullback.transforms.traces.inlining import write_program
 from pullback.transforms.traces.jaxprs import batch_jaxpr, jvp_jaxpr
 from pullback.transforms.traces.stage import stage_flat
 
@@ -162,13 +163,7 @@ def _last_uses(closed: ClosedJaxpr) -> list[list[Any]]:
 
 
 inlined(preaccumulate_p)(lambda *, jaxpr, part: jaxpr)
-
-
-@preaccumulate_p.lowering
-def _lowering(hlo: Any, *operands: Any, jaxpr: ClosedJaxpr, part: Region) -> list[Any]:
-    from pullback.backends.hlo.emit import emit_jaxpr
-
-    return emit_jaxpr(hlo, jaxpr.jaxpr, jaxpr.consts, operands)
+preaccumulate_p.lowering(lambda hlo, *operands, jaxpr, part: write_program(hlo, jaxpr, operands))
 
 
 # Transformations -----------------------------------------------------------------------------------------------------

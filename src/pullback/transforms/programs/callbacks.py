@@ -36,6 +36,7 @@ from pullback.core.traits import Cost
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.primitives.arrays.shapes import expand_dims, moveaxis
 from pullback.primitives.axis_maps import front
+from pullback.primitives.rules import jvp_zero
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import abstractify, check_callable, name_of
 
@@ -288,11 +289,6 @@ for _primitive in (debug_callback_p, pure_callback_p, io_callback_p, kept_callba
 # Differentiation
 
 
-@debug_callback_p.jvp
-def _debug_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    return debug_callback_p.bind(*primals, **params), []
-
-
 def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: Any, **params: Any) -> Any:
     raise CallbackError(
         f"{primitive.name} of {call.__name__} was differentiated, but the derivative of a Python function is not "
@@ -301,6 +297,7 @@ def _no_derivative(primitive: Primitive, primals: Any, tangents: Any, *, call: A
     )
 
 
+debug_callback_p.jvp_rule = jvp_zero(debug_callback_p)
 for _primitive in (pure_callback_p, io_callback_p, kept_callback_p):
     _primitive.jvp(partial(_no_derivative, _primitive))
 

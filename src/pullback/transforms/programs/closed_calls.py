@@ -12,6 +12,7 @@ from pullback.core.trace import Primitive
 from pullback.core.types import MappedAxis, ShapedArray
 from pullback.transforms.traces.batch import batch_flat
 from pullback.transforms.traces.forward import jvp_flat
+from pullback.transforms.traces.inlining import write_program
 
 
 def _as_its_equations(name: str) -> Primitive:
@@ -40,13 +41,7 @@ def _as_its_equations(name: str) -> Primitive:
     def program(call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> ClosedJaxpr:
         return call_jaxpr if isinstance(call_jaxpr, ClosedJaxpr) else ClosedJaxpr(call_jaxpr)
 
-    @p.lowering
-    def lowering(hlo: Any, *operands: Any, call_jaxpr: Jaxpr | ClosedJaxpr, **params: Any) -> list[Any]:
-        from pullback.backends.hlo.emit import emit_jaxpr
-
-        closed = program(call_jaxpr)
-        return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
-
+    p.lowering(lambda hlo, *operands, call_jaxpr, **params: write_program(hlo, program(call_jaxpr), operands))
     return p
 
 

@@ -12,6 +12,7 @@ from pullback.core.array import as_array
 from pullback.core.errors import ShardingError
 from pullback.core.naming import quoted
 from pullback.core.trace import Primitive
+from pullback.primitives.rules import jvp_zero
 from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable
 from pullback.transforms.programs.sharded_arrays import sharding_of
@@ -113,17 +114,13 @@ def _fitted(text: str, width: int) -> str:
 
 inspect_sharding_p = Primitive("inspect_sharding", multiple_results=True, effect=True)
 inspect_sharding_p.abstract_eval(lambda x, *, callback: [])
+inspect_sharding_p.jvp_rule = jvp_zero(inspect_sharding_p)
 
 
 @inspect_sharding_p.impl
 def _inspect(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     params["callback"](sharding_of(args[0]))
     return []
-
-
-@inspect_sharding_p.jvp
-def _inspect_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Any) -> Any:
-    return inspect_sharding_p.bind(*primals, callback=callback), []
 
 
 @inspect_sharding_p.batch

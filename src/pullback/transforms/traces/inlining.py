@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core import inlining
@@ -43,6 +44,13 @@ def programs_in_step(primitive: Primitive, params: dict[str, Any]) -> list[Stepp
         end = begin + found.sizes[found.carried] if found.carried < len(found.sizes) else first + inputs
         changing = range(begin - first, end - first)
     return [Stepped(closed, first, changing) for closed in found.programs]
+
+
+def write_program(hlo: Any, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+    """Write a program where the builder is, and return its results."""
+    from pullback.backends.hlo.emit import emit_jaxpr
+
+    return emit_jaxpr(hlo, closed.jaxpr, closed.consts, operands)
 
 
 @cached_by_jaxpr

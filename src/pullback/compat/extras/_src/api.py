@@ -1,33 +1,15 @@
 """``jax._src.api``: the transformations, as ``jax`` has them. e3nn-jax looks here for a helper of earlier releases."""
 
-from pullback import ShapeDtypeStruct as ShapeDtypeStruct
-from pullback import block_until_ready as block_until_ready
-from pullback import clear_caches as clear_caches
-from pullback import copy_to_host_async as copy_to_host_async
-from pullback import device_get as device_get
-from pullback import device_put as device_put
-from pullback import disable_jit as disable_jit
-from pullback import effects_barrier as effects_barrier
-from pullback import eval_shape as eval_shape
-from pullback import fwd_and_bwd as fwd_and_bwd
-from pullback import grad as grad
-from pullback import hessian as hessian
-from pullback import jacfwd as jacfwd
-from pullback import jacobian as jacobian
-from pullback import jacrev as jacrev
-from pullback import jit as jit
-from pullback import jvp as jvp
-from pullback import linear_transpose as linear_transpose
-from pullback import linearize as linearize
-from pullback import live_arrays as live_arrays
-from pullback import make_jaxpr as make_jaxpr
-from pullback import named_call as named_call
-from pullback import named_scope as named_scope
-from pullback import pmap as pmap
-from pullback import value_and_grad as value_and_grad
-from pullback import vjp as vjp
-from pullback import vmap as vmap
-from pullback.ad import DidntWant as DidntWant
-from pullback.ad import DontWant as DontWant
-from pullback.ad import GradRef as GradRef
-from pullback.ad import GradValue as GradValue
+from pullback.core.faces import face as _face
+
+_face(
+    globals(),
+    {
+        "pullback": (
+            "ShapeDtypeStruct block_until_ready clear_caches copy_to_host_async device_get device_put disable_jit "
+            "effects_barrier eval_shape fwd_and_bwd grad hessian jacfwd jacobian jacrev jit jvp linear_transpose "
+            "linearize live_arrays make_jaxpr named_call named_scope pmap value_and_grad vjp vmap"
+        ),
+        "pullback.ad": "DidntWant DontWant GradRef GradValue",
+    },
+)

@@ -18,7 +18,6 @@ from pullback.scipy.sparse.linalg.systems import (
     dot,
     most_iterations,
     norm,
-    real_part,
     squared_norm,
     tolerance,
 )
@@ -80,7 +79,7 @@ def cg(
 
         def inner(r: Any) -> tuple[Any, Any]:
             z = r if without else m(r)
-            return z, squared_norm(r) if without else real_part(dot(r, z))
+            return z, squared_norm(r) if without else ops.real_part(dot(r, z))
 
         def going_on(state: Any) -> Any:
             _, r, size, _, count = state
@@ -89,7 +88,7 @@ def cg(
         def step(state: Any) -> Any:
             x, r, size, p, count = state
             product = a(p)
-            length = _like(size / real_part(dot(p, product)), x.dtype)
+            length = _like(size / ops.real_part(dot(p, product)), x.dtype)
             x, r = x + length * p, r - length * product
             z, new = inner(r)
             return x, r, new, z + _like(new / size, x.dtype) * p, count + 1
@@ -144,7 +143,7 @@ def minres(
     def method(a: Any, b: Any, x: Any, r: Any, m: Any, maxiter: Any) -> Any:
         real = dtypes.to_real(b.dtype)
         epsilon = float(np.finfo(real).eps)
-        scale = norm(b) if M is None else ops.sqrt(real_part(dot(b, m(b))))
+        scale = norm(b) if M is None else ops.sqrt(ops.real_part(dot(b, m(b))))
         convert = lambda value: ops.convert_element_type(value, real)
         bound = ops.max_p.bind(convert(operand("minres", tol)) * scale, convert(operand("minres", atol)))
         cast = lambda value: _like(value, b.dtype)
@@ -157,10 +156,10 @@ def minres(
         def step(s: Any) -> Any:
             v = s["y"] / cast(s["beta"])
             y = a(v) - cast(s["beta"] / ops.where(s["old"] > 0, s["old"], 1)) * s["r_old"]
-            alpha = real_part(dot(v, y))
+            alpha = ops.real_part(dot(v, y))
             y = y - cast(alpha / s["beta"]) * s["r"]
             z = m(y)
-            beta = ops.sqrt(ops.max_p.bind(real_part(dot(y, z)), 0))
+            beta = ops.sqrt(ops.max_p.bind(ops.real_part(dot(y, z)), 0))
             delta = s["cosine"] * s["dbar"] + s["sine"] * alpha
             gbar = s["sine"] * s["dbar"] - s["cosine"] * alpha
             gamma = ops.hypot_p.bind(gbar, beta)
@@ -180,7 +179,7 @@ def minres(
             }  # fmt: skip
 
         y = m(r)
-        beta = ops.sqrt(ops.max_p.bind(real_part(dot(r, y)), 0))
+        beta = ops.sqrt(ops.max_p.bind(ops.real_part(dot(r, y)), 0))
         zero, zeros = ops.mul(beta, 0), ops.mul(x, 0)
         start = {
             "x": x, "w": zeros, "w_old": zeros, "r": r, "r_old": zeros, "y": y, "beta": beta, "old": zero,

@@ -44,10 +44,6 @@ def squared_norm(x: Any) -> Any:
     return dot(x, x)
 
 
-def real_part(x: Any) -> Any:
-    return ops.real(x) if dtypes.is_complex(x.dtype) else x
-
-
 def norm(x: Any) -> Any:
     return ops.sqrt(squared_norm(x))
 
