@@ -44,13 +44,15 @@ coverage: .venv/dev.stamp ## the tests, and which lines they reach
 
 test-all-pythons: test test-slow $(OTHER_PYTHONS:%=test-python-%) ## the tests on 3.12 and 3.13 too, where they are installed
 
+# What runs on every version of Python: the core, what the public modules offer, the documented names, and the examples.
+ON_EVERY_PYTHON = tests/core tests/export tests/extend tests/interpreters tests/laws tests/lax tests/project tests/public \
+    tests/testing tests/top_level
 # What depends on the version of Python: how functions, classes, threads and exceptions are treated.
-ON_PYTHON = tests/core tests/transforms tests/control tests/mutants tests/numpy/test_interop.py \
-    tests/numpy/test_operators.py tests/numpy/test_numpy_on_concrete.py tests/numpy/test_promotion_modes.py \
-    tests/test_*.py src/pullback
+ON_PYTHON = $(ON_EVERY_PYTHON) tests/transforms tests/control tests/mutants tests/numpy/test_interop.py \
+    tests/numpy/test_operators.py tests/numpy/test_numpy_on_concrete.py tests/numpy/test_promotion_modes.py src/pullback
 # What depends on the release of the compiler, of which Python 3.12 and later have a newer one.
 ON_COMPILER = tests/backends tests/grid/test_compiled.py tests/primitives/test_compiled_arrays.py \
-    tests/primitives/test_compiled_indexing.py
+    tests/primitives/arrays/test_compiled_indexing.py
 # What test-python-% runs: by default everything.
 TESTS ?=
 
@@ -65,8 +67,9 @@ test-python-%:
 
 # Nothing may lean on the rounding of one processor: the numerical tests, with the kernels that NumPy's OpenBLAS and the
 # compiler choose on others, by one thread and by many.
-NUMERICAL = tests/grid tests/primitives tests/numpy tests/nn tests/random tests/control tests/experimental \
-    tests/transforms/test_laws.py tests/test_test_util.py tests/test_spec_figures.py tests/test_gradient_helpers.py
+NUMERICAL = tests/grid tests/primitives tests/numpy tests/scipy/special tests/nn tests/random tests/control \
+    tests/experimental tests/example_libraries tests/transforms/test_laws.py tests/public/test_spec_figures.py \
+    tests/top_level/test_test_util.py tests/top_level/test_gradient_helpers.py
 PROCESSORS = Haswell Zen SkylakeX Prescott
 Haswell = OPENBLAS_CORETYPE=Haswell XLA_FLAGS=--xla_cpu_max_isa=AVX2
 Zen = OPENBLAS_CORETYPE=Zen
@@ -97,15 +100,15 @@ array-api: .venv-array-api/array-api.stamp ## the suite of the array API standar
 	cp -r $(ARRAY_API_TESTS) $(ARRAY_API_SUITE)
 	chmod -R u+w $(ARRAY_API_SUITE)
 	mkdir -p $(ARRAY_API_SUITE)/array-api/spec/2024.12/API_specification
-	cp tests/array_api_skips.txt $(ARRAY_API_SUITE)/skips
+	cp tests/numpy/array_api_skips.txt $(ARRAY_API_SUITE)/skips
 	export PULLBACK_ENABLE_X64=1; $(ARRAY_API_RUN) array_api_tests $(ARRAY_API_ARGS)
-	cat tests/array_api_skips_32_bits.txt >> $(ARRAY_API_SUITE)/skips
+	cat tests/numpy/array_api_skips_32_bits.txt >> $(ARRAY_API_SUITE)/skips
 	export PULLBACK_ENABLE_X64=0; $(ARRAY_API_RUN) $(SIGNATURES) $(ARRAY_API_ARGS)
 	export PULLBACK_ENABLE_X64=0 ARRAY_API_TESTS_SKIP_DTYPES=int64,uint64,float64,complex128; \
 	    $(ARRAY_API_RUN) array_api_tests --ignore=$(SIGNATURES) $(ARRAY_API_ARGS)
 
 mutants: .venv/dev.stamp ## plant faults, one at a time, and see that the tests find them (some minutes)
-	.venv/bin/python tests/mutants
+	.venv/bin/python -m tests.mutants
 
 fuzz: .venv/dev.stamp ## random programs against what they have to be equal to (FUZZ_ARGS="--minutes 1 --seed 3")
 	.venv/bin/python -m tests.fuzz $(FUZZ_ARGS)
@@ -126,10 +129,10 @@ changes: .venv-bench/bench.stamp ## measure against the source tree in the folde
 	.venv-bench/bin/python -m benchmarks.changes $(BEFORE) $(CHANGES_ARGS)
 
 stubs: .venv/dev.stamp ## write what type checkers know of the public names, the .pyi of src/
-	.venv/bin/python tests/stubs.py
+	.venv/bin/python -m tests.public.stubs
 
 rules: .venv/dev.stamp ## write docs/rules.md: what each operation says of itself
-	.venv/bin/python tests/rules_page.py
+	.venv/bin/python -m tests.project.rules_page
 
 accuracy: .venv-bench/bench.stamp ## errors of all operations on elements in ulps, against mpmath (ACCURACY_ARGS="--only erf")
 	PYTHONPATH=src .venv-bench/bin/python -m benchmarks.accuracy $(ACCURACY_ARGS)

@@ -12,11 +12,11 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from helpers import EXHAUSTIVE, SECONDS, time_limit
 from hypothesis import HealthCheck, settings
 
 from pullback.backends.compiler import client
 from pullback.core.config import config, enable_x64
+from tests.helpers import EXHAUSTIVE, SECONDS, time_limit
 
 config.update("enable_checks", True)
 

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,9 +16,12 @@ import pytest
 import pullback
 from pullback import tree
 from pullback.core.array import ArrayImpl, as_array
-from pullback.core.jaxpr import subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
 
 T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The folder of the project, which has the source, the pages and the examples."""
 
 # How much is run -----------------------------------------------------------------------------------------------------
 
@@ -78,6 +82,11 @@ def plain(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
+def eager_and_compiled(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """What a function returns eagerly, and what it returns compiled."""
+    return f(*args), pullback.jit(f)(*args)
+
+
 def array(x: Any, dtype: Any = "float32") -> Any:
     return as_array(np.asarray(x, dtype))
 
@@ -95,26 +104,69 @@ def random(*shape: int, dtype: Any = np.float64) -> Any:
     return values.astype(dtype)
 
 
-def assert_close(got: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    """Equal trees; of their leaves, equal shapes and dtypes, and values within the tolerance of the largest one."""
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for a, b in zip(got_leaves, expected_leaves, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1, np.abs(b).max(initial=0)))
+def assert_close(got: Any, expected: Any, tolerance: float = 1e-9, *, least: float = 1, dtypes: bool = True) -> None:
+    """Assert that two trees are the same but for rounding, which grows with the largest element of an array.
+
+    Args:
+      got: a tree of arrays.
+      expected: a tree of the same structure. Without ``dtypes``, numbers and nested lists may stand for its arrays.
+      tolerance: by how much an element may differ, as a part of itself plus the largest finite element.
+      least: what counts as the largest element if all are smaller.
+      dtypes: whether dtypes must be equal, as shapes must.
+    """
+    for a, b in _pairs(got, expected, dtypes):
+        scale = np.abs(b[np.isfinite(b)]).max(initial=least)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale)
+
+
+def assert_elements_close(
+    got: Any, expected: Any, rtol: float = 1e-5, atol: float | None = None, *, dtypes: bool = True
+) -> None:
+    """Assert that each element of a tree of arrays is within ``atol + rtol * abs(expected)`` of the one expected.
+
+    Trees, shapes and dtypes are compared as ``assert_close`` does. Without ``atol`` it is ``rtol``.
+    """
+    for a, b in _pairs(got, expected, dtypes):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol if atol is None else atol)
 
 
 def assert_arrays_close(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    """Equal trees whose leaves are arrays, none of them traced: equal shapes, and values within the tolerance."""
-    got_leaves, got_tree = tree.flatten(got)
-    expected_leaves, expected_tree = tree.flatten(expected)
-    assert got_tree == expected_tree
-    for a, b in zip(got_leaves, expected_leaves, strict=True):
-        assert isinstance(a, ArrayImpl)
-        assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+    """Assert that the leaves of a tree are arrays, not traced, and close to those of another of the same structure."""
+    assert tree.structure(got) == tree.structure(expected)
+    assert all(isinstance(x, ArrayImpl) for x in tree.leaves(got))
+    assert_elements_close(got, expected, tolerance, dtypes=False)
+
+
+def assert_same(got: Any, expected: Any, *, dtypes: bool = True) -> None:
+    """Assert that all elements of two trees of arrays are equal, where NaN is equal to NaN.
+
+    Trees, shapes and dtypes are compared as ``assert_close`` does.
+    """
+    for a, b in _pairs(got, expected, dtypes):
+        np.testing.assert_array_equal(a, b)
+
+
+def largest_difference(xs: Any, ys: Any) -> float:
+    """The largest difference of an element of two trees of arrays."""
+    pairs = zip(tree.leaves(xs), tree.leaves(ys), strict=True)
+    return max(float(abs(np.asarray(x) - np.asarray(y)).max()) for x, y in pairs)
+
+
+def _pairs(got: Any, expected: Any, dtypes: bool) -> Iterator[tuple[Any, Any]]:
+    """The arrays of two trees side by side, which have equal shapes, and equal dtypes if these count."""
+    structure = tree.structure(got)
+    if dtypes:
+        assert tree.structure(expected) == structure
+    for a, b in zip(tree.leaves(got), structure.flatten_up_to(expected), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype or not dtypes
+        yield a, b
+
+
+def operations_of(closed: ClosedJaxpr) -> list[str]:
+    """The names of a program's operations, without those of the programs within."""
+    return [eqn.primitive.name for eqn in closed.eqns]
 
 
 def largest(jaxpr: Any) -> int:

@@ -4,11 +4,12 @@ import importlib
 import json
 import math
 import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "ecosystem"
+from tests.helpers import ROOT
+
+FOLDER = ROOT / "ecosystem"
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,8 @@ def catalogue():
 
 
 @pytest.fixture(scope="module")
-def check(catalogue):
+def checker(catalogue):
+    """The program that runs these programs, and compares their figures."""
     return importlib.import_module("check")
 
 
@@ -101,19 +103,19 @@ def test_a_program_in_a_process(catalogue):
         catalogue.run([sys.executable, "-c", "import time; time.sleep(30)"], 1)
 
 
-def test_missing_names(check):
-    report = "a warning\n" + check.MISSING + "  jax.a.b  file.py:1\n  jax.c    file.py:2\nend\n"
-    assert check.missing_in(report) == ["jax.a.b", "jax.c"]
-    assert check.missing_in("Pullback has every name of JAX that was asked for.\n") == []
+def test_missing_names(checker):
+    report = "a warning\n" + checker.MISSING + "  jax.a.b  file.py:1\n  jax.c    file.py:2\nend\n"
+    assert checker.missing_in(report) == ["jax.a.b", "jax.c"]
+    assert checker.missing_in("Pullback has every name of JAX that was asked for.\n") == []
 
 
-def test_what_ends_well_and_what_does_not(check, catalogue, monkeypatch, tmp_path):
+def test_what_ends_well_and_what_does_not(checker, catalogue, monkeypatch, tmp_path):
     programs = {"good": "{'a': 1}", "other": "{'a': 2}", "bad": "1 / 0"}
     for name, code in programs.items():
         (tmp_path / name).write_text(f"import jax, json; print(json.dumps({code}))")
     monkeypatch.setattr(catalogue, "path_of", tmp_path.joinpath)
     monkeypatch.setattr(catalogue, "tolerances", lambda name: {})
     recorded = {name: {"figures": {"a": 1}} for name in programs}
-    results = {name: check.check(name, recorded, 60).result for name in programs}
+    results = {name: checker.check(name, recorded, 60).result for name in programs}
     assert results == {"good": "agrees", "other": "differs", "bad": "fails"}
-    assert check.check("good", {}, 60).wrong[0].startswith("nothing is recorded")
+    assert checker.check("good", {}, 60).wrong[0].startswith("nothing is recorded")

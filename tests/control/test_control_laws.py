@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_programs import Program, programs, random_like
 
 import pullback.numpy as jnp
 from pullback import custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
@@ -19,6 +17,8 @@ from pullback.core import tree
 from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
+from tests.helpers import assert_close
+from tests.random_programs import Program, programs, random_like
 
 Function = Callable[..., Any]
 few = settings(max_examples=4)
@@ -161,7 +161,7 @@ def second(f: Function, args: Any) -> Any:
     return jvp(gradient, args, directions)[1], pulled
 
 
-def check(case: Case, of: Callable[[Function, Any], Any], tolerance: float = 1e-8) -> None:
+def assert_as_in_python(case: Case, of: Callable[[Function, Any], Any], tolerance: float = 1e-8) -> None:
     """Eager, compiled, within a compiled function and as a jaxpr, it is what it is in Python."""
     expected = of(case.plain, case.args)
     assert_close(of(case.function, case.args), expected, tolerance)
@@ -180,7 +180,7 @@ def value(f: Function, args: Any) -> Any:
 @few
 @given(scans())
 def test_scan_is_a_loop_in_value(case: Case) -> None:
-    check(case, value)
+    assert_as_in_python(case, value)
     with disable_jit():
         assert_close(case.function(*case.args), case.plain(*case.args))
 
@@ -188,47 +188,47 @@ def test_scan_is_a_loop_in_value(case: Case) -> None:
 @few
 @given(scans())
 def test_scan_is_a_loop_forward(case: Case) -> None:
-    check(case, forward)
+    assert_as_in_python(case, forward)
 
 
 @few
 @given(scans())
 def test_scan_is_a_loop_backward(case: Case) -> None:
-    check(case, backward)
+    assert_as_in_python(case, backward)
 
 
 @pytest.mark.slow
 @fewer
 @given(scans())
 def test_scan_is_a_loop_to_second_order(case: Case) -> None:
-    check(case, second)
+    assert_as_in_python(case, second)
 
 
 @few
 @given(choices())
 def test_a_choice_is_an_if_in_value(case: Case) -> None:
-    check(case, value)
+    assert_as_in_python(case, value)
 
 
 @pytest.mark.slow
 @few
 @given(choices())
 def test_a_choice_is_an_if_forward_and_backward(case: Case) -> None:
-    check(case, forward)
-    check(case, backward)
+    assert_as_in_python(case, forward)
+    assert_as_in_python(case, backward)
 
 
 @pytest.mark.slow
 @fewer
 @given(choices())
 def test_a_choice_is_an_if_to_second_order(case: Case) -> None:
-    check(case, second)
+    assert_as_in_python(case, second)
 
 
 @few
 @given(loops())
 def test_while_is_a_loop(case: Case) -> None:
-    check(case, value)
+    assert_as_in_python(case, value)
     with disable_jit():
         assert_close(case.function(*case.args), case.plain(*case.args))
 
@@ -236,7 +236,7 @@ def test_while_is_a_loop(case: Case) -> None:
 @few
 @given(loops())
 def test_while_is_a_loop_forward(case: Case) -> None:
-    check(case, forward)
+    assert_as_in_python(case, forward)
 
 
 # Batches -------------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def finish(x):
     return x
 
 
-def check(bars, *totals):
+def assert_complete(bars, *totals):
     assert [b.total for b in bars] == list(totals)
     for b in bars:
         assert b.closed
@@ -65,21 +65,21 @@ def test_a_bar_for_each_run(loop, wrap, bars):
     f = wrap(lambda x: loop(x))
     np.testing.assert_allclose(finish(f(0.5)), loop(0.5, progress=False), rtol=1e-6)
     finish(f(0.25))
-    check(bars, 137, 137)
+    assert_complete(bars, 137, 137)
 
 
 @pytest.mark.parametrize("loop", [scanned, looped])
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
 def test_one_bar_for_all_examples_of_a_batch(loop, wrap, bars):
     finish(wrap(vmap(lambda x: loop(x)))(pnp.ones(5)))
-    check(bars, 137)
+    assert_complete(bars, 137)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
 def test_examples_of_different_lengths(wrap, bars):
     out = finish(wrap(vmap(looped))(pnp.ones(3), pnp.array([5, 50, 20])))
     np.testing.assert_allclose(out, [looped(1.0, n, progress=False) for n in (5, 50, 20)], rtol=1e-6)
-    check(bars, 50)
+    assert_complete(bars, 50)
 
 
 @pytest.mark.parametrize("loop", [scanned, looped])
@@ -87,12 +87,12 @@ def test_examples_of_different_lengths(wrap, bars):
 def test_a_gradient_shows_one_bar(loop, wrap, bars):
     ours = finish(wrap(grad(lambda x: loop(x)))(0.5))
     np.testing.assert_allclose(ours, grad(lambda x: loop(x, progress=False))(0.5), rtol=1e-5)
-    check(bars, 137)
+    assert_complete(bars, 137)
 
 
 def test_a_traced_bound(bars):
     finish(jit(looped)(0.5, 29))
-    check(bars, 29)
+    assert_complete(bars, 29)
 
 
 def test_no_steps_and_a_description(bars):

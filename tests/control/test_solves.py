@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import chosen
 
 import pullback.numpy as pnp
 from pullback import (
@@ -25,6 +24,7 @@ from pullback import (
 from pullback.control.solves import custom_linear_solve, custom_root
 from pullback.core.errors import ControlFlowError, NotLinearError
 from pullback.scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from tests.helpers import assert_elements_close, chosen
 
 A = pnp.array([[3.0, 1.0], [0.5, 2.0]])
 B = pnp.array([1.0, 2.0])
@@ -279,8 +279,7 @@ TRANSFORMATIONS = {
 }
 
 
-def assert_close(got, expected):
-    tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-4), got, expected)
+close = partial(assert_elements_close, rtol=2e-4, dtypes=False)
 
 
 SOME = chosen(["value", "grad", "hessian", "vmap of grad"], list(TRANSFORMATIONS))
@@ -291,9 +290,9 @@ PAIRS = [(by_lu, name) for name in TRANSFORMATIONS] + [(factorised, name) for na
 def test_a_solver_may_close_over_values_that_are_differentiated(f, name):
     transform = TRANSFORMATIONS[name]
     expected = transform(TRUTHS[f])(A, B)
-    assert_close(transform(f)(A, B), expected)
-    assert_close(jit(transform(f))(A, B), expected)
-    assert_close(transform(jit(f))(A, B), expected)
+    close(transform(f)(A, B), expected)
+    close(jit(transform(f))(A, B), expected)
+    close(transform(jit(f))(A, B), expected)
 
 
 @pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
@@ -311,7 +310,7 @@ def test_solvers_of_a_root_may_close_over_values_that_are_differentiated(compile
 
 def test_a_pullback_of_a_factorised_solution_can_be_compiled():
     pull = vjp(factorised, A, B)[1]
-    assert_close(jit(pull)(B), vjp(TRUTHS[factorised], A, B)[1](B))
+    close(jit(pull)(B), vjp(TRUTHS[factorised], A, B)[1](B))
 
 
 @pytest.mark.parametrize("name", ["value", "jvp", "vmap of a", "vmap of b"])
@@ -321,6 +320,6 @@ def test_forward_mode_needs_no_solver_of_the_transposed_equation(name):
 
     expected = TRANSFORMATIONS[name](pnp.linalg.solve)(A, B)
     for compiled in (lambda f: f, jit):
-        assert_close(compiled(TRANSFORMATIONS[name](f))(A, B), expected)
+        close(compiled(TRANSFORMATIONS[name](f))(A, B), expected)
         with pytest.raises(NotLinearError, match="give transpose_solve, or symmetric=True"):
             compiled(grad(summed(f)))(A, B)

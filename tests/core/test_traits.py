@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import largest
-from primitives_of import all_primitives
 
 import pullback
 import pullback.numpy as jnp
@@ -27,6 +25,8 @@ from pullback.primitives.linalg.contraction import masked_dot_general_p
 from pullback.scipy import special
 from pullback.transforms.checkpoint.checkpoint_policies import dots_saveable
 from pullback.transforms.jit.eager import expected_seconds
+from tests.helpers import largest
+from tests.primitives_of import all_primitives
 
 PRIMITIVES = all_primitives()
 HASHES = "threefry2x32", "philox4x32"

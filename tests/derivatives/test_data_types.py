@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from helpers import assert_close
 
 import pullback
 import pullback.numpy as jnp
@@ -22,6 +21,7 @@ from pullback.derivatives import (
     zero_tangent,
 )
 from pullback.test_util import check_rule
+from tests.helpers import assert_close
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from helpers import assert_close, random
 
 import pullback.numpy as jnp
 from pullback import grad, hessian, jacfwd, jit, jvp, vjp, vmap
@@ -22,6 +21,7 @@ from pullback.derivatives import (
     vjp_from_jvp,
 )
 from pullback.random import key
+from tests.helpers import assert_close, random
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close
-from helpers import random as sample
 
 import pullback.numpy as jnp
 from pullback import errors, jit, random
@@ -19,6 +17,8 @@ from pullback.derivatives import (
     stochastic_diag,
     stochastic_trace,
 )
+from tests.helpers import assert_close
+from tests.helpers import random as sample
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close, random
 
 import pullback
 import pullback.numpy as jnp
@@ -14,6 +13,7 @@ from pullback import custom_vjp, errors, grad, hessian, jacfwd, jacrev, jit, jvp
 from pullback.derivatives import jvp_from_vjp, vjp_from_jvp
 from pullback.extend import Primitive
 from pullback.test_util import check_rule
+from tests.helpers import assert_close, random
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 

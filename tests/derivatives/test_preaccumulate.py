@@ -5,12 +5,10 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close, chosen
 
 import pullback
 import pullback.numpy as jnp
@@ -38,6 +36,7 @@ from pullback.ad_checkpoint import saved_residuals
 from pullback.core.errors import ArgumentError, PreaccumulationError
 from pullback.derivatives import preaccumulate
 from pullback.experimental import checkify
+from tests.helpers import ROOT, assert_close, chosen
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -279,7 +278,7 @@ def test_derivatives_that_are_numbers_are_not_kept() -> None:
 
 
 def test_the_examples_of_its_page(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "preaccumulation.md").read_text()
+    page = (ROOT / "docs" / "preaccumulation.md").read_text()
     with pullback.enable_x64(False):
         exec(compile("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), "preaccumulation.md", "exec"), {})
     said = re.findall(r"# (\d+), and (\d+)", page)

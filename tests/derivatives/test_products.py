@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse.linalg
-from helpers import assert_close, random
 
 import pullback.numpy as jnp
 from pullback import errors, grad, hessian, jacfwd, jit, jvp, nn, tree, vmap
 from pullback.derivatives import empirical_fisher, fisher, gauss_newton, hessian_operator, hvp
 from pullback.flatten_util import ravel_pytree
 from pullback.scipy.sparse.linalg import cg, minres
+from tests.helpers import assert_close, random
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from primitives_of import all_primitives
-
 from pullback.core.taylor_rules import taylor, taylor_program
 from pullback.core.trace import Primitive
 from pullback.extend.core import Primitive as NewPrimitive
 from pullback.primitives.rules import ZeroTangents
 from pullback.transforms.traces.lift import feed
+from tests.primitives_of import all_primitives
 
 WITHOUT = {
     "geqrf": "a factor of qr, which has derivatives itself",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
-from helpers import EXHAUSTIVE, chosen
 from scipy.integrate import solve_ivp
 
 import pullback.numpy as pnp
@@ -39,6 +40,7 @@ from pullback.core.errors import (
 from pullback.core.jaxpr import subjaxprs
 from pullback.experimental import dormand_prince, dormand_prince_adjoint
 from pullback.experimental.ode import odeint
+from tests.helpers import EXHAUSTIVE, assert_elements_close, chosen
 
 EAGER_AND_JIT = pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
 TIGHT = {"rtol": 1e-10, "atol": 1e-10}
@@ -206,11 +208,7 @@ def point():
     return y, pnp.array([0.2, 0.5, 0.5, 1.4]), pnp.array([0.9, 0.4]), {"limit": pnp.array(2.0), "width": pnp.array(0.6)}
 
 
-def assert_like(found, expected, rtol=1e-6, atol=2e-8):
-    assert tree.structure(found) == tree.structure(expected)
-    for a, b in zip(tree.leaves(found), tree.leaves(expected), strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+assert_like = partial(assert_elements_close, rtol=1e-6, atol=2e-8)
 
 
 ALL = (0, 1, 2, 3)

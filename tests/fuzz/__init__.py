@@ -5,10 +5,3 @@ agree (``laws``), reduces what fails to a smallest program (``reduce``), and pri
 is data (``program``): a list of instructions, each of which is the text of an expression. What these texts say besides
 the public API is in ``words``. Program ``i`` of a seed is the same in every run.
 """
-
-import sys
-from pathlib import Path
-
-TESTS = Path(__file__).resolve().parents[1]
-# Where pytest finds what the table of operations imports.
-sys.path.extend(path for path in (str(TESTS), str(TESTS / "grid")) if path not in sys.path)

@@ -13,8 +13,6 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from all_specs import ALL
-from specs import LETTERS, Dominant, K, Pivoted, PositiveDefinite, R, Sample, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
@@ -22,6 +20,8 @@ from pullback import image, lax, nn, ops, scipy, tree
 from pullback.core.config import enable_x64
 from pullback.core.trace import Primitive
 from tests.fuzz.compiler import NeedsCompiler, without_compiler
+from tests.grid.all_specs import ALL
+from tests.grid.specs import LETTERS, Dominant, K, Pivoted, PositiveDefinite, R, Sample, Spec, numbered
 
 NAMES = {
     "f": "float32", "h": "float16", "b": "bfloat16", "F": "complex64", "i": "int32", "s": "int8", "u": "uint8",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.core.config import enable_x64
 from pullback.primitives import elementwise
 from tests.fuzz import draw, laws, program, rows, show
 from tests.fuzz.compiler import without_compiler
@@ -18,13 +16,7 @@ from tests.fuzz.program import Case, Input, Instruction, Program, Type
 from tests.fuzz.reduce import reduced
 from tests.fuzz.session import Session
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def _as_in_a_session() -> Iterator[None]:
-    with enable_x64():
-        yield
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("x64")]
 
 
 def drawn(number: int) -> Case:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from convolution_specs import IN_SPACE, POOLING
-from decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
-from lax_specs import LAX, OF_LAX
-from masked_specs import MASKED
-from mode_specs import MODES
-from nn_specs import NN
-from numpy_specs import NUMPY
-from scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
-from scipy_signal_specs import OF_SCIPY, SCIPY_PRIMITIVES
-from sparse_specs import SPARSE
-from special_specs import SPECIAL, SPECIAL_PRIMITIVES
-from specs import PRIMITIVES, Spec
-from stats_specs import DISTRIBUTIONS, OPERATIONS
+from tests.grid.convolution_specs import IN_SPACE, POOLING
+from tests.grid.decomposition_specs import DECOMPOSITION_FUNCTIONS, DECOMPOSITIONS
+from tests.grid.lax_specs import LAX, OF_LAX
+from tests.grid.masked_specs import MASKED
+from tests.grid.mode_specs import MODES
+from tests.grid.nn_specs import NN
+from tests.grid.numpy_specs import NUMPY
+from tests.grid.scipy_linalg_specs import MATRIX_FUNCTIONS, MATRIX_FUNCTIONS_OF_SCIPY
+from tests.grid.scipy_signal_specs import OF_SCIPY, SCIPY_PRIMITIVES
+from tests.grid.sparse_specs import SPARSE
+from tests.grid.special_specs import SPECIAL, SPECIAL_PRIMITIVES
+from tests.grid.specs import PRIMITIVES, Spec
+from tests.grid.stats_specs import DISTRIBUTIONS, OPERATIONS
 
 OF_PRIMITIVES: list[Spec] = [
     *PRIMITIVES, *IN_SPACE, *LAX, *DECOMPOSITIONS, *SPARSE, *SCIPY_PRIMITIVES, *SPECIAL_PRIMITIVES, *OPERATIONS,

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from specs import FLOAT, NUMBER, K, R, Sample, Spec, derivative_of, row
 
 from pullback import lax, nn
 from pullback.primitives.signals import convolution
 from pullback.primitives.signals import window_reductions as wr
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry
 from pullback.primitives.signals.window_reductions import Windows
+from tests.grid.specs import FLOAT, NUMBER, K, R, Sample, Spec, derivative_of, row
 
 
 def spaced(x: Any, value: Any, axis: int, dilation: int, pair: tuple[int, int]) -> Any:
@@ -89,8 +89,8 @@ def convolution_row(
 LAST = ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1))
 
 CONVOLUTIONS = [
-    convolution_row((2, 2, 4), (2, 2, 2), Geometry((1,), ((1, 0),), (1,), (1,)), NUMBER + "?"),
-    convolution_row((2, 3, 4), (2, 2, 2), Geometry((2,), ((2, 1),), (2,), (2,)), numbers=LAST, groups=(2, 1)),
+    convolution_row((2, 3, 4), (1, 3, 2), Geometry((1,), ((1, 0),), (1,), (1,)), NUMBER + "?"),
+    convolution_row((2, 3, 4), (2, 2, 4), Geometry((2,), ((2, 1),), (2,), (2,)), numbers=LAST, groups=(2, 1)),
     convolution_row((2, 2, 3), (4, 2, 2), Geometry((1,), ((0, 1),), (1,), (1,)), groups=(1, 2)),
 ]
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy_specs import fn
-from specs import K, R, Sample, Spec, row
 
 import pullback.numpy as jnp
 from pullback import grad, jvp, lax
@@ -21,6 +19,8 @@ from pullback.primitives.linalg.decompositions import undetermined_p
 from pullback.primitives.linalg.eigen import adapted_p, eig_p, eigenbasis_p, eigh_p
 from pullback.primitives.linalg.lapack import adjoint, product
 from pullback.primitives.linalg.lu import identity
+from tests.grid.numpy_specs import fn
+from tests.grid.specs import K, R, Sample, Spec, row
 
 NumpyArray = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -214,7 +214,7 @@ def pseudo_inverse(x: Any, hermitian: bool = False) -> Any:
 
 ALL = {"dtypes": "fdFD", "tolerance": 16}
 VALUES = {**ALL, "derivative": ""}
-SQUARE: Sequence[tuple[int, ...]] = ((1, 1), (3, 3), (2, 2, 2), (0, 0), (2, 0, 0))
+SQUARE: Sequence[tuple[int, ...]] = ((1, 1), (3, 3), (3, 2, 2), (0, 0), (2, 0, 0))
 OBLONG: Sequence[tuple[int, ...]] = ((1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2), (2, 0))
 
 
@@ -247,7 +247,7 @@ EIGENVALUES = [
             (np.eye(3), lambda same, x: np.eye(3, dtype=x.dtype)),
             (np.ones((3, 3)), lambda same, x: np.linalg.eigh(x)[1]),
             ([[1, 1, 0], [1, 1, 0], [0, 0, 1]], None),
-            ([np.eye(2), np.ones((2, 2))], None),
+            ([np.eye(2), np.ones((2, 2)), np.eye(2)], None),
         )
     ),
     *(
@@ -275,7 +275,7 @@ EIGENVALUES = [
         made(f"matrix_function_{name}", by_the_rate, None, Hermitian(2, 2), R())
         for name in ("cotangent", "cotangent_along")
     ),
-    *(made("eigh", eigh_projections, None, Hermitian(*shape)) for shape in ((3, 3), (2, 2, 2))),
+    *(made("eigh", eigh_projections, None, Hermitian(*shape)) for shape in ((3, 3), (3, 2, 2))),
     *(
         row(
             eig_p,
@@ -288,7 +288,7 @@ EIGENVALUES = [
             ((3, 3), False, False),
             ((3, 3), True, True),
             ((3, 3), False, True),
-            ((2, 2, 2), True, False),
+            ((3, 2, 2), True, False),
             ((0, 0), True, True),
         )
     ),
@@ -364,7 +364,7 @@ SINGULAR_VALUES = [
             R(*shape),
             **{**ALL, "differentiable": (1,)},
         )
-        for shape in ((3, 3), (2, 2, 2))
+        for shape in ((3, 3), (3, 2, 2))
     ),
     made(
         "lyapunov",
@@ -401,7 +401,7 @@ ORTHOGONAL = [
             R(*t),
             **ALL,
         )
-        for a, t in (((3, 3), (3,)), ((4, 2), (2,)), ((4, 3), (2,)), ((2, 3, 2), (2, 2)), ((2, 0), (0,)))
+        for a, t in (((3, 3), (3,)), ((4, 2), (2,)), ((4, 3), (2,)), ((3, 3, 2), (3, 2)), ((2, 0), (0,)))
     ),
     *(
         row(
@@ -417,7 +417,7 @@ ORTHOGONAL = [
             params={"transpose": transpose},
             **ALL,
         )
-        for a, t, c in (((3, 3), (3,), (3, 2)), ((4, 3), (2,), (4, 1)), ((2, 3, 2), (2, 2), (2, 3, 2)))
+        for a, t, c in (((3, 3), (3,), (3, 2)), ((4, 3), (2,), (4, 1)), ((3, 3, 2), (3, 2), (3, 3, 2)))
         for transpose in (False, True)
     ),
 ]
@@ -454,12 +454,12 @@ OTHERS = [
     ),
     *(
         row(tridiagonal.cholesky_update_p, each_matrix(updated), Upper(*r), R(*w), **ALL)
-        for r, w in (((1, 1), (1,)), ((3, 3), (3,)), ((2, 2, 2), (2, 2)))
+        for r, w in (((1, 1), (1,)), ((3, 3), (3,)), ((3, 2, 2), (3, 2)))
     ),
     *(
         made("symmetric_product", partial(lax.linalg.symmetric_product, alpha=2.0, beta=0.5),
              lambda a, c: 2 * a @ a.swapaxes(-1, -2) + c / 2, R(*a), R(*c))
-        for a, c in (((3, 2), (3, 3)), ((2, 2, 3), (2, 2, 2)))
+        for a, c in (((3, 2), (3, 3)), ((3, 2, 4), (3, 2, 2)))
     ),
     *(
         made("qdwh", lambda x: lax.linalg.qdwh(x)[:2], lambda x: [y.astype(x.dtype) for y in scipy.linalg.polar(x)],
@@ -494,7 +494,7 @@ FUNCTIONS = [
     in_linalg("eigvalsh", R(3, 3), keywords={"UPLO": "U", "symmetrize_input": False},
               reference=lambda x: np.linalg.eigvalsh(x, "U")),
     in_linalg("eig", Apart(3, 3), reference=lambda x: eig_reference(x, False, True)),
-    in_linalg("eigvals", Apart(2, 2, 2), reference=lambda x: complex_of(np.linalg.eigvals(x))),
+    in_linalg("eigvals", Apart(3, 2, 2), reference=lambda x: complex_of(np.linalg.eigvals(x))),
     in_linalg("svd", Apart(3, 2), derivative=""),
     in_linalg("svd", Hermitian(3, 3), keywords={"hermitian": True}, derivative="",
               reference=lambda x: [*np.linalg.svd(x, hermitian=True)]),
@@ -508,9 +508,10 @@ FUNCTIONS = [
     in_linalg("lstsq", Apart(4, 2), R(4), reference=lstsq_reference, exact_dtype=False),
     in_linalg("lstsq", Apart(2, 4), R(2, 3), reference=lambda a, b: np.linalg.lstsq(a, b)[0]),
     in_linalg("pinv", Apart(4, 2)),
-    in_linalg("matrix_rank", Apart(2, 3, 3), derivative="", exact_dtype=False),
+    in_linalg("matrix_rank", Apart(2, 3, 4), derivative="", exact_dtype=False),
     in_linalg("matrix_rank", Hermitian(3, 3), keywords={"hermitian": True}, derivative="", exact_dtype=False),
-    *(in_linalg("cond", Apart(3, 3), keywords={"p": p}) for p in (None, -2, 1, "fro", "nuc")),
+    *(in_linalg("cond", Apart(4, 3), keywords={"p": p}) for p in (None, -2)),
+    *(in_linalg("cond", Apart(3, 3), keywords={"p": p}) for p in (1, "fro", "nuc")),
     *(in_linalg("norm", Apart(3, 2), keywords={"ord": p}) for p in (2, -2, "nuc")),
     in_linalg("norm", Apart(2, 3, 2), keywords={"ord": "nuc", "axis": (2, 0), "keepdims": True}),
     in_linalg("matrix_norm", Apart(3, 2), keywords={"ord": 2}),

@@ -14,13 +14,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from specs import LETTERS, Spec
 
 import pullback.numpy as jnp
 from pullback import jvp, vmap
 from pullback.core import dtypes, tree
 from pullback.core.array import as_array, host_value
 from pullback.primitives.elementwise import imag, real
+from tests.grid.specs import LETTERS, Spec
 
 TURN = 0.8 + 0.6j
 """The direction in which a complex operand moves."""

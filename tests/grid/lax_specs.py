@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from scipy import special
-from specs import FLOAT, INTEGER, K, R, Sample, Spec, binary, derivative_of, row, unary
 
 import pullback.numpy as jnp
 from pullback import lax
@@ -22,6 +21,7 @@ from pullback.primitives.signals import fourier
 from pullback.primitives.signals.fourier import FftType
 from pullback.primitives.special import bessel, incomplete
 from pullback.primitives.special import others as special_functions
+from tests.grid.specs import FLOAT, INTEGER, K, R, Sample, Spec, binary, derivative_of, row, unary
 
 Bounds = tuple[float, float]
 
@@ -383,9 +383,9 @@ FUNCTIONS: list[Spec] = [
     of_lax(
         "scaled_dot",
         lambda x, s, y: in_blocks(x, s) @ y,
-        R(2, 4),
-        R(2, 2),
-        R(4, 3),
+        R(2, 6),
+        R(2, 3),
+        R(6, 3),
         tolerance=4,
         derivative="",
         call=lambda x, s, y: lax.scaled_dot(x, y, lhs_scale=s, preferred_element_type="float32"),

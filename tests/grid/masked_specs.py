@@ -7,12 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from convolution_specs import CONVOLUTIONS
-from decomposition_specs import DECOMPOSITIONS
-from lax_specs import LAX
-from scipy_signal_specs import SCIPY_PRIMITIVES
-from sparse_specs import SPARSE
-from specs import CONTRACTIONS, PRIMITIVES, NumpyArray, Spec, binary, linear_solves, triangular_solves
 
 from pullback.core.trace import Primitive
 from pullback.primitives import masked, reductions
@@ -21,6 +15,12 @@ from pullback.primitives.linalg import contraction, lu, ragged, tridiagonal
 from pullback.primitives.linalg import lapack as linalg
 from pullback.primitives.linalg import sparse_products as sparse
 from pullback.primitives.signals import convolution, recursive_filter
+from tests.grid.convolution_specs import CONVOLUTIONS
+from tests.grid.decomposition_specs import DECOMPOSITIONS
+from tests.grid.lax_specs import LAX
+from tests.grid.scipy_signal_specs import SCIPY_PRIMITIVES
+from tests.grid.sparse_specs import SPARSE
+from tests.grid.specs import CONTRACTIONS, PRIMITIVES, NumpyArray, Spec, binary, linear_solves, triangular_solves
 
 FIRST, SECOND, BOTH = (True, False), (False, True), (True, True)
 

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from specs import ANY, NUMBER, REAL, K, NumpyArray, R, Spec, add_along, row, sort_together
 
 from pullback.core.trace import Primitive
 from pullback.primitives.arrays import indexing, scatter, sorting
 from pullback.primitives.arrays.indexing import GatherDimensionNumbers, GatherScatterMode
 from pullback.primitives.arrays.scatter import ScatterDimensionNumbers
+from tests.grid.specs import ANY, NUMBER, REAL, K, NumpyArray, R, Spec, add_along, row, sort_together
 
 FILL, CLIP, PROMISE = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS
 

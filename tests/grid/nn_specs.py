@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.special as special
-from specs import FLOAT, INEXACT, K, R, Sample, Spec, derivative_of
 
 from pullback import image, nn, ops
 from pullback.scipy import special as ours
+from tests.grid.specs import FLOAT, INEXACT, K, R, Sample, Spec, derivative_of
 
 
 def row(
@@ -183,7 +183,7 @@ OTHERS = [
     ),
     row("nn.elu", lambda x, a: nn.elu(x, a), elu, R(2, 3), R(3), tolerance=8),
     row("nn.squareplus", nn.squareplus, lambda x, b: (x + np.sqrt(x**2 + b)) / 2, R(2, 3), R(3, lo=0.5), tolerance=4),
-    row("nn.one_hot", over(nn.one_hot, num_classes=3), one_hot, K([[0, 2], [3, -1]]), dtypes="i", derivative=""),
+    row("nn.one_hot", over(nn.one_hot, num_classes=3), one_hot, K([[0, 2, 1], [3, -1, 0]]), dtypes="i", derivative=""),
     row(
         "nn.one_hot",
         over(nn.one_hot, num_classes=3, axis=0, dtype=np.int32),

@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from derivative_cases import Case, case, moving
-from helpers import random
-
 import pullback
 import pullback.numpy as jnp
 from pullback import checkpoint, custom_jvp, custom_vjp, jit, lax, make_jaxpr, vmap
@@ -21,6 +18,8 @@ from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import custom_transpose, linear_call
 from pullback.derivatives import preaccumulate
 from pullback.transforms.programs.closed_calls import call_p, closed_call_p
+from tests.grid.derivative_cases import Case, case, moving
+from tests.helpers import random
 
 
 class Program(NamedTuple):

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from decomposition_specs import Apart, Hermitian, NumpyArray, Positive, each_matrix, made
-from specs import R, Spec, row
 
 from pullback.primitives.linalg import matrix_functions as functions
 from pullback.primitives.linalg.matrix_equations import matrix_equation_p, stein, sylvester
 from pullback.scipy import linalg
+from tests.grid.decomposition_specs import Apart, Hermitian, NumpyArray, Positive, each_matrix, made
+from tests.grid.specs import R, Spec, row
 
 # Samples -----------------------------------------------------------------------------------------------------------
 
@@ -97,28 +97,28 @@ def of_module(
 
 MATRIX_FUNCTIONS: list[Spec] = [
     row(functions.expm_p, expm, R(3, 3), dtypes="F", derivative="D", **FIRST),
-    row(functions.expm_p, expm, R(2, 2, 2), dtypes="f", **BATCH),
+    row(functions.expm_p, expm, R(3, 2, 2), dtypes="f", **BATCH),
     row(functions.expm_p, expm, R(2, 2, lo=-9, hi=9), label="squared", dtypes="d", tolerance=512),
     row(functions.expm_p, expm, R(0, 0), dtypes="D", **BATCH),
     row(functions.expm_frechet_p, expm_frechet, R(2, 2), R(2, 2), dtypes="D", derivative="D", **FIRST),
-    row(functions.expm_frechet_p, expm_frechet, R(2, 2, 2), R(2, 2, 2), dtypes="f", **BATCH),
+    row(functions.expm_frechet_p, expm_frechet, R(3, 2, 2), R(3, 2, 2), dtypes="f", **BATCH),
     row(functions.sqrtm_p, of_dtype(scipy.linalg.sqrtm), HalfPlane(3, 3), **COMPLEX),
-    row(functions.sqrtm_p, of_dtype(scipy.linalg.sqrtm), HalfPlane(2, 2, 2), dtypes="F", **BATCH),
+    row(functions.sqrtm_p, of_dtype(scipy.linalg.sqrtm), HalfPlane(3, 2, 2), dtypes="F", **BATCH),
     row(functions.logm_p, of_dtype(logm), HalfPlane(3, 3), **{**COMPLEX, "second": False}),
-    row(functions.logm_p, of_dtype(logm), HalfPlane(2, 2, 2), dtypes="F", **BATCH),
+    row(functions.logm_p, of_dtype(logm), HalfPlane(3, 2, 2), dtypes="F", **BATCH),
     row(functions.logm_frechet_p, of_dtype(logm_frechet), HalfPlane(2, 2), R(2, 2), dtypes="D", derivative="D",
         tolerance=256, second=False),
     *(
         made("matrix_equation", function, of_dtype(reference), HalfPlane(*a), HalfPlane(*b), R(*c), tolerance=64,
              dtypes=dtypes, derivative="dD" if len(c) == 2 else "d", second=len(c) == 2)
         for function, reference in ((sylvester, sylvester_reference), (stein, stein_reference))
-        for a, b, c, dtypes in (((3, 3), (2, 2), (3, 2), "dF"), ((2, 2, 2), (2, 1, 1), (2, 2, 1), "fD"))
+        for a, b, c, dtypes in (((3, 3), (2, 2), (3, 2), "dF"), ((3, 2, 2), (3, 1, 1), (3, 2, 1), "fD"))
     ),
 ]  # fmt: skip
 
 MATRIX_FUNCTIONS_OF_SCIPY: list[Spec] = [
     of_module("signm", BothHalves(3, 3), dtypes="d", derivative="d"),
-    of_module("signm", BothHalves(2, 2, 2), dtypes="F", derivative=""),
+    of_module("signm", BothHalves(3, 2, 2), dtypes="F", derivative=""),
     of_module("sqrtm", HalfPlane(3, 3), reference=complex_result(scipy.linalg.sqrtm), dtypes="f",
               derivative="d"),
     of_module("logm", HalfPlane(3, 3), reference=complex_result(logm), dtypes="d", derivative=""),
@@ -138,7 +138,7 @@ MATRIX_FUNCTIONS_OF_SCIPY: list[Spec] = [
     of_module("convolution_matrix", R(3), call=lambda x: linalg.convolution_matrix(x, 4, "same"),
               reference=lambda x: scipy.linalg.convolution_matrix(x, 4, "same")),
     of_module("leslie", R(3), R(2), reference=scipy.linalg.leslie),
-    of_module("block_diag", R(2, 2), R(3), reference=scipy.linalg.block_diag),
+    of_module("block_diag", R(2, 1), R(3), reference=scipy.linalg.block_diag),
     of_module("qr_multiply", Apart(3, 2), R(2, 3), call=lambda a, c: linalg.qr_multiply(a, c),
               reference=lambda a, c: list(scipy.linalg.qr_multiply(a, c))),
     of_module("eigh", Hermitian(3, 3), Positive(3, 3), label="generalised",

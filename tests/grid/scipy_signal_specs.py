@@ -15,16 +15,16 @@ import scipy.integrate
 import scipy.interpolate
 import scipy.ndimage
 import scipy.signal
-from nn_specs import row
 from scipy.spatial.transform import Rotation as TheirRotation
 from scipy.spatial.transform import Slerp as TheirSlerp
-from specs import K, R, Sample, Spec, widen
-from specs import row as primitive_row
 
 from pullback.primitives.signals.cosine_transforms import cosine_transform_p
 from pullback.primitives.signals.recursive_filter import recursive_filter_p
 from pullback.scipy import cluster, fft, integrate, interpolate, ndimage, signal
 from pullback.scipy.spatial.transform import Rotation, Slerp
+from tests.grid.nn_specs import row
+from tests.grid.specs import K, R, Sample, Spec, widen
+from tests.grid.specs import row as primitive_row
 
 Function = Callable[..., Any]
 
@@ -103,12 +103,12 @@ SIGNAL = [
     *(
         of(signal, scipy.signal, name, R(*a), R(*b), call=lambda f, x, y, mode=mode: f(x, y, mode), label=mode)
         for name in ("convolve", "correlate", "fftconvolve", "convolve2d", "correlate2d")
-        for a, b, mode in (((3, 4), (2, 3), "same"), ((2, 2), (3, 2), "full"))
+        for a, b, mode in (((3, 4), (2, 3), "same"), ((2, 3), (3, 2), "full"))
     ),
     of(signal, scipy.signal, "convolve", R(5), R(2), call=lambda f, x, y: f(x, y, "same"), label="same"),
     of(signal, scipy.signal, "correlate", R(2), R(4), call=lambda f, x, y: f(x, y), label="full", dtypes="F"),
     of(
-        signal, scipy.signal, "convolve2d", R(2, 3), R(2, 2), call=lambda f, x, y: f(x, y, "full", "wrap"),
+        signal, scipy.signal, "convolve2d", R(2, 3), R(2, 1), call=lambda f, x, y: f(x, y, "full", "wrap"),
         label="wrap",
     ),
     of(
@@ -120,12 +120,12 @@ SIGNAL = [
     of(signal, scipy.signal, "csd", R(8), R(8), call=lambda f, x, y: f(x, y, nperseg=4)[1], tolerance=64),
     of(signal, scipy.signal, "detrend", R(2, 6), call=lambda f, x: f(x, 1, bp=[2]), tolerance=64),
     of(
-        signal, scipy.signal, "lfilter", R(2), R(3, lo=1.5, hi=2), R(2, 4), R(2, 2),
+        signal, scipy.signal, "lfilter", R(2), R(3, lo=1.5, hi=2), R(3, 4), R(3, 2),
         call=lambda f, b, a, x, z: f(b, a, x, -1, z),
     ),
     of(signal, scipy.signal, "lfilter_zi", R(2), R(3, lo=1.5, hi=2), call=lambda f, b, a: f(b, a)),
     of(
-        signal, scipy.signal, "sosfilt", K(SOS.astype(np.float32), fixed=True), R(4), R(2, 2),
+        signal, scipy.signal, "sosfilt", K(SOS.astype(np.float32), fixed=True), R(3, 4), R(2, 3, 2),
         call=lambda f, s, x, z: f(s, x, zi=z), differentiable=(1, 2),
     ),
     of(signal, scipy.signal, "savgol_filter", R(7, 2), call=lambda f, x: f(x, 5, 2, 1, 0.5, 0)),
@@ -213,7 +213,7 @@ def interpolated(name: str, *samples: Sample, call: Function, **options: Any) ->
 FUNCTIONS = [
     *(
         interpolated(
-            "RegularGridInterpolator", R(3, 4, 2), R(2, 2, lo=0.1, hi=0.9),
+            "RegularGridInterpolator", R(3, 4, 2), R(3, 2, lo=0.1, hi=0.9),
             call=lambda f, v, x, method=method: f([g.astype(np.float32) for g in GRID], v, method)(x),
             label=method, second=False,
         )
@@ -262,7 +262,7 @@ FUNCTIONS = [
         R(lo=-1, hi=0), R(lo=1, hi=2), R(lo=0.5, hi=1), dtypes="f", tolerance=16,
     ),
     of(
-        cluster.vq, scipy.cluster.vq, "vq", R(3, 2), R(2, 2), call=lambda f, x, book: f(x, book),
+        cluster.vq, scipy.cluster.vq, "vq", R(4, 2), R(3, 2), call=lambda f, x, book: f(x, book),
     ),
 ]  # fmt: skip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from specs import K, R, Spec, row
 
 from pullback.primitives.linalg import sparse_products as sparse
+from tests.grid.specs import K, R, Spec, row
 
 PLACES = K([[0, 1], [2, 0], [0, 1], [1, 2], [3, 0], [1, -1]], np.int32)  # one place twice, and two outside
 

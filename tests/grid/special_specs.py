@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.special as special
 import scipy.stats
-from helpers import EXHAUSTIVE
-from specs import K, R, Sample, Spec, row
 
 from pullback.core.trace import Primitive
 from pullback.primitives import elementwise
@@ -19,6 +17,8 @@ from pullback.primitives.special import exponential_integrals as integrals
 from pullback.primitives.special import gamma_functions as gammas
 from pullback.primitives.special import others as primitives
 from pullback.scipy import special as ours
+from tests.grid.specs import K, R, Sample, Spec, row
+from tests.helpers import EXHAUSTIVE
 
 
 def wide(reference: Callable[..., Any]) -> Callable[..., Any]:

@@ -662,7 +662,7 @@ SHAPES = [
             params={"dimension": axis},
             dtypes=ANY,
         )
-        for axis, ss in ((0, [(2,), (3,)]), (1, [(2, 1), (2, 2)]), (0, [(1, 2), (2, 2), (1, 2)]))
+        for axis, ss in ((0, [(2,), (3,)]), (1, [(2, 1), (2, 3)]), (0, [(1, 2), (3, 2), (1, 2)]))
     ),
     *(
         row(
@@ -795,7 +795,7 @@ def scatters(p: Primitive, combine: Any, **options: Any) -> Iterator[Spec]:
     for shape, updates, windows, indices, mode in (
         ((4,), (3,), (), [[2], [0], [1]], MODES.FILL_OR_DROP),
         ((4,), (3,), (), [[2], [0], [2]], MODES.FILL_OR_DROP),
-        ((3, 2), (2, 2), (1,), [[2], [0]], MODES.CLIP),
+        ((3, 4), (2, 4), (1,), [[2], [0]], MODES.CLIP),
         ((3, 2), (3, 2), (1,), [[5], [0], [-1]], MODES.FILL_OR_DROP),
         ((4,), (3,), (), [[7], [0], [1]], MODES.CLIP),
     ):
@@ -828,7 +828,7 @@ INDEXING = [
             params={"slice_sizes": sizes},
             dtypes=ANY,
         )
-        for s, sizes, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((5,), (3,), [-2]), ((3, 4), (2, 2), [1, 1]))
+        for s, sizes, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((5,), (3,), [-2]), ((3, 4), (2, 3), [1, 1]))
     ),
     *(
         row(
@@ -840,7 +840,7 @@ INDEXING = [
             dtypes=ANY,
             label=str(starts),
         )
-        for s, u, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((3, 4), (2, 2), [0, 1]))
+        for s, u, starts in (((5,), (2,), [1]), ((5,), (2,), [4]), ((3, 4), (2, 3), [0, 1]))
     ),
     *(
         row(
@@ -929,7 +929,7 @@ SORTING = [
             params={"axis": axis, "unique": False},
             dtypes=ANY,
         )
-        for s, i, axis in (((4,), [2, 0, 2], 0), ((2, 3), [[1, 0], [2, 2]], 1), ((3, 2), [[0, 2]], 0))
+        for s, i, axis in (((4,), [2, 0, 2], 0), ((2, 3), [[1, 0, 0, 2], [2, 2, 0, 1]], 1), ((3, 2), [[0, 2]], 0))
     ),
     row(
         sorting.take_along_axis_p,
@@ -949,7 +949,11 @@ SORTING = [
             dtypes=NUMBER,
             params={"axis": axis, "size": size, "unique": False},
         )
-        for s, i, axis, size in (((3,), [2, 0, 2], 0, 4), ((2, 2), [[1, 0], [2, 2]], 1, 3), ((2, 2), [[1, 0]], 1, 3))
+        for s, i, axis, size in (
+            ((3,), [2, 0, 2], 0, 4),
+            ((2, 3), [[1, 0, 3], [2, 2, 0]], 1, 4),
+            ((3, 2), [[1, 0]], 1, 3),
+        )
     ),
 ]
 
@@ -1072,7 +1076,7 @@ LINALG = [
     ),
     *(
         row(linalg.cholesky_p, np.linalg.cholesky, PositiveDefinite(*shape), dtypes="fdFD", tolerance=4)
-        for shape in ((1, 1), (3, 3), (2, 2, 2), (2, 1, 3, 3), (0, 0), (0, 2, 2))
+        for shape in ((1, 1), (3, 3), (3, 2, 2), (2, 1, 3, 3), (0, 0), (0, 2, 2))
     ),
     *(
         triangular_solves((3, 3), (3, 2) if flags[0] else (2, 3), flags, "fF")
@@ -1083,7 +1087,7 @@ LINALG = [
         for left_side in BOOLEANS
         for transpose in BOOLEANS
         for a, b, dtypes in (
-            ((2, 2, 2), (2, 2, 2), "hbdD"),
+            ((3, 2, 2), (3, 2, 1) if left_side else (3, 1, 2), "hbdD"),
             ((2, 3, 3), (2, 3, 1) if left_side else (2, 1, 3), "fF"),
             ((2, 2), (2, 0) if left_side else (0, 2), "fF"),
         )

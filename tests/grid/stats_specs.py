@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 import scipy.stats
-from specs import R, Spec, row, widen
 
 from pullback.primitives.special import incomplete, inverse_incomplete, log_incomplete
 from pullback.scipy import stats
+from tests.grid.specs import R, Spec, row, widen
 
 
 def log_of(function: Any) -> Any:

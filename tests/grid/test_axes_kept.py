@@ -7,11 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import OF_PRIMITIVES
-from decomposition_specs import Hermitian
-from helpers import largest
-from primitives_of import all_primitives
-from specs import Dominant, K, R, row
 
 from pullback import hessian, jit, lax, make_jaxpr, vmap
 from pullback import numpy as jnp
@@ -32,6 +27,11 @@ from pullback.primitives.signals.window_reductions import (
     window_positions_p,
 )
 from pullback.scipy import linalg
+from tests.grid.all_specs import OF_PRIMITIVES
+from tests.grid.decomposition_specs import Hermitian
+from tests.grid.specs import Dominant, K, R, row
+from tests.helpers import largest
+from tests.primitives_of import all_primitives
 
 WITH_RULE = {p.name: p for p in all_primitives() if axis_kept.of(p) is not None}
 I = K(np.int32(0))

@@ -12,10 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL
-from helpers import EXHAUSTIVE, spread
-from specs import LETTERS, Spec, numbered
-from test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
 
 from pullback import make_jaxpr
 from pullback.backends.compiler.client import default_device
@@ -23,6 +19,10 @@ from pullback.backends.compiler.programs import Lowered
 from pullback.core import dtypes
 from pullback.core.array import host_value, typeof
 from pullback.core.config import enable_x64
+from tests.grid.all_specs import ALL
+from tests.grid.specs import LETTERS, Spec, numbered
+from tests.grid.test_grid import UGLY_COMPLEX, UGLY_FLOATS, arrays, leaves
+from tests.helpers import EXHAUSTIVE, spread
 
 ROWS = numbered([s for s in ALL if EXHAUSTIVE or not s.operation.startswith("scipy.")])
 ULPS = 8
@@ -111,10 +111,10 @@ def test_compiled_is_host(operation: str) -> None:
                 if has_ugly_point(spec) and d not in "hb"
             ]
             for begin in range(0, len(cases), TOGETHER):
-                check(cases[begin : begin + TOGETHER])
+                assert_as_on_host(cases[begin : begin + TOGETHER])
 
 
-def check(cases: Sequence[tuple[Spec, str, list[Any], bool]]) -> None:
+def assert_as_on_host(cases: Sequence[tuple[Spec, str, list[Any], bool]]) -> None:
     """Compare cases, compiled as one program, with the host."""
 
     def every_case(*flat: Any) -> list[Any]:

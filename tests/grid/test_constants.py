@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import OF_PRIMITIVES
-from helpers import EXHAUSTIVE
-from primitives_of import all_primitives
-from specs import LETTERS
 
 from pullback import jit, lax, tree
 from pullback import numpy as jnp
 from pullback.core import dtypes, traits
 from pullback.core.config import enable_x64
 from pullback.random import key_data
+from tests.grid.all_specs import OF_PRIMITIVES
+from tests.grid.specs import LETTERS
+from tests.helpers import EXHAUSTIVE
+from tests.primitives_of import all_primitives
 
 PRIMITIVES = {p.name: p for p in all_primitives()}
 

@@ -13,15 +13,11 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
-from derivative_cases import Case, cases, vector
-from helpers import EXHAUSTIVE, chosen, spread
-from program_cases import PROGRAMS, Program
-from specs import Spec
 
 import pullback
 import pullback.numpy as jnp
@@ -43,17 +39,18 @@ from pullback.derivatives import (
 from pullback.primitives.declare import PUBLIC
 from pullback.primitives.linalg.decompositions import undetermined_p
 from pullback.transforms.traces.linearize import linearize_flat
+from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
+from tests.grid.derivative_cases import Case, cases, vector
+from tests.grid.program_cases import PROGRAMS, Program
+from tests.grid.specs import Spec
+from tests.helpers import EXHAUSTIVE, assert_close, chosen, spread
 
 CHUNK = 2
 MOST = chosen(16, 30)
 """Of so many numbers there are second derivatives, of which a case has the square."""
 
 
-def close(got: Any, expected: Any, tolerance: float = 1e-9, least: float = 1e-3) -> None:
-    """Equal arrays, within a part of the largest element, or of ``least``; what is not finite is so in both."""
-    assert got.shape == expected.shape
-    scale = np.abs(expected[np.isfinite(expected)]).max(initial=least)
-    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance * scale)
+close = partial(assert_close, least=1e-3, dtypes=False)
 
 
 def matrix(blocks: Any, case: Case) -> Any:
@@ -78,9 +75,11 @@ def differences(case: Case) -> None:
         first = [(at(h) - at(-h)) / (2 * h) for h in (1e-3, 5e-4)]
         second = [(at(h) - 2 * here + at(-h)) / h**2 for h in (2e-3, 1e-3)]
     flat, least = vector(v), 1e-3 * np.abs(here[finite]).max(initial=1)  # for rounding of the results
-    close((case.jacobian @ flat)[finite], (4 * first[1] - first[0])[finite] / 3, 1e-6, least)
+    close((case.jacobian @ flat)[finite], (4 * first[1] - first[0])[finite] / 3, 1e-6, least=least)
     if case.second and case.size <= MOST:
-        close((case.second_derivatives @ flat @ flat)[finite], (4 * second[1] - second[0])[finite] / 3, 1e-4, least)
+        close(
+            (case.second_derivatives @ flat @ flat)[finite], (4 * second[1] - second[0])[finite] / 3, 1e-4, least=least
+        )
 
 
 def first_order(case: Case) -> None:
@@ -342,7 +341,7 @@ def test_all_kinds_agree_for_programs(program: Program) -> None:
 # The table is complete -----------------------------------------------------------------------------------------------
 
 ELSEWHERE = {
-    **dict.fromkeys(("shard_map", "sharding_constraint", "custom_partitioning", "inspect_sharding"), "tests/sharding"),
+    **dict.fromkeys(("shard_map", "sharding_constraint", "custom_partitioning", "inspect_sharding"), "tests/spmd"),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback", "check"), "hands no derivative on"),
     **dict.fromkeys(("ffi_call", "ffi_call_with_effect"), "hands no derivative on"),
     "custom_call": "the other primitive of calls with rules, in programs",

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import chosen
 
 import pullback.numpy as jnp
 from pullback import grad, hessian, jit, lax, nn, vmap
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.scipy import special
+from tests.helpers import chosen
 
 inf, nan = math.inf, math.nan
 

@@ -16,11 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
-from helpers import EXHAUSTIVE, chosen
-from numpy_specs import NOT_IN_THE_TABLE
-from scipy_signal_specs import MODULES as OF_SIGNALS
-from specs import LETTERS, Spec, numbered
 
 import pullback.numpy as jnp
 import pullback.primitives
@@ -36,6 +31,11 @@ from pullback.primitives.declare import PUBLIC
 from pullback.primitives.elementwise import add, mul, real, sin
 from pullback.primitives.reductions import reduce_sum
 from pullback.scipy import special
+from tests.grid.all_specs import ALL, OF_FUNCTIONS, OF_PRIMITIVES
+from tests.grid.numpy_specs import NOT_IN_THE_TABLE
+from tests.grid.scipy_signal_specs import MODULES as OF_SIGNALS
+from tests.grid.specs import LETTERS, Spec, numbered
+from tests.helpers import EXHAUSTIVE, chosen
 
 Record = Callable[[str, object], None]
 ROWS_OF_TABLE = numbered(ALL)
@@ -119,7 +119,7 @@ def primitives() -> set[str]:
     found = set()
     for module in pkgutil.walk_packages(pullback.primitives.__path__, "pullback.primitives."):
         held = [x for x in vars(importlib.import_module(module.name)).values() if isinstance(x, Primitive)]
-        found |= {x.name for x in held if x.axes_rule is None}  # for the others see ``tests/collectives``
+        found |= {x.name for x in held if x.axes_rule is None}  # for the others see ``test_collectives.py``
     return found
 
 
@@ -131,6 +131,40 @@ def test_every_primitive_has_a_row() -> None:
     elsewhere = {"random_loop", "newton_loop", "size_value"}
     of_functions = {s.operation.rpartition(".")[2] for s in OF_FUNCTIONS} & {p.name for p in PUBLIC}
     assert primitives() - elsewhere - {s.operation for s in OF_PRIMITIVES} - of_functions == set()
+
+
+SQUARE = """
+    adapted cholesky cholesky_update cofactors cofactors_along det eig eigenbasis eigh expm expm_frechet hessenberg
+    linear_solve logm logm_frechet lyapunov masked_linear_solve masked_triangular_solve matrix_equation matrix_function
+    matrix_function_along matrix_function_cotangent matrix_function_cotangent_along numpy.linalg.cholesky
+    numpy.linalg.det numpy.linalg.eig numpy.linalg.eigh numpy.linalg.eigvalsh numpy.linalg.inv
+    numpy.linalg.matrix_power numpy.linalg.slogdet numpy.linalg.solve numpy.linalg.tensorinv numpy.linalg.tensorsolve
+    schur scipy.linalg.eigh scipy.linalg.funm scipy.linalg.logm scipy.linalg.signm
+    scipy.linalg.solve_continuous_lyapunov scipy.linalg.solve_discrete_lyapunov scipy.linalg.sqrtm singular_basis
+    slogdet sqrtm symmetric_product triangular_solve tridiagonal undetermined
+"""
+"""Operations of which an operand is a square matrix, or a stack of them."""
+ALSO_SQUARE = """
+    geqrf householder_product lu nuclear_norm numpy.einsum numpy.linalg.cond numpy.linalg.matrix_rank numpy.linalg.svd
+    ormqr pinv polar qdwh qr scipy.linalg.polar svd vectors_of_zeros
+"""
+"""Operations for which square matrices are a case of their own, beside oblong ones in other rows."""
+
+
+def has_equal_sizes(spec: Spec) -> bool:
+    """Whether all axes of an operand, of which there are several, have one size."""
+    return any(len(x.shape) > 1 and x.shape[0] > 1 and len(set(x.shape)) == 1 for x in spec.samples)
+
+
+def test_sizes_differ() -> None:
+    """Where sizes are equal, an operation may take one axis for another, and nobody notices."""
+    also = set(ALSO_SQUARE.split())
+    matrices = also.union(SQUARE.split())
+    equal = [spec for spec in ALL if has_equal_sizes(spec)]
+    assert [spec.name for spec in equal if spec.operation not in matrices] == []
+    assert [spec.name for spec in equal if any(len(x.shape) > 2 and len(set(x.shape)) == 1 for x in spec.samples)] == []
+    assert {spec.operation for spec in equal} == matrices
+    assert also - {spec.operation for spec in ALL if not has_equal_sizes(spec)} == set()
 
 
 def test_every_function_of_numpy_has_a_row_or_a_reason() -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from guarded_specs import GUARDED
-from helpers import spread
 
 from pullback import jacfwd, jacrev, jit
 from pullback.core.array import as_array
 from pullback.core.config import enable_x64
+from tests.grid.guarded_specs import GUARDED
+from tests.helpers import spread
 
 MODES = {"forward": jacfwd, "reverse": jacrev}
 ORDERS = list(itertools.product(MODES, MODES))

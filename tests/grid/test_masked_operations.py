@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL, OF_PRIMITIVES
-from helpers import chosen
-from specs import Spec
-from test_grid import active, inexact
 
 from pullback import masked_zeros
 from pullback.core import dtypes
@@ -22,6 +18,10 @@ from pullback.core.config import enable_x64
 from pullback.core.linear import LinearVar
 from pullback.core.types import ZERO
 from pullback.transforms.traces.linearize import linearize_flat
+from tests.grid.all_specs import ALL, OF_PRIMITIVES
+from tests.grid.specs import Spec
+from tests.grid.test_grid import active, inexact
+from tests.helpers import chosen
 
 NOT_MASKED = {
     "sum_of_products": "a coefficient of Taylor mode",

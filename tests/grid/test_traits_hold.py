@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import OF_PRIMITIVES
-from primitives_of import all_primitives
 
 from pullback import make_jaxpr
 from pullback import numpy as jnp
@@ -17,6 +15,8 @@ from pullback.core.config import enable_x64
 from pullback.core.errors import DtypeError
 from pullback.core.trace import Primitive
 from pullback.primitives.declare import PUBLIC
+from tests.grid.all_specs import OF_PRIMITIVES
+from tests.primitives_of import all_primitives
 
 PRIMITIVES = {p.name: p for p in all_primitives()}
 EDGES = [0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 0.5, -3.0]
@@ -40,7 +40,7 @@ def letter_of(spec: Any) -> str:
     return spec.derivative[:1] or spec.dtypes[0]
 
 
-def same(a: Any, b: Any) -> Any:
+def equal_or_nan(a: Any, b: Any) -> Any:
     return (a == b) | ((a != a) & (b != b))
 
 
@@ -54,7 +54,7 @@ def check_elements(run: Callable[..., Any], args: list[Any]) -> None:
             after = np.asarray(run(*args[:i], other, *args[i + 1 :]))
             mark = np.zeros(x.shape, bool)
             mark[at] = True
-            assert same(before, after)[~np.broadcast_to(mark, before.shape)].all(), (i, at)
+            assert equal_or_nan(before, after)[~np.broadcast_to(mark, before.shape)].all(), (i, at)
 
 
 @pytest.mark.parametrize("spec", rows(traits.elementwise), ids=str)

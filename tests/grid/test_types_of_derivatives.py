@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from all_specs import ALL
-from specs import Spec
 
 import pullback.numpy as jnp
 from pullback import jvp, make_jaxpr, tree, vjp
 from pullback.core import dtypes
+from tests.grid.all_specs import ALL
+from tests.grid.specs import Spec
 
 NARROW = "hb"
 CASES = [(spec, letter) for spec in ALL for letter in NARROW if letter in spec.dtypes and spec.derivative]

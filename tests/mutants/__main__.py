@@ -1,11 +1,11 @@
 """Plants each fault of ``mutants.py`` in a copy of the source, and runs the tests that have to find it.
 
-``make mutants`` runs all; ``python tests/mutants NAME ...`` runs some. The unmutated copy has to pass the same tests
+``make mutants`` runs all; ``python -m tests.mutants NAME ...`` runs some. The unmutated copy has to pass the same tests
 first. The exit status is 1 if it does not, or if more than two mutants survive.
 
-``python tests/mutants --random 60 --seed 0`` plants faults that are drawn at random (``random_faults.py``), runs the
-tests of their rooms, and prints those that survive; ``--first K`` begins with number K of the seed.
-Whether a survivor changes anything is for the reader to say: many do not, or change only how long something takes.
+``python -m tests.mutants --random 60 --seed 0`` plants faults that are drawn at random (``random_faults.py``), runs
+what should notice each (``tests/which.py``), and prints those that survive; ``--first K`` begins with number K of the
+seed. Whether a survivor changes anything is for the reader to say: many do not, or change only how long it takes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mutants import MUTANTS, ROOT, Mutant
-from random_faults import Fault, drawn, noticing
+from tests.mutants.mutants import MUTANTS, ROOT, Mutant
+from tests.mutants.random_faults import Fault, drawn
+from tests.which import noticing
 
 PROCESSES = 2
 SECONDS = 180
@@ -106,7 +107,7 @@ def _verdict_of_random(fault: Fault) -> tuple[bool, str]:
         text = path.read_text()
         path.write_text(fault.applied(text))
         # The examples in docstrings are those of the copy: elsewhere they would be another module of the same name.
-        tests = [str(directory / t) if t.startswith("src/") else t for t in noticing(fault)]
+        tests = [str(directory / t) if t.startswith("src/") else t for t in noticing(fault.file)]
         options = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
         status, output = _run([*_pytest(tests), *options], directory, SECONDS_OF_A_ROOM)
         if status in (0, None):
@@ -159,7 +160,7 @@ def _planted(names: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python tests/mutants", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="of faults of the table; all by default")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="draw N faults at random instead")
     parser.add_argument("--seed", type=int, default=0)

@@ -49,7 +49,7 @@ MUTANTS = (
         "transforms/jit/stages.py",
         "if not flags[leaf] or leaf in forwarded:",
         "if not flags[leaf]:",
-        ["tests/transforms/test_jit.py::test_a_donated_array_that_is_handed_through_stays"],
+        ["tests/transforms/jit/test_jit.py::test_a_donated_array_that_is_handed_through_stays"],
     ),
     # The wrong array is deleted.
     Mutant(
@@ -57,7 +57,7 @@ MUTANTS = (
         "transforms/jit/jit_arguments.py",
         "for name in sorted(self.kwargs):",
         "for name in self.kwargs:",
-        ["tests/transforms/test_jit.py::test_donated_keywords_in_any_order"],
+        ["tests/transforms/jit/test_jit.py::test_donated_keywords_in_any_order"],
     ),
     # Immutable arrays change with the user's.
     Mutant(
@@ -105,7 +105,7 @@ MUTANTS = (
         "transforms/programs/callbacks.py",
         "class _EagerMode(threading.local):",
         "class _EagerMode:",
-        ["tests/transforms/test_callbacks.py::test_effects_that_are_left_out_in_one_thread_happen_in_another"],
+        ["tests/transforms/programs/test_callbacks.py::test_effects_that_are_left_out_in_one_thread_happen_in_another"],
     ),
     # A callback writes in vain, without an error.
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = (
         "transforms/programs/callbacks.py",
         "return read_only(value)",
         "return value",
-        ["tests/transforms/test_callbacks.py::test_operands_are_read_only_and_stay"],
+        ["tests/transforms/programs/test_callbacks.py::test_operands_are_read_only_and_stay"],
     ),
     # A tangent of integers is taken, and a number comes out.
     Mutant(
@@ -129,7 +129,7 @@ MUTANTS = (
         "core/host_operands.py",
         'if weak and not x.weak_type and x._value.dtype.kind != "b":',
         "if weak and not x.weak_type:",
-        ["tests/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
+        ["tests/lax/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
     ),
     # The same, compiled.
     Mutant(
@@ -137,7 +137,7 @@ MUTANTS = (
         "core/jaxpr.py",
         'elif a.dtype.kind != "b":  # booleans',
         "else:  # booleans",
-        ["tests/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
+        ["tests/lax/test_lax.py::test_booleans_have_no_say_in_whether_a_result_is_weakly_typed"],
     ),
     # In the next operation float32 becomes float16.
     Mutant(
@@ -153,7 +153,7 @@ MUTANTS = (
         "transforms/autodiff/grad.py",
         "if ct is ZERO or ct.weak_type != x.weak_type:",
         "if ct is ZERO:",
-        ["tests/transforms/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
+        ["tests/transforms/autodiff/test_grad.py::test_gradients_have_the_dtype_and_shape_of_their_arguments"],
     ),
     # A loop runs with a zero of the other sign.
     Mutant(
@@ -177,7 +177,7 @@ MUTANTS = (
         "transforms/custom/custom_rules.py",
         "        if self._staged:",
         "        if False:",
-        ["tests/transforms/test_custom_definitions.py::test_rules_are_replaced_in_compiled_functions_too"],
+        ["tests/transforms/custom/test_custom_definitions.py::test_rules_are_replaced_in_compiled_functions_too"],
     ),
     # Calls with 2 and with 2.0 share a program.
     Mutant(
@@ -185,7 +185,7 @@ MUTANTS = (
         "transforms/jit/jit_arguments.py",
         "tuple((k, type(v), v) for k, v in self.static.items())",
         "tuple((k, v) for k, v in self.static.items())",
-        ["tests/transforms/test_jit.py::test_static_arguments_by_position_name_and_default"],
+        ["tests/transforms/jit/test_jit.py::test_static_arguments_by_position_name_and_default"],
     ),
     # Strict promotion is not heeded by what was compiled before.
     Mutant(
@@ -193,7 +193,7 @@ MUTANTS = (
         "core/config.py",
         '"threefry_partitionable", "numpy_rank_promotion", "numpy_dtype_promotion",',
         '"threefry_partitionable", "numpy_rank_promotion",',
-        ["tests/transforms/test_jit.py::test_configuration_is_part_of_the_key"],
+        ["tests/transforms/jit/test_jit.py::test_configuration_is_part_of_the_key"],
     ),
     # The same for operands of different ranks.
     Mutant(
@@ -201,7 +201,7 @@ MUTANTS = (
         "core/config.py",
         '"threefry_partitionable", "numpy_rank_promotion",',
         '"threefry_partitionable",',
-        ["tests/transforms/test_jit.py::test_configuration_is_part_of_the_key"],
+        ["tests/transforms/jit/test_jit.py::test_configuration_is_part_of_the_key"],
     ),
     # A loop runs on the device that was the default before.
     Mutant(
@@ -209,7 +209,9 @@ MUTANTS = (
         "backends/compiler/one_operation.py",
         "tuple(avals), device, placements)",
         "tuple(avals), placements)",
-        ["tests/backends/test_client.py::test_loops_that_are_compiled_by_themselves_run_on_the_default_device"],
+        [
+            "tests/backends/compiler/test_client.py::test_loops_that_are_compiled_by_themselves_run_on_the_default_device"
+        ],
     ),
     # A full cache drops what is in use.
     Mutant(
@@ -217,7 +219,7 @@ MUTANTS = (
         "backends/compiler/disk_cache.py",
         "for _, length, path in sorted(programs):",
         "for _, length, path in programs:",
-        ["tests/backends/test_disk_cache.py::test_what_has_not_been_used_for_longest_goes_first"],
+        ["tests/backends/compiler/test_disk_cache.py::test_what_has_not_been_used_for_longest_goes_first"],
     ),
     # Compiled, everything is computed again.
     Mutant(
@@ -225,7 +227,7 @@ MUTANTS = (
         "transforms/checkpoint/checkpoint_primitive.py",
         "None if policy is nothing_saveable else policy",
         "None",
-        ["tests/transforms/test_checkpoint.py::test_policies_reach_into_compiled_functions_and_loops"],
+        ["tests/transforms/checkpoint/test_checkpoint.py::test_policies_reach_into_compiled_functions_and_loops"],
     ),
     # Zero times infinity: gradients are NaN where another branch was taken.
     Mutant(
@@ -241,7 +243,7 @@ MUTANTS = (
         "transforms/autodiff/vmap.py",
         "concatenate(xs, e % len(xs[0].shape))",
         "concatenate(xs, max(e, 0))",
-        ["tests/transforms/test_vmap.py::test_chunks"],
+        ["tests/transforms/autodiff/test_vmap.py::test_chunks"],
     ),
     # Gradients of updates that were moved inside are zero.
     Mutant(
@@ -273,7 +275,7 @@ MUTANTS = (
         "test_util.py",
         "if given.rounding < 1e-10:",
         "if given.rounding < 1:",
-        ["tests/test_test_util.py::TestWhatIsWrong::test_only_in_the_dtype_of_the_arguments"],
+        ["tests/top_level/test_test_util.py::TestWhatIsWrong::test_only_in_the_dtype_of_the_arguments"],
     ),
     # A result is written into the memory of a view of an operand.
     Mutant(
@@ -281,7 +283,7 @@ MUTANTS = (
         "transforms/preaccumulation/on_host.py",
         "own.pop(a, None)",
         "own.get(a)",
-        ["tests/derivatives/test_economical_programs.py::test_memory_that_a_view_has_is_not_written_to"],
+        ["tests/transforms/preaccumulation/test_economical_programs.py::test_memory_that_a_view_has_is_not_written_to"],
     ),
     # NaN where a recurrence that runs backwards starts with zeros.
     Mutant(
@@ -305,7 +307,7 @@ MUTANTS = (
         "primitives/power_series.py",
         "if shape != y.known[0].shape:",
         "if x.known[0].size != y.known[0].size:",
-        ["tests/derivatives/test_jet.py::test_small_arrays_and_large_ones"],
+        ["tests/derivatives/test_jets.py::test_small_arrays_and_large_ones"],
     ),
     # Where the base is zero, coefficients by half a number are finite.
     Mutant(
@@ -313,7 +315,7 @@ MUTANTS = (
         "primitives/elementwise.py",
         "is_small = and_p.bind(is_small, eq(exponent, convert_element_type(floor_p.bind(real_part), exponent.dtype)))",
         "is_small = and_p.bind(is_small, eq(exponent, exponent))",
-        ["tests/derivatives/test_jet.py::test_powers_at_zero"],
+        ["tests/derivatives/test_jets.py::test_powers_at_zero"],
     ),
     # Of a composition some products are left out, which a line does not have.
     Mutant(
@@ -321,7 +323,7 @@ MUTANTS = (
         "primitives/power_series.py",
         "_terms(powers[-1], rest[0], k, len(powers))",
         "_terms(powers[-1], rest[0], k, len(powers) + 1)",
-        ["tests/derivatives/test_jet.py::test_hypergeometric_functions_along_curves"],
+        ["tests/derivatives/test_jets.py::test_hypergeometric_functions_along_curves"],
     ),
     # Coefficients of polynomials are not a number.
     Mutant(
@@ -330,7 +332,7 @@ MUTANTS = (
         "point = ops.where(ended, 0, shapes.broadcast_to(x, factor.shape))",
         "point = shapes.broadcast_to(x, factor.shape)",
         [
-            "tests/derivatives/test_jet.py::"
+            "tests/derivatives/test_jets.py::"
             "test_polynomials_have_coefficients_where_other_hypergeometric_functions_are_infinite"
         ],
     ),
@@ -348,7 +350,7 @@ MUTANTS = (
         "scipy/special/bessel_series.py",
         "return composition(Series([ans[0]], of_formula), nu)",
         "return of_formula",
-        ["tests/derivatives/test_jet.py::test_bessel_functions_along_curves_of_the_order"],
+        ["tests/derivatives/test_jets.py::test_bessel_functions_along_curves_of_the_order"],
     ),
     # Of second derivatives by a parameter, where x is above the mean, some coefficients are wrong.
     Mutant(
@@ -356,7 +358,7 @@ MUTANTS = (
         "primitives/special/incomplete.py",
         "factor, more = where(above, a, 1), where(above, _all(order, x), 0)",
         "factor, more = where(above, a, 1), where(above, _all(1, x), 0)",
-        ["tests/derivatives/test_jet.py::test_derivatives_by_parameters_have_coefficients"],
+        ["tests/derivatives/test_jets.py::test_derivatives_by_parameters_have_coefficients"],
     ),
     # Derivatives of an integrand fall more slowly than it does.
     Mutant(
@@ -372,7 +374,7 @@ MUTANTS = (
         "transforms/traces/taylor.py",
         "                        x.series.next = None\n",
         "                        pass\n",
-        ["tests/derivatives/test_jet.py::test_series_are_freed_at_once"],
+        ["tests/derivatives/test_jets.py::test_series_are_freed_at_once"],
     ),
     # Second derivatives by two operands count half.
     Mutant(
@@ -380,7 +382,7 @@ MUTANTS = (
         "transforms/traces/laplacian.py",
         "rows[b] if a == b else mul(2, rows[b])",
         "rows[b]",
-        ["tests/derivatives/test_laplacian.py::test_laplacian_is_the_trace_of_the_hessian"],
+        ["tests/derivatives/test_laplacians.py::test_laplacian_is_the_trace_of_the_hessian"],
     ),
     # Elements of a sparse Jacobian with the wrong sign.
     Mutant(
@@ -388,7 +390,7 @@ MUTANTS = (
         "derivatives/patterns/reading.py",
         "if traits.signs.of(eqn.primitive)[which] < 0:",
         "if False:",
-        ["tests/derivatives/test_sparse_reading.py::test_elements_are_those_of_the_whole"],
+        ["tests/derivatives/patterns/test_reading.py::test_elements_are_those_of_the_whole"],
     ),
     # Elements of a sparse Jacobian that are sums of two.
     Mutant(
@@ -396,7 +398,9 @@ MUTANTS = (
         "derivatives/patterns/bidirectional.py",
         "taken |= seen[members[e]] if read[e] else seen_read[members[e]]",
         "taken |= seen_read[members[e]]",
-        ["tests/derivatives/test_sparse_colourings.py::test_elements_that_are_read_from_either_side_are_apart"],
+        [
+            "tests/derivatives/patterns/test_sparse_colourings.py::test_elements_that_are_read_from_either_side_are_apart"
+        ],
     ),
     # A pattern without some elements.
     Mutant(
@@ -404,7 +408,7 @@ MUTANTS = (
         "derivatives/patterns/programs.py",
         "theirs = boolean.select(rows, np.arange(start * sizes[i], stop * sizes[i]))",
         "theirs = boolean.select(rows, np.arange((stop - start) * sizes[i]))",
-        ["tests/derivatives/test_sparse_patterns.py::test_loops_with_constants_carries_and_elements"],
+        ["tests/derivatives/patterns/test_sparse_patterns.py::test_loops_with_constants_carries_and_elements"],
     ),
     # A derivative of zero, without a word.
     Mutant(
@@ -428,7 +432,7 @@ MUTANTS = (
         "return self.value.differentiated() if isinstance(self.value, Tracer) else None",
         "return None",
         [
-            "tests/transforms/test_custom_rules.py::test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_jvp"
+            "tests/transforms/custom/test_custom_rules.py::test_a_traced_array_as_argument_that_is_not_differentiated_of_a_custom_jvp"
         ],
     ),
     Mutant(
@@ -436,7 +440,7 @@ MUTANTS = (
         "primitives/arrays/gather.py",
         "np.dtype(bool)), indices, fill_value=False, **params)",
         "np.dtype(bool)), indices, fill_value=True, **params)",
-        ["tests/test_numeric_parameters.py::test_a_fill_has_its_derivative"],
+        ["tests/laws/test_numeric_parameters.py::test_a_fill_has_its_derivative"],
     ),
     # A number of another dtype.
     Mutant(
@@ -452,7 +456,7 @@ MUTANTS = (
         "export/jax_format.py",
         "if any(i >= len(table) for i in numbers):",
         "if False:",
-        ["tests/test_jax_exports.py::test_damaged_files_are_refused_or_say_the_same"],
+        ["tests/export/test_jax_exports.py::test_damaged_files_are_refused_or_say_the_same"],
     ),
     # What only a law over all operations found, and faults that no test had found.
     Mutant(
@@ -460,7 +464,7 @@ MUTANTS = (
         "derivatives/mixed.py",
         "tensor = pnp.moveaxis(partial[places], [*range(order)], [*range(-order, 0)])",
         "tensor = pnp.moveaxis(partial[places], [*range(-order, 0)], [*range(order)])",
-        ["tests/derivatives/test_derivative_tensor.py::test_of_sizes_that_differ"],
+        ["tests/derivatives/test_mixed.py::test_of_sizes_that_differ"],
     ),
     Mutant(
         "an integer type of 65 bits",
@@ -484,28 +488,30 @@ MUTANTS = (
         "export/checks.py",
         'if text != "platform" and not (kind == "custom_call" and target):',
         'if text != "platform" and not (kind == "custom_call" or target):',
-        ["tests/test_export.py::test_checks_that_there_are_not"],
+        ["tests/export/test_export.py::test_checks_that_there_are_not"],
     ),
     Mutant(
         "every constant divisor is hidden",
         "backends/hlo/builder.py",
         "return not 0 < size < np.inf or float(info",
         "return not 0 < size < np.inf and float(info",
-        ["tests/backends/test_constant_programs.py::test_a_divisor_is_hidden_if_its_reciprocal_is_no_ordinary_number"],
+        [
+            "tests/backends/compiler/test_constant_programs.py::test_a_divisor_is_hidden_if_its_reciprocal_is_no_ordinary_number"
+        ],
     ),
     Mutant(
         "programs that do not look at devices",
         "transforms/jit/stages.py",
         "if isinstance(entry, Compiled) and not entry.fits_shardings:",
         "if isinstance(entry, Compiled) and entry.fits_shardings:",
-        ["tests/backends/test_devices.py::test_programs_look_at_devices_once_a_second_one_is_in_use"],
+        ["tests/backends/devices/test_devices.py::test_programs_look_at_devices_once_a_second_one_is_in_use"],
     ),
     Mutant(
         "status of a small step",
         "scipy/optimize/least_squares.py",
         "(status < -1) & finite & small, 3, status)",
         "(status < -1) & finite & small, 4, status)",
-        ["tests/scipy/test_scipy_linalg.py::test_the_status_of_least_squares_says_what_ended_it"],
+        ["tests/scipy/optimize/test_optimize.py::test_the_status_of_least_squares_says_what_ended_it"],
     ),
     Mutant(
         "indices beyond 52 letters collide",
@@ -526,28 +532,28 @@ MUTANTS = (
         "transforms/traces/laplacian.py",
         "    if len(part.joint) > 1:  # the derivative rule",
         "    if len(active) > 1:  # the derivative rule",
-        ["tests/derivatives/test_laplacian.py::test_of_what_is_affine"],
+        ["tests/derivatives/test_laplacians.py::test_of_what_is_affine"],
     ),
     Mutant(
         "a Jacobian of integers",
         "transforms/traces/laplacian.py",
         "    if not dtypes.is_inexact(out.dtype):\n        return LaplacianTriple(out)\n",
         "",
-        ["tests/derivatives/test_laplacian.py::test_of_what_is_affine"],
+        ["tests/derivatives/test_laplacians.py::test_of_what_is_affine"],
     ),
     Mutant(
         "a fill value in coefficients",
         "core/linearity.py",
         "LinearPart(joint, params if without is None else without(**params))",
         "LinearPart(joint, params)",
-        ["tests/derivatives/test_jet.py::test_a_fill_value_is_in_no_coefficient"],
+        ["tests/derivatives/test_jets.py::test_a_fill_value_is_in_no_coefficient"],
     ),
     Mutant(
         "sums of products linear in both factors",
         "primitives/power_series.py",
         "return None if any(len(varying) > 1 for varying in factors) else [i for (i,) in factors]",
         "return [i for varying in factors for i in varying]",
-        ["tests/derivatives/test_laplacian.py::test_of_a_product_within_a_coefficient"],
+        ["tests/derivatives/test_laplacians.py::test_of_a_product_within_a_coefficient"],
     ),
     Mutant(
         "a basis of no numbers",
@@ -562,14 +568,16 @@ MUTANTS = (
         "transforms/checkpoint/recording.py",
         "        if self._again is not None:",
         "        if False:",
-        ["tests/transforms/test_checkpoint.py::test_a_function_whose_surroundings_are_gone_in_the_backward_pass"],
+        [
+            "tests/transforms/checkpoint/test_checkpoint.py::test_a_function_whose_surroundings_are_gone_in_the_backward_pass"
+        ],
     ),
     Mutant(
         "a checkpointed function within another keeps what it computes until the other is done",
         "transforms/checkpoint/recording.py",
         "            return trace.region(options, call)",
         "            return call()",
-        ["tests/transforms/test_checkpoint.py::test_checkpoints_within_checkpoints_hold_less"],
+        ["tests/transforms/checkpoint/test_checkpoint.py::test_checkpoints_within_checkpoints_hold_less"],
     ),
     # Numbers, types and defaults.
     Mutant(
@@ -577,21 +585,21 @@ MUTANTS = (
         "primitives/linalg/determinants.py",
         "-1 if inversions % 2 else 1",
         "1",
-        ["tests/primitives/test_lu.py::test_determinants_have_derivatives_of_every_order"],
+        ["tests/primitives/linalg/test_lu.py::test_determinants_have_derivatives_of_every_order"],
     ),
     Mutant(
         "the rule of svd hands on other values",
         "primitives/linalg/svd.py",
         "return [values, u, vh], [values_tangent",
         "return [s, u, vh], [values_tangent",
-        ["tests/primitives/test_degenerate.py::test_a_whole_hessian_where_singular_values_are_zero"],
+        ["tests/primitives/linalg/test_degenerate.py::test_a_whole_hessian_where_singular_values_are_zero"],
     ),
     Mutant(
         "functions of a Hermitian matrix transposed without a transpose",
         "control/matrix_function.py",
         "matrix_transpose(matrix_function_along_p.bind(matrix_transpose(ct), a, *rest, **params))",
         "matrix_function_along_p.bind(ct, a, *rest, **params)",
-        ["tests/numpy/test_matrix_function.py::test_complex_matrices"],
+        ["tests/control/test_matrix_function.py::test_complex_matrices"],
     ),
     Mutant(
         "integers wrap before they become floats",
@@ -629,14 +637,14 @@ MUTANTS = (
         "core/config.py",
         '    tiered: str = "off"',
         '    tiered: str = "auto"',
-        ["tests/backends/test_compiling_processes.py::test_by_default_the_clock_decides_nothing"],
+        ["tests/backends/compiler/test_compiling_processes.py::test_by_default_the_clock_decides_nothing"],
     ),
     Mutant(
         "an index that has a mode is an error",
         "primitives/arrays/windows.py",
         "mode is GatherScatterMode.FILL_OR_DROP)]",
         "False)]",
-        ["tests/transforms/test_check_indices.py::test_what_is_in_range_or_meant_is_none"],
+        ["tests/transforms/checks/test_indices.py::test_what_is_in_range_or_meant_is_none"],
     ),
     Mutant(
         "an insertion at traced positions",

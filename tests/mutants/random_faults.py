@@ -12,44 +12,9 @@ import functools
 import random
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-from mutants import ROOT
-
-SOURCE = ROOT / "src" / "pullback"
-
-TESTS: dict[str, list[str]] = {
-    "core": [
-        "tests/core", "tests/transforms/test_jaxprs.py", "tests/numpy/test_promotion_modes.py", "tests/numpy",
-        "tests/transforms",
-    ],
-    "backends": [
-        "tests/backends", "tests/grid/test_compiled.py", "tests/transforms/test_jit.py",
-        "tests/primitives/test_compiled_arrays.py",
-    ],
-    "primitives": ["tests/primitives", "tests/grid/test_grid.py"],
-    "transforms/traces": ["tests/transforms", "tests/control/test_control_laws.py"],
-    "transforms/jit": ["tests/transforms/test_jit.py", "tests/transforms/test_tiers.py", "tests/transforms"],
-    "transforms": ["tests/transforms"],
-    "control": ["tests/control", "tests/transforms/test_checkpoint.py"],
-    "spmd": ["tests/collectives", "tests/sharding"],
-    "numpy": ["tests/numpy", "tests/grid/test_grid.py", "tests/recorded"],
-    "lax": ["tests/lax", "tests/test_lax.py", "tests/grid/test_grid.py"],
-    "scipy": ["tests/scipy", "tests/signals", "tests/recorded", "tests/grid/test_grid.py"],
-    "derivatives": ["tests/derivatives"],
-    "export": ["tests/test_export.py", "tests/test_jax_exports.py"],
-    "compat": ["tests/compat", "tests/test_documented_names.py"],
-    "experimental": ["tests/experimental"],
-    "random": ["tests/random", "tests/recorded"],
-    "nn": ["tests/nn", "tests/grid/test_grid.py"],
-    "testing": ["tests/test_test_util.py", "tests/test_check_rule.py"],
-    "extend": ["tests/test_extend.py"],
-    "interpreters": ["tests/test_interpreters.py", "tests/test_own_interpreters.py"],
-    "example_libraries": ["tests/experimental"],
-    "": [],
-}  # fmt: skip
-"""For each room of the house, the tests that should notice; the longest prefix of a file's path counts."""
+from tests.which import SOURCE, room_of
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
@@ -171,19 +136,6 @@ def _changes(node: ast.AST, places: _Places) -> Iterator[Change]:
         (a, b), (c, d) = places.span(first), places.span(second)
         if not isinstance(second, ast.Starred) and text[a:b] != text[c:d]:
             yield "arguments in another order", (a, d), text[c:d] + text[b:c] + text[a:b]
-
-
-def room_of(file: str) -> str:
-    """The room that a file is in."""
-    return max((room for room in TESTS if not room or file.startswith(room + "/")), key=len)
-
-
-def noticing(fault: Fault) -> list[str]:
-    """What should notice, the nearest first: the file's examples, tests of its name, the tests of its room."""
-    stem = Path(fault.file).stem.lstrip("_")
-    named = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "tests").glob(f"**/test_{stem}*.py"))
-    near = [f"src/pullback/{fault.file}", *named]
-    return [*near, *(t for t in TESTS[room_of(fault.file)] if (ROOT / t).exists() and t not in near)]
 
 
 @functools.cache

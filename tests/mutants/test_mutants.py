@@ -6,8 +6,10 @@ import py_compile
 from pathlib import Path
 
 import pytest
-from mutants import MUTANTS, ROOT, Mutant
-from random_faults import SOURCE, TESTS, drawn, faults, noticing, room_of
+
+from tests.mutants.mutants import MUTANTS, ROOT, Mutant
+from tests.mutants.random_faults import drawn, faults
+from tests.which import SOURCE, noticing
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -58,11 +60,4 @@ def test_random_faults_are_those_of_the_seed_and_have_tests() -> None:
     assert first != drawn(12, 1)
     for fault in first:
         assert (SOURCE / fault.file).read_text()[fault.start : fault.end] == fault.old
-        assert len(noticing(fault)) > 1
-
-
-def test_every_room_has_tests() -> None:
-    rooms = {room_of(str(path.relative_to(SOURCE))) for path in SOURCE.rglob("*.py")}
-    assert rooms - {""} <= {room for room, tests in TESTS.items() if tests}
-    for tests in TESTS.values():
-        assert any((ROOT / test).exists() for test in tests) or not tests
+        assert len(noticing(fault.file)) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +18,7 @@ from pullback import grad, jacobian, jit, nn, random, vmap
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, DtypeError, OperandError, ShapeError, TracerIntegerConversionError
 from pullback.scipy import special
+from tests.helpers import assert_elements_close
 
 INF, NAN = np.inf, np.nan
 X = [-1000.0, -20.0, -1.0, 0.0, 0.5, 3.0, 20.0, 1000.0]
@@ -77,8 +79,7 @@ def f32(*values: float) -> Any:
     return pnp.array(values, np.float32)
 
 
-def close(got: Any, expected: Any, rtol: float = 2e-6, atol: float = 1e-8) -> None:
-    np.testing.assert_allclose(np.asarray(got), expected, rtol=rtol, atol=atol)
+close = partial(assert_elements_close, rtol=2e-6, atol=1e-8, dtypes=False)
 
 
 # Activations -------------------------------------------------------------------------------------------------------

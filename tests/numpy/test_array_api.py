@@ -80,7 +80,7 @@ CASES: list[tuple[str, tuple[np.ndarray[Any, Any], ...]]] = [
 ]
 
 
-def same(got: Any, expected: np.ndarray[Any, Any]) -> bool:
+def close_with_equal_signs(got: Any, expected: np.ndarray[Any, Any]) -> bool:
     """Close, with NaN in the same places and zeros of the same sign, in the parts of complex numbers too."""
     parts = [(got.real, expected.real), (got.imag, expected.imag)] if expected.dtype.kind == "c" else [(got, expected)]
     for a, b in parts:
@@ -105,7 +105,7 @@ def test_special_values(program: Callable[[], list[Any]]) -> None:
     for (name, (*operands, expected)), result in zip(CASES, program(), strict=True):
         assert result.dtype == expected.dtype
         got = np.asarray(result)
-        assert same(got, expected), f"{name}{tuple(map(list, operands))}: {got}, not {expected}"
+        assert close_with_equal_signs(got, expected), f"{name}{tuple(map(list, operands))}: {got}, not {expected}"
 
 
 def test_division_rounded_down_in_half_precision() -> None:
@@ -116,10 +116,10 @@ def test_division_rounded_down_in_half_precision() -> None:
         for (a, b), results in zip(pairs, compiled, strict=True):
             for eager, program in zip(pnp.divmod(a, b), results, strict=True):
                 assert eager.dtype == program.dtype == dtype
-                assert same(np.asarray(eager, np.float32), np.asarray(program, np.float32))
+                assert close_with_equal_signs(np.asarray(eager, np.float32), np.asarray(program, np.float32))
             with np.errstate(all="ignore"):
                 expected = np.floor_divide(np.asarray(a, np.float32), np.asarray(b, np.float32))
-            assert same(np.asarray(pnp.floor_divide(a, b), np.float32), expected)
+            assert close_with_equal_signs(np.asarray(pnp.floor_divide(a, b), np.float32), expected)
 
 
 def test_derivatives_of_remainders_pass_over_their_zeros() -> None:

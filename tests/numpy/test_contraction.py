@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import pullback.numpy as jnp
 from pullback import jvp, lax, make_jaxpr, vjp, vmap
 from pullback.core.errors import OperandError, ShapeError
+from tests.helpers import assert_elements_close
 
 RNG = np.random.default_rng(0)
 
@@ -25,10 +27,7 @@ def normal(*shape: int, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
     return (x + 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
-def check(got: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    got, expected = np.asarray(got), np.asarray(expected)
-    assert got.shape == expected.shape
-    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+close = partial(assert_elements_close, rtol=1e-5, dtypes=False)
 
 
 def check_derivative(f: Callable[..., Any], *args: Any) -> None:
@@ -44,7 +43,7 @@ def check_derivative(f: Callable[..., Any], *args: Any) -> None:
     ahead, behind = (
         np.asarray(f(*[jnp.asarray(x + s * h * v) for x, v in zip(args, tangents, strict=True)])) for s in (1, -1)
     )
-    check(t, (ahead - behind) / (2 * h), 1e-7)
+    close(t, (ahead - behind) / (2 * h), rtol=1e-7)
 
 
 def check_vmap(f: Callable[..., Any], *args: Any) -> None:
@@ -62,7 +61,7 @@ def check_vmap(f: Callable[..., Any], *args: Any) -> None:
             np.asarray(f(*[jnp.asarray(x if d is None else x.take(i, d)) for x, d in zip(batched, dims, strict=True)]))
             for i in range(n)
         ]
-        check(out, np.stack(rows), 1e-10)
+        close(out, np.stack(rows), rtol=1e-10)
 
 
 # dot_general -------------------------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ def test_dot_general_in_every_direction(p: Any, q: Any, dims: Any, dtype: Any) -
         return lax.dot_general(a, b, dims)
 
     expected = np.einsum(formula(x, y, dims), x, y)
-    check(f(jnp.asarray(x), jnp.asarray(y)), expected, 1e-12)
+    close(f(jnp.asarray(x), jnp.asarray(y)), expected, rtol=1e-12)
     assert make_jaxpr(f)(jnp.asarray(x), jnp.asarray(y)).out_avals[0].shape == expected.shape
     check_derivative(f, x, y)
     if dtype is np.float64:
@@ -171,9 +170,9 @@ MATMUL: list[Any] = [
 @pytest.mark.usefixtures("x64")
 def test_matmul_and_dot(p: Any, q: Any) -> None:
     x, y = normal(*p), normal(*q)
-    check(jnp.matmul(jnp.asarray(x), jnp.asarray(y)), np.matmul(x, y))
-    check(jnp.asarray(x) @ jnp.asarray(y), np.matmul(x, y))
-    check(jnp.dot(jnp.asarray(x), jnp.asarray(y)), np.dot(x, y))
+    close(jnp.matmul(jnp.asarray(x), jnp.asarray(y)), np.matmul(x, y))
+    close(jnp.asarray(x) @ jnp.asarray(y), np.matmul(x, y))
+    close(jnp.dot(jnp.asarray(x), jnp.asarray(y)), np.dot(x, y))
     check_derivative(jnp.matmul, x, y)
     if x.ndim + y.ndim <= 5:
         check_vmap(jnp.matmul, x, y)
@@ -183,19 +182,19 @@ def test_matmul_and_dot(p: Any, q: Any) -> None:
 def test_other_products() -> None:
     x, y, z = normal(2, 3, 4), normal(3, 4, 5), normal(2, 3, 4, dtype=np.complex128)
     a, b, c = map(jnp.asarray, (x, y, z))
-    check(jnp.tensordot(a, b), np.tensordot(x, y))
-    check(jnp.tensordot(a, b, ([2, 1], [1, 0])), np.tensordot(x, y, ([2, 1], [1, 0])))
-    check(jnp.tensordot(a, b, 0), np.tensordot(x, y, 0))
-    check(jnp.tensordot(a, b, (-1, -2)), np.tensordot(x, y, (-1, -2)))
-    check(jnp.inner(a, a[0, 0]), np.inner(x, x[0, 0]))
-    check(jnp.inner(a, 2.0), x * 2)
-    check(jnp.outer(a, b), np.outer(x, y))
-    check(jnp.vdot(c, c), np.vdot(z, z))
-    check(jnp.vecdot(c, c, axis=1), np.einsum("ijk,ijk->ik", z.conj(), z))
-    check(jnp.matvec(c, c[0, 0]), z @ z[0, 0])
-    check(jnp.vecmat(c[0, 0], jnp.reshape(c, (2, 4, 3))), z[0, 0].conj() @ z.reshape(2, 4, 3))
-    check(jnp.kron(a[0], a[0, 0]), np.kron(x[0], x[0, 0]))
-    check(jnp.polyval(a[0, 0], b), np.polyval(x[0, 0], y))
+    close(jnp.tensordot(a, b), np.tensordot(x, y))
+    close(jnp.tensordot(a, b, ([2, 1], [1, 0])), np.tensordot(x, y, ([2, 1], [1, 0])))
+    close(jnp.tensordot(a, b, 0), np.tensordot(x, y, 0))
+    close(jnp.tensordot(a, b, (-1, -2)), np.tensordot(x, y, (-1, -2)))
+    close(jnp.inner(a, a[0, 0]), np.inner(x, x[0, 0]))
+    close(jnp.inner(a, 2.0), x * 2)
+    close(jnp.outer(a, b), np.outer(x, y))
+    close(jnp.vdot(c, c), np.vdot(z, z))
+    close(jnp.vecdot(c, c, axis=1), np.einsum("ijk,ijk->ik", z.conj(), z))
+    close(jnp.matvec(c, c[0, 0]), z @ z[0, 0])
+    close(jnp.vecmat(c[0, 0], jnp.reshape(c, (2, 4, 3))), z[0, 0].conj() @ z.reshape(2, 4, 3))
+    close(jnp.kron(a[0], a[0, 0]), np.kron(x[0], x[0, 0]))
+    close(jnp.polyval(a[0, 0], b), np.polyval(x[0, 0], y))
     for f in (jnp.inner, jnp.outer, jnp.kron, jnp.vecdot, jnp.vdot):
         check_derivative(f, x[0], x[1])
     check_derivative(jnp.vdot, z[0], z[1])
@@ -205,8 +204,8 @@ def test_other_products() -> None:
 @pytest.mark.usefixtures("x64")
 def test_trace(offset: int) -> None:
     x = normal(3, 4, 2)
-    check(jnp.trace(jnp.asarray(x), offset), np.trace(x, offset))
-    check(jnp.trace(jnp.asarray(x), offset, 2, 0), np.trace(x, offset, 2, 0))
+    close(jnp.trace(jnp.asarray(x), offset), np.trace(x, offset))
+    close(jnp.trace(jnp.asarray(x), offset, 2, 0), np.trace(x, offset, 2, 0))
     check_derivative(lambda a: jnp.trace(a, offset), x)
 
 
@@ -221,18 +220,18 @@ def test_trace_widens_integers() -> None:
 @pytest.mark.usefixtures("x64")
 def test_cross(p: Any, q: Any) -> None:
     x, y = normal(*p), normal(*q)
-    check(jnp.cross(jnp.asarray(x), jnp.asarray(y)), np.cross(x, y))
+    close(jnp.cross(jnp.asarray(x), jnp.asarray(y)), np.cross(x, y))
     check_derivative(jnp.cross, x, y)
     flat = x.copy()
     flat[..., 2] = 0
-    check(jnp.cross(jnp.asarray(x[..., :2]), jnp.asarray(y)), np.cross(flat, y))
-    check(jnp.cross(jnp.asarray(y), jnp.asarray(x[..., :2])), np.cross(y, flat))
-    check(jnp.cross(jnp.asarray(x[..., :2]), jnp.asarray(x[..., :2])), np.cross(flat, flat)[..., 2])
+    close(jnp.cross(jnp.asarray(x[..., :2]), jnp.asarray(y)), np.cross(flat, y))
+    close(jnp.cross(jnp.asarray(y), jnp.asarray(x[..., :2])), np.cross(y, flat))
+    close(jnp.cross(jnp.asarray(x[..., :2]), jnp.asarray(x[..., :2])), np.cross(flat, flat)[..., 2])
 
 
 def test_cross_along_other_axes() -> None:
     x, y = normal(3, 4), normal(4, 3)
-    check(jnp.cross(jnp.asarray(x), jnp.asarray(y), 0, 1, 0), np.cross(x, y, 0, 1, 0))
+    close(jnp.cross(jnp.asarray(x), jnp.asarray(y), 0, 1, 0), np.cross(x, y, 0, 1, 0))
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
@@ -240,12 +239,12 @@ def test_cross_along_other_axes() -> None:
 def test_convolve_and_correlate(mode: str) -> None:
     for n, m in itertools.product(range(1, 7), repeat=2):
         x, y = normal(n, dtype=np.complex128), normal(m, dtype=np.complex128)
-        check(jnp.convolve(jnp.asarray(x), jnp.asarray(y), mode), np.convolve(x, y, mode))
-        check(jnp.correlate(jnp.asarray(x), jnp.asarray(y), mode), np.correlate(x, y, mode))
+        close(jnp.convolve(jnp.asarray(x), jnp.asarray(y), mode), np.convolve(x, y, mode))
+        close(jnp.correlate(jnp.asarray(x), jnp.asarray(y), mode), np.correlate(x, y, mode))
     check_derivative(lambda a, b: jnp.convolve(a, b, mode), normal(5), normal(3))
     check_derivative(lambda a, b: jnp.correlate(a, b, mode), normal(3), normal(5))
     x, y = normal(5000), normal(3000)
-    check(jnp.convolve(jnp.asarray(x), jnp.asarray(y), mode), np.convolve(x, y, mode), 1e-9)
+    close(jnp.convolve(jnp.asarray(x), jnp.asarray(y), mode), np.convolve(x, y, mode), rtol=1e-9)
 
 
 def test_promotion() -> None:
@@ -318,7 +317,7 @@ def test_einsum_in_every_direction(text: str, shapes: Any) -> None:
     def f(*args: Any) -> Any:
         return jnp.einsum(text, *args)
 
-    check(f(*map(jnp.asarray, xs)), expected)
+    close(f(*map(jnp.asarray, xs)), expected)
     check_derivative(f, *xs)
     if sum(x.ndim for x in xs) <= 6:
         check_vmap(f, *xs)
@@ -360,12 +359,12 @@ def test_random_einsums(case: tuple[str, list[np.ndarray[Any, Any]], Any]) -> No
 def test_einsum_conventions() -> None:
     x, y = normal(2, 3, dtype=np.float32), normal(3, 4, dtype=np.float32)
     a, b = jnp.asarray(x), jnp.asarray(y)
-    check(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), x @ y)
-    check(jnp.einsum(a, [5, 30], b, [30, 60]), x @ y)
-    check(jnp.einsum(a, [..., 1], b, [1, 2]), x @ y)
-    check(jnp.einsum(" i j , j k -> i k ", a, b), x @ y)
-    check(jnp.einsum("ij,jk,k->i", a, b, b[0], optimize=["einsum_path", (1, 2), (0, 1)]), x @ y @ y[0])
-    check(jnp.einsum("ij,jk,k->i", a, b, b[0], optimize=[(0, 1, 2)]), x @ y @ y[0])
+    close(jnp.einsum(a, [0, 1], b, [1, 2], [0, 2]), x @ y)
+    close(jnp.einsum(a, [5, 30], b, [30, 60]), x @ y)
+    close(jnp.einsum(a, [..., 1], b, [1, 2]), x @ y)
+    close(jnp.einsum(" i j , j k -> i k ", a, b), x @ y)
+    close(jnp.einsum("ij,jk,k->i", a, b, b[0], optimize=["einsum_path", (1, 2), (0, 1)]), x @ y @ y[0])
+    close(jnp.einsum("ij,jk,k->i", a, b, b[0], optimize=[(0, 1, 2)]), x @ y @ y[0])
     assert jnp.einsum_path("ij,jk,k->i", a, b, b[0])[0] == [(1, 2), (0, 1)]
 
 

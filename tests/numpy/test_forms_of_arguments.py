@@ -12,15 +12,11 @@ import pullback
 import pullback.numpy as pnp
 from pullback import export, lax
 from pullback.errors import IndexingError, IndexKindError, NonConcreteBooleanIndexError, OperandError, ShapeError
+from tests.helpers import eager_and_compiled
 
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
 
 INTS: list[Callable[[list[int]], Any]] = [tuple, list, np.array, pnp.array, iter, lambda n: tuple(map(np.int64, n))]
-
-
-def both(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
-    """A function eagerly and compiled."""
-    return f(*args), pullback.jit(f)(*args)
 
 
 @pytest.mark.parametrize("form", INTS)
@@ -121,11 +117,11 @@ INDICES = [
 
 @pytest.mark.parametrize("index", INDICES)
 def test_an_index_that_holds_a_tuple_or_an_empty_mask(index: Any) -> None:
-    for out in both(lambda x: x[index], pnp.asarray(X)):
+    for out in eager_and_compiled(lambda x: x[index], pnp.asarray(X)):
         np.testing.assert_array_equal(out, X[index])
     want = X.copy()
     want[index] = 1
-    for out in both(lambda x: x.at[index].set(1.0), pnp.asarray(X)):
+    for out in eager_and_compiled(lambda x: x.at[index].set(1.0), pnp.asarray(X)):
         np.testing.assert_array_equal(out, want)
     want = np.zeros_like(X)
     np.add.at(want, index, 1)
@@ -202,7 +198,7 @@ def test_unravel_index_with_traced_sizes() -> None:
 
 
 def test_ravel_multi_index_that_ignores_the_range() -> None:
-    for out in both(
+    for out in eager_and_compiled(
         lambda i, j: pnp.ravel_multi_index((i, j), (2, 3), mode="ignore"), np.array([1, 5]), np.array([1, 1])
     ):
         np.testing.assert_array_equal(out, [4, 16])
@@ -215,7 +211,9 @@ def test_take_along_axis_by_a_product(dtype: str) -> None:
     x = (X % 5 > 2).astype(dtype) if dtype == "bool" else X.astype(dtype)
     for axis in (0, 1, -1):
         positions = np.arange(24).reshape(2, 3, 4) % x.shape[axis] - (np.arange(4) % 2) * x.shape[axis]
-        for out in both(lambda x, i, axis=axis: pnp.take_along_axis(x, i, axis, mode="one_hot"), x, positions):
+        for out in eager_and_compiled(
+            lambda x, i, axis=axis: pnp.take_along_axis(x, i, axis, mode="one_hot"), x, positions
+        ):
             assert out.dtype == dtype
             np.testing.assert_array_equal(out, np.take_along_axis(x, positions, axis))
     assert not pnp.take_along_axis(x, np.array([[[9]]]), 0, mode="one_hot").any()
@@ -230,7 +228,7 @@ def test_positions_that_an_axis_cannot_have() -> None:
 
 def test_dimensions_of_a_broadcast_in_any_order() -> None:
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    for out in both(lambda x: lax.broadcast_in_dim(x, (3, 4, 2), (2, 0)), x):
+    for out in eager_and_compiled(lambda x: lax.broadcast_in_dim(x, (3, 4, 2), (2, 0)), x):
         np.testing.assert_array_equal(out, np.broadcast_to(x.T[:, None, :], (3, 4, 2)))
 
 
@@ -241,7 +239,7 @@ MANY = (1,) * 68
 
 def test_arrays_of_more_than_64_axes() -> None:
     for make in (pnp.zeros, pnp.ones, lambda shape: pnp.full(shape, 3), lambda shape: pnp.broadcast_to(2.0, shape)):
-        for x in both(lambda: make((2, *MANY, 3))):  # noqa: B023
+        for x in eager_and_compiled(lambda: make((2, *MANY, 3))):  # noqa: B023
             assert x.shape == (2, *MANY, 3)
             flat = np.asarray(x.reshape(-1))
             np.testing.assert_array_equal((x + 1).reshape(6), flat + 1)
@@ -260,9 +258,9 @@ def test_arrays_of_more_than_64_axes() -> None:
 def test_transformations_of_arrays_of_many_axes() -> None:
     f = lambda x: (pnp.sin(x.reshape((*MANY, 3))) ** 2).sum()
     x = np.arange(3.0, dtype=np.float32)
-    for slopes in both(pullback.grad(f), x):
+    for slopes in eager_and_compiled(pullback.grad(f), x):
         np.testing.assert_allclose(slopes, np.sin(2 * x), rtol=1e-6)
-    for values in both(pullback.vmap(f), pnp.stack([x, x + 1])):
+    for values in eager_and_compiled(pullback.vmap(f), pnp.stack([x, x + 1])):
         np.testing.assert_allclose(values, (np.sin([x, x + 1]) ** 2).sum(1), rtol=1e-6)
     y = pnp.ones(MANY)
     assert pullback.grad(lambda y: pnp.sin(y).sum())(y).shape == MANY
@@ -318,7 +316,7 @@ def test_indices_into_an_axis_without_elements() -> None:
 
 def test_slices_by_arrays_in_programs() -> None:
     cut = slice(pnp.array(1), np.array(11), pnp.array(1))
-    for out in both(lambda x: x[cut], np.arange(12)):
+    for out in eager_and_compiled(lambda x: x[cut], np.arange(12)):
         np.testing.assert_array_equal(out, np.arange(1, 11))
 
 
@@ -338,25 +336,27 @@ def test_updates_keep_the_type_of_the_array() -> None:
         lambda x: x.at[()].divide(4.0),
         lambda x: x.at[()].apply(pnp.sin),
     ):
-        for out in both(update, pnp.asarray(2.0)):
+        for out in eager_and_compiled(update, pnp.asarray(2.0)):
             assert out.weak_type
-        for out in both(update, pnp.float32(2)):
+        for out in eager_and_compiled(update, pnp.float32(2)):
             assert not out.weak_type
-    for out in both(lambda x: x.at[0].set(2**32 - 1), pnp.zeros(2, np.uint32)):
+    for out in eager_and_compiled(lambda x: x.at[0].set(2**32 - 1), pnp.zeros(2, np.uint32)):
         assert out.tolist() == [2**32 - 1, 0]
-    for out in both(lambda x: x.at[0].add(2**32 - 1), pnp.ones(2, np.uint32)):
+    for out in eager_and_compiled(lambda x: x.at[0].add(2**32 - 1), pnp.ones(2, np.uint32)):
         assert out.tolist() == [0, 1]
 
 
 def test_stretches_of_no_positions() -> None:
     add = pnp.frompyfunc(lambda x, y: x + y, 2, 1)
-    for out in both(lambda x: add.reduceat(x, np.array([], int)), np.arange(6)):
+    for out in eager_and_compiled(lambda x: add.reduceat(x, np.array([], int)), np.arange(6)):
         assert out.shape == (0,)
 
 
 def test_no_windows_fit_into_an_empty_operand() -> None:
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
-    for out in both(lambda x, i: lax.gather(x, i, numbers, (1,)), np.zeros(0, np.float32), np.zeros((0, 1), int)):
+    for out in eager_and_compiled(
+        lambda x, i: lax.gather(x, i, numbers, (1,)), np.zeros(0, np.float32), np.zeros((0, 1), int)
+    ):
         assert out.shape == (0,)
         assert out.dtype == np.float32
     with pytest.raises(ShapeError, match="do not fit into an operand"):

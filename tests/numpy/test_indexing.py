@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import value
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,13 +24,12 @@ from pullback.core.errors import (
 )
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.numpy import diagonals, indexing
+from tests.helpers import assert_same, value
 
 
-def same(x: Any, want: Any) -> None:
-    out = value(x)
-    want = np.asarray(want)
-    assert out.shape == want.shape
-    np.testing.assert_array_equal(out, want)
+def assert_elements(x: Any, want: Any) -> None:
+    """Assert that one of our arrays has given elements."""
+    assert_same(value(x), want, dtypes=False)
 
 
 def traced(f: Callable[..., Any], *args: Any) -> Any:
@@ -105,10 +103,10 @@ def test_every_form_of_index_selects_what_numpy_selects(seed: int) -> None:
     x, index, want = indexed(seed)
     with enable_x64(True):
         for form in (index, as_ours(index)):
-            same(pnp.asarray(x)[form], want)
-            same(traced(lambda a, form=form: a[form], pnp.asarray(x)), want)
+            assert_elements(pnp.asarray(x)[form], want)
+            assert_elements(traced(lambda a, form=form: a[form], pnp.asarray(x)), want)
         batched = pullback.vmap(lambda a: a[index], in_axes=1)(pnp.asarray(np.stack([x, -x], 1)))
-        same(batched, np.stack([want, -want]))
+        assert_elements(batched, np.stack([want, -want]))
 
 
 @given(seeds)
@@ -123,11 +121,13 @@ def test_traced_and_batched_positions(seed: int) -> None:
         return a[tuple(next(rest) if isinstance(i, np.ndarray) and i.dtype != bool else i for i in index)]
 
     with enable_x64(True):
-        same(traced(select, pnp.asarray(x), *map(pnp.asarray, arrays)), want)
+        assert_elements(traced(select, pnp.asarray(x), *map(pnp.asarray, arrays)), want)
         stacked = [pnp.asarray(np.stack([a, a])) for a in arrays]
-        same(pullback.vmap(select, (None, *(0 for _ in stacked)))(pnp.asarray(x), *stacked), np.stack([want, want]))
+        assert_elements(
+            pullback.vmap(select, (None, *(0 for _ in stacked)))(pnp.asarray(x), *stacked), np.stack([want, want])
+        )
         both = pullback.vmap(select)(pnp.asarray(np.stack([x, 2 * x])), *stacked)
-        same(both, np.stack([want, 2 * want]))
+        assert_elements(both, np.stack([want, 2 * want]))
 
 
 @given(seeds)
@@ -141,8 +141,8 @@ def test_derivatives_of_selections(seed: int) -> None:
             one_hot[place].flat[source] = 1
         t, ct = rng.standard_normal(x.shape), rng.standard_normal(want.shape)
         out, tangent = pullback.jvp(lambda a: a[index], (pnp.asarray(x),), (pnp.asarray(t),))
-        same(out, want)
-        same(tangent, t[index])
+        assert_elements(out, want)
+        assert_elements(tangent, t[index])
         (pulled,) = pullback.vjp(lambda a: a[index], pnp.asarray(x))[1](pnp.asarray(ct))
         np.testing.assert_allclose(value(pulled), np.tensordot(ct, one_hot, ct.ndim), atol=1e-12)
 
@@ -170,17 +170,17 @@ def test_out_of_range() -> None:
     for index in (7, np.int64(7), pnp.array(7)):
         assert float(x[index]) == 4.0
     assert float(x[-7]) == 0.0
-    same(x[far], [4, 0, 4])
-    same(traced(lambda i: x[i], far), [4, 0, 4])
-    same(x.at[far].get(), [4, 0, 4])
-    same(x.at[far].get(mode="fill"), [np.nan, np.nan, 4])
-    same(x.at[far].get(mode="fill", fill_value=9), [9, 9, 4])
-    same(x.at[7].get(mode="fill", fill_value=9), 9)
-    same(x.at[far].set(8.0), [0, 1, 2, 3, 8])
-    same(x.at[far].set(8.0, mode="clip"), [8, 1, 2, 3, 8])
-    same(x.at[7].add(8.0), [0, 1, 2, 3, 4])
-    same(pullback.grad(lambda a: a[far].sum())(x), [1, 0, 0, 0, 2])
-    same(pullback.grad(lambda a: a.at[far].get(mode="fill", fill_value=0).sum())(x), [0, 0, 0, 0, 1])
+    assert_elements(x[far], [4, 0, 4])
+    assert_elements(traced(lambda i: x[i], far), [4, 0, 4])
+    assert_elements(x.at[far].get(), [4, 0, 4])
+    assert_elements(x.at[far].get(mode="fill"), [np.nan, np.nan, 4])
+    assert_elements(x.at[far].get(mode="fill", fill_value=9), [9, 9, 4])
+    assert_elements(x.at[7].get(mode="fill", fill_value=9), 9)
+    assert_elements(x.at[far].set(8.0), [0, 1, 2, 3, 8])
+    assert_elements(x.at[far].set(8.0, mode="clip"), [8, 1, 2, 3, 8])
+    assert_elements(x.at[7].add(8.0), [0, 1, 2, 3, 4])
+    assert_elements(pullback.grad(lambda a: a[far].sum())(x), [1, 0, 0, 0, 2])
+    assert_elements(pullback.grad(lambda a: a.at[far].get(mode="fill", fill_value=0).sum())(x), [0, 0, 0, 0, 1])
 
 
 X = pnp.arange(6.0).reshape(2, 3)
@@ -232,14 +232,14 @@ def test_errors_of_traced_indices() -> None:
 
 
 def test_masks_are_known_while_differentiating() -> None:
-    same(pullback.grad(lambda a: (a[a > 1] ** 2).sum())(pnp.arange(4.0)), [0, 0, 4, 6])
+    assert_elements(pullback.grad(lambda a: (a[a > 1] ** 2).sum())(pnp.arange(4.0)), [0, 0, 4, 6])
 
 
 def test_iteration() -> None:
     rows = list(indexing.iterate(X))
-    same(rows[1], [3, 4, 5])
+    assert_elements(rows[1], [3, 4, 5])
     assert [float(v) for v in indexing.iterate(rows[0])] == [0, 1, 2]
-    same(pullback.grad(lambda a: sum(i * row[0] for i, row in enumerate(a)))(X), [[0, 0, 0], [1, 0, 0]])
+    assert_elements(pullback.grad(lambda a: sum(i * row[0] for i, row in enumerate(a)))(X), [[0, 0, 0], [1, 0, 0]])
     assert list(indexing.iterate(pnp.zeros((0, 2)))) == []
 
 
@@ -296,30 +296,30 @@ def test_updates_are_those_of_numpys_ufuncs(seed: int, name: str) -> None:
 def test_apply_works_as_often_as_an_element_is_selected() -> None:
     x = pnp.arange(5.0)
     index = pnp.array([0, 0, 1, 4])
-    same(x.at[index].apply(lambda v: v + 1), [2, 2, 2, 3, 5])
-    same(traced(lambda i: x.at[i].apply(lambda v: v + 1), index), [2, 2, 2, 3, 5])
-    same(x.at[1:3].apply(pnp.square), [0, 1, 4, 3, 4])
-    same(pullback.grad(lambda a: a.at[index].apply(lambda v: 3 * v).sum())(x), [9, 3, 1, 1, 3])
+    assert_elements(x.at[index].apply(lambda v: v + 1), [2, 2, 2, 3, 5])
+    assert_elements(traced(lambda i: x.at[i].apply(lambda v: v + 1), index), [2, 2, 2, 3, 5])
+    assert_elements(x.at[1:3].apply(pnp.square), [0, 1, 4, 3, 4])
+    assert_elements(pullback.grad(lambda a: a.at[index].apply(lambda v: 3 * v).sum())(x), [9, 3, 1, 1, 3])
 
 
 def test_updates_of_other_dtypes() -> None:
     integers = pnp.arange(3)
     with pytest.warns(FutureWarning, match="dtype f32 do not fit into an array of dtype i32"):
-        same(integers.at[0].set(1.7), [1, 1, 2])
+        assert_elements(integers.at[0].set(1.7), [1, 1, 2])
     assert integers.at[0].divide(2).dtype == "float32"
     assert integers.at[1].power(2).dtype == "int32"
-    same(pnp.array([True, False]).at[1].max(True), [True, True])
-    same(pnp.zeros(3, "uint8").at[0].subtract(2), [254, 0, 0])
-    same(pnp.zeros(2, "complex64").at[:1].add(1j), [1j, 0])
+    assert_elements(pnp.array([True, False]).at[1].max(True), [True, True])
+    assert_elements(pnp.zeros(3, "uint8").at[0].subtract(2), [254, 0, 0])
+    assert_elements(pnp.zeros(2, "complex64").at[:1].add(1j), [1j, 0])
     assert pnp.ones(2, "bfloat16").at[np.array([0, 0])].add(1).tolist() == [3, 1]
-    same(X.at[0].set([1, 2, 3])[0], [1, 2, 3])
+    assert_elements(X.at[0].set([1, 2, 3])[0], [1, 2, 3])
 
 
 def test_the_array_that_is_updated_stays_as_it_is() -> None:
     x = pnp.zeros(2)
     x.at[0].set(1.0)
     x.at[0].add(1.0)
-    same(x, [0, 0])
+    assert_elements(x, [0, 0])
     assert repr(x.at[0, 1:]) == f"{x!r}.at[0, 1:]"
 
 
@@ -329,8 +329,8 @@ def test_derivatives_by_updates_that_are_moved_inside(method: str) -> None:
         return getattr(pnp.zeros(3).at[pnp.array([0, 9])], method)(u, mode=mode) @ pnp.array([1.0, 2.0, 3.0])
 
     sign = -1 if method == "subtract" else 1
-    same(pullback.grad(f)(pnp.ones(2), "clip"), np.float32([sign, 3 * sign]))
-    same(pullback.grad(f)(pnp.ones(2), "drop"), np.float32([sign, 0]))
+    assert_elements(pullback.grad(f)(pnp.ones(2), "clip"), np.float32([sign, 3 * sign]))
+    assert_elements(pullback.grad(f)(pnp.ones(2), "drop"), np.float32([sign, 0]))
 
 
 # Functions ---------------------------------------------------------------------------------------------------------
@@ -342,14 +342,14 @@ def test_take(axis: Any, mode: Any) -> None:
     indices = np.array([[0, 1], [-1, 1]]) if mode != "clip" else np.array([[0, 9], [-3, 1]])
     indices = indices + (9 if mode == "wrap" else 0)
     want = np.take(np.asarray(X), indices, axis=axis, mode=mode or "raise")
-    same(indexing.take(X, indices, axis, mode=mode), want)
-    same(traced(lambda x, i: indexing.take(x, i, axis, mode=mode), X, pnp.asarray(indices)), want)
+    assert_elements(indexing.take(X, indices, axis, mode=mode), want)
+    assert_elements(traced(lambda x, i: indexing.take(x, i, axis, mode=mode), X, pnp.asarray(indices)), want)
 
 
 def test_take_fills() -> None:
-    same(indexing.take(X, pnp.array([7, 1]), axis=1), [[np.nan, 1], [np.nan, 4]])
-    same(indexing.take(X, pnp.array(7), fill_value=2), 2)
-    same(X.take(1), 1)
+    assert_elements(indexing.take(X, pnp.array([7, 1]), axis=1), [[np.nan, 1], [np.nan, 4]])
+    assert_elements(indexing.take(X, pnp.array(7), fill_value=2), 2)
+    assert_elements(X.take(1), 1)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, 2])
@@ -360,21 +360,23 @@ def test_take_along_axis_and_back(axis: Any) -> None:
     with enable_x64(True):
         a, i = pnp.asarray(x), pnp.asarray(order)
         want = np.take_along_axis(x, order, axis)
-        same(indexing.take_along_axis(a, i, axis), want)
-        same(traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, i), want)
-        same(indexing.put_along_axis(a, i, want, axis, inplace=False), x)
+        assert_elements(indexing.take_along_axis(a, i, axis), want)
+        assert_elements(traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, i), want)
+        assert_elements(indexing.put_along_axis(a, i, want, axis, inplace=False), x)
         if axis is not None:
             first = order.take([0], axis)
-            same(traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, pnp.asarray(first)), want.take([0], axis))
+            assert_elements(
+                traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, pnp.asarray(first)), want.take([0], axis)
+            )
             thin = order[:1] if axis else order[:, :1]
-            same(
+            assert_elements(
                 traced(lambda a, i: indexing.take_along_axis(a, i, axis), a, pnp.asarray(thin)),
                 np.take_along_axis(x, thin, axis),
             )
             out = pullback.vmap(lambda a, i: indexing.take_along_axis(a, i, axis))(
                 pnp.stack([a, 2 * a]), pnp.stack([i, i])
             )
-            same(out, np.stack([want, 2 * want]))
+            assert_elements(out, np.stack([want, 2 * want]))
 
 
 @pytest.mark.parametrize("method", ["set", "add", "multiply", "divide", "min", "max", "power"])
@@ -394,7 +396,7 @@ def test_axes_of_one_before_those_that_are_replaced(method: str, index: Any) -> 
             pullback.vmap(write)(x[None], v[None])[0],
             pullback.jvp(write, (x, v), (x, v))[0],
         ):
-            same(got, want)
+            assert_elements(got, want)
     for f in (write, pullback.jit(write)):
         with pytest.raises(ShapeError, match=r"a value of shape \(2, 3\) does not fit"):
             f(x, pnp.ones((2, 3)))
@@ -404,21 +406,21 @@ def test_nonzero_and_kin() -> None:
     x = np.array([[0, 1, 2], [3, 0, 4]])
     ours = pnp.asarray(x)
     for mine, numpys in zip(indexing.nonzero(ours), np.nonzero(x), strict=True):
-        same(mine, numpys)
+        assert_elements(mine, numpys)
     for size in (3, 4, 6):
         rows, columns = traced_pair(lambda a, size=size: indexing.nonzero(a, size=size, fill_value=(7, 8)), ours)
-        same(rows, (list(np.nonzero(x)[0]) + [7] * 6)[:size])
-        same(columns, (list(np.nonzero(x)[1]) + [8] * 6)[:size])
-    same(indexing.argwhere(ours), np.argwhere(x))
-    same(indexing.flatnonzero(ours, size=2), [1, 2])
-    same(indexing.extract(ours > 1, ours), [2, 3, 4])
-    same(traced(lambda a: indexing.extract(a > 1, a, size=4, fill_value=9), ours), [2, 3, 4, 9])
-    same(indexing.compress([0, 1], ours, axis=1), [[1], [0]])
-    same(indexing.compress(np.array([1, 0]), ours, axis=0), [[0, 1, 2]])
+        assert_elements(rows, (list(np.nonzero(x)[0]) + [7] * 6)[:size])
+        assert_elements(columns, (list(np.nonzero(x)[1]) + [8] * 6)[:size])
+    assert_elements(indexing.argwhere(ours), np.argwhere(x))
+    assert_elements(indexing.flatnonzero(ours, size=2), [1, 2])
+    assert_elements(indexing.extract(ours > 1, ours), [2, 3, 4])
+    assert_elements(traced(lambda a: indexing.extract(a > 1, a, size=4, fill_value=9), ours), [2, 3, 4, 9])
+    assert_elements(indexing.compress([0, 1], ours, axis=1), [[1], [0]])
+    assert_elements(indexing.compress(np.array([1, 0]), ours, axis=0), [[0, 1, 2]])
     with pytest.raises(ShapeError, match="holds beyond the 2 of axis 0"):
         indexing.compress([0, 1, 1], ours, axis=0)
-    same(indexing.place(ours, ours > 1, pnp.array([9, 8]), inplace=False), [[0, 1, 9], [8, 0, 9]])
-    same(indexing.put(ours, np.array([0, -1]), 5, inplace=False), [[5, 1, 2], [3, 0, 5]])
+    assert_elements(indexing.place(ours, ours > 1, pnp.array([9, 8]), inplace=False), [[0, 1, 9], [8, 0, 9]])
+    assert_elements(indexing.put(ours, np.array([0, -1]), 5, inplace=False), [[5, 1, 2], [3, 0, 5]])
 
 
 def traced_pair(f: Any, x: Any) -> Any:
@@ -427,29 +429,29 @@ def traced_pair(f: Any, x: Any) -> Any:
 
 def test_flat_and_multiple_positions() -> None:
     rows, columns = pnp.unravel_index(pnp.array([5, 9, -1, -9]), (2, 3))
-    same(rows, [1, 1, 1, 0])
-    same(columns, [2, 2, 2, 0])
+    assert_elements(rows, [1, 1, 1, 0])
+    assert_elements(columns, [2, 2, 2, 0])
     pairs = (pnp.array([1, 0]), pnp.array([2, 1]))
     for order in "CF":
         want = np.ravel_multi_index(([1, 0], [2, 1]), (2, 3), order=order)
-        same(indexing.ravel_multi_index(pairs, (2, 3), order=order), want)
+        assert_elements(indexing.ravel_multi_index(pairs, (2, 3), order=order), want)
     for mode in ("clip", "wrap"):
         out = traced(lambda i, mode=mode: indexing.ravel_multi_index((i, i), (2, 3), mode=mode), pnp.array([-1, 5]))
-        same(out, np.ravel_multi_index(([-1, 5], [-1, 5]), (2, 3), mode=mode))
+        assert_elements(out, np.ravel_multi_index(([-1, 5], [-1, 5]), (2, 3), mode=mode))
     with pytest.raises(ShapeError, match=r"axis 1 are not all in range\(3\)"):
         indexing.ravel_multi_index((pnp.array([1]), pnp.array([4])), (2, 3))
-    same(X[pnp.ix_(pnp.array([0, 1]), pnp.array([True, False, True]))], [[0, 2], [3, 5]])
+    assert_elements(X[pnp.ix_(pnp.array([0, 1]), pnp.array([True, False, True]))], [[0, 2], [3, 5]])
 
 
 def test_choose() -> None:
     cases = [np.array([1, 2, 3]), np.array([4, 5, 6])]
     ours = [*map(pnp.asarray, cases)]
-    same(indexing.choose(pnp.array([0, 1, 0]), ours), [1, 5, 3])
+    assert_elements(indexing.choose(pnp.array([0, 1, 0]), ours), [1, 5, 3])
     for mode in ("clip", "wrap"):
         which = np.array([0, 2, -1])
         out = traced(lambda a, mode=mode: indexing.choose(a, ours, mode=mode), pnp.asarray(which))
-        same(out, np.choose(which, cases, mode=mode))
-    same(indexing.choose(pnp.array([[1], [0]]), pnp.stack(ours)), [[4, 5, 6], [1, 2, 3]])
+        assert_elements(out, np.choose(which, cases, mode=mode))
+    assert_elements(indexing.choose(pnp.array([[1], [0]]), pnp.stack(ours)), [[4, 5, 6], [1, 2, 3]])
     with pytest.raises(ShapeError, match=r"range\(2\).*got \[2\]"):
         indexing.choose(pnp.array([2]), ours)
 
@@ -461,34 +463,34 @@ def test_diagonals_and_triangles(k: int) -> None:
         a = pnp.asarray(x)
         for axes in ((0, 1), (1, 2), (2, 0), (-1, -2)):
             want = np.diagonal(x, k, *axes)
-            same(diagonals.diagonal(a, k, *axes), want)
-            same(traced(lambda a, axes=axes: diagonals.diagonal(a, k, *axes), a), want)
-        same(diagonals.diag(a[0], k), np.diag(x[0], k))
-        same(diagonals.diag(a[0, 0], k), np.diag(x[0, 0], k))
-        same(diagonals.diagflat(a[0], k), np.diagflat(x[0], k))
+            assert_elements(diagonals.diagonal(a, k, *axes), want)
+            assert_elements(traced(lambda a, axes=axes: diagonals.diagonal(a, k, *axes), a), want)
+        assert_elements(diagonals.diag(a[0], k), np.diag(x[0], k))
+        assert_elements(diagonals.diag(a[0, 0], k), np.diag(x[0, 0], k))
+        assert_elements(diagonals.diagflat(a[0], k), np.diagflat(x[0], k))
         for ours, numpys in ((diagonals.tril, np.tril), (diagonals.triu, np.triu)):
-            same(ours(a, k), numpys(x, k))
+            assert_elements(ours(a, k), numpys(x, k))
             mapped = pullback.vmap(lambda m, ours=ours: ours(m, k), in_axes=2, out_axes=2)(a)
-            same(mapped, np.stack([numpys(x[..., j], k) for j in range(4)], 2))
+            assert_elements(mapped, np.stack([numpys(x[..., j], k) for j in range(4)], 2))
         for ours, numpys in ((diagonals.tril_indices, np.tril_indices), (diagonals.triu_indices, np.triu_indices)):
             for mine, his in zip(ours(3, k, 2), numpys(3, k, 2), strict=True):
-                same(mine, his)
+                assert_elements(mine, his)
         # The diagonal of a diagonal matrix is what it was made of: the two are each other's transposes.
         v = a[0, 0]
         _, pull = pullback.vjp(lambda v: diagonals.diag(v, k), v)
         m = pnp.asarray(np.random.default_rng(0).standard_normal(np.diag(x[0, 0], k).shape))
-        same(pull(m)[0], np.diagonal(np.asarray(m), k))
+        assert_elements(pull(m)[0], np.diagonal(np.asarray(m), k))
 
 
 def test_more_diagonals() -> None:
     x = pnp.zeros((3, 2))
-    same(diagonals.fill_diagonal(x, 5.0, inplace=False), [[5, 0], [0, 5], [0, 0]])
-    same(x[diagonals.diag_indices(2)], [0, 0])
-    same(diagonals.tril(pnp.ones((2, 2), bool)), [[True, False], [True, True]])
+    assert_elements(diagonals.fill_diagonal(x, 5.0, inplace=False), [[5, 0], [0, 5], [0, 0]])
+    assert_elements(x[diagonals.diag_indices(2)], [0, 0])
+    assert_elements(diagonals.tril(pnp.ones((2, 2), bool)), [[True, False], [True, True]])
     assert diagonals.triu(pnp.ones((2, 2), "int8")).dtype == "int8"
-    same(diagonals.mask_indices(3, diagonals.triu)[1], np.mask_indices(3, np.triu)[1])
-    same(diagonals.triu_indices_from(x)[0], np.triu_indices_from(np.zeros((3, 2)))[0])
-    same(diagonals.diag_indices_from(pnp.zeros((2, 2)))[0], [0, 1])
+    assert_elements(diagonals.mask_indices(3, diagonals.triu)[1], np.mask_indices(3, np.triu)[1])
+    assert_elements(diagonals.triu_indices_from(x)[0], np.triu_indices_from(np.zeros((3, 2)))[0])
+    assert_elements(diagonals.diag_indices_from(pnp.zeros((2, 2)))[0], [0, 1])
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, pullback.jit])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import array
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from pullback.core.array import as_array
 from pullback.core.config import enable_x64
 from pullback.core.errors import ArgumentError, ConcretizationTypeError, OperandError, ShapeError
 from pullback.numpy import sorting
+from tests.helpers import array, assert_same
 
 NAN, INF = np.nan, np.inf
 RNG = np.random.default_rng(4)
@@ -27,13 +28,11 @@ integers = st.lists(st.integers(-3, 3), max_size=12)
 DTYPES = ["bool", "int8", "uint32", "float16", "float32", "float64", "complex64"]
 
 
-def same(actual: Any, expected: Any) -> None:
-    expected = np.asarray(expected)
-    assert actual.shape == expected.shape
-    np.testing.assert_array_equal(np.asarray(actual), expected)
+same = partial(assert_same, dtypes=False)
 
 
-def check(f: Callable[[Any], Any], x: Any) -> None:
+def check_derivatives(f: Callable[[Any], Any], x: Any) -> None:
+    """Derivatives against differences, in float64."""
     with enable_x64(True):
         pullback.test_util.check_grads(f, (as_array(np.asarray(x, float)),), 2)
 
@@ -95,9 +94,9 @@ def test_partitions_put_one_element_in_its_place() -> None:
 @pytest.mark.slow
 def test_derivatives() -> None:
     for axis in (None, 0, 1, -1):
-        check(lambda x, axis=axis: sorting.sort(sorting.ops.sin(x), axis, descending=axis == 0), POINT)
-    check(lambda x: sorting.partition(x, 1), POINT)
-    check(lambda x: sorting.unique(sorting.ops.square(x), size=24), POINT + 2)
+        check_derivatives(lambda x, axis=axis: sorting.sort(sorting.ops.sin(x), axis, descending=axis == 0), POINT)
+    check_derivatives(lambda x: sorting.partition(x, 1), POINT)
+    check_derivatives(lambda x: sorting.unique(sorting.ops.square(x), size=24), POINT + 2)
     gradient = pullback.vmap(pullback.grad(lambda x: sorting.sort(x)[1]))(array([[3, 1, 2], [5, 4, 6]]))
     same(gradient, [[0, 0, 1], [1, 0, 0]])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import operator
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,7 @@ import pullback
 import pullback.numpy as pnp
 from pullback import lax, nn, ops, random
 from pullback.errors import DtypeError, ShapeError
-
-
-def both(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
-    """A function eagerly and compiled."""
-    return f(*args), pullback.jit(f)(*args)
+from tests.helpers import eager_and_compiled
 
 
 def test_histograms_of_several_axes_as_densities() -> None:
@@ -30,7 +25,7 @@ def test_histograms_of_several_axes_as_densities() -> None:
             for mode in ("standard", "strict"):
                 with pullback.numpy_dtype_promotion(mode):
                     f = lambda x, y: pnp.histogram2d(x, y, bins=bins, density=True, weights=weights)  # noqa: B023
-                    for got in both(f, x, x[::-1].copy()):
+                    for got in eager_and_compiled(f, x, x[::-1].copy()):
                         for a, b in zip(got, want, strict=True):
                             np.testing.assert_allclose(a, b, rtol=2e-6)
 
@@ -44,22 +39,22 @@ def test_sums_and_products_in_booleans(x: Any, kept: bool) -> None:
     for name in ("sum", "prod", "nansum", "nanprod"):
         for options in ({}, {"where": x != 1}, {"initial": 1}):
             want = getattr(np, name)(x, dtype=bool, keepdims=kept, **options)
-            for got in both(lambda x: getattr(pnp, name)(x, dtype=bool, keepdims=kept, **options), x):  # noqa: B023
+            for got in eager_and_compiled(lambda x: getattr(pnp, name)(x, dtype=bool, keepdims=kept, **options), x):  # noqa: B023
                 assert got.dtype == np.asarray(got).dtype == bool
                 np.testing.assert_array_equal(got, want)
     for name in ("cumsum", "cumprod"):
-        for got in both(lambda x: getattr(pnp, name)(x, dtype=bool), x):  # noqa: B023
+        for got in eager_and_compiled(lambda x: getattr(pnp, name)(x, dtype=bool), x):  # noqa: B023
             assert got.dtype == bool
             np.testing.assert_array_equal(got, getattr(np, name)(x, dtype=bool))
     if x.ndim == 1:
-        for got in both(lambda x: pnp.trace(pnp.diag(x), dtype=bool), x):
+        for got in eager_and_compiled(lambda x: pnp.trace(pnp.diag(x), dtype=bool), x):
             assert got == np.trace(np.diag(x), dtype=bool)
-        for got in both(lambda x: pnp.cumulative_sum(x, dtype=bool, include_initial=True), x):
+        for got in eager_and_compiled(lambda x: pnp.cumulative_sum(x, dtype=bool, include_initial=True), x):
             np.testing.assert_array_equal(got, np.cumulative_sum(x, dtype=bool, include_initial=True))
         for ufunc in ("add", "multiply"):
-            for got in both(lambda x: getattr(pnp, ufunc).reduce(x, dtype=bool), x):  # noqa: B023
+            for got in eager_and_compiled(lambda x: getattr(pnp, ufunc).reduce(x, dtype=bool), x):  # noqa: B023
                 assert got == getattr(np, ufunc).reduce(x, dtype=bool)
-            for got in both(lambda x: getattr(pnp, ufunc).accumulate(x, dtype=bool), x):  # noqa: B023
+            for got in eager_and_compiled(lambda x: getattr(pnp, ufunc).accumulate(x, dtype=bool), x):  # noqa: B023
                 np.testing.assert_array_equal(got, getattr(np, ufunc).accumulate(x, dtype=bool))
 
 
@@ -73,7 +68,7 @@ def test_einsum_with_names() -> None:
         (("a", 1), ("b", 2), ("a", 2)),
         (-5, 10**9, 7),
     ):
-        for got in both(lambda a, b: pnp.einsum(a, [i, k], b, [k, j], [i, j]), a, b):  # noqa: B023
+        for got in eager_and_compiled(lambda a, b: pnp.einsum(a, [i, k], b, [k, j], [i, j]), a, b):  # noqa: B023
             np.testing.assert_array_equal(got, want)
         assert pnp.einsum_path(a, [i, k], b, [k, j], [i, j])[0] == [(0, 1)]
     np.testing.assert_array_equal(pnp.einsum(a, ["row", "k"], b, ["k", "col"]), want.T)  # in the order of the names
@@ -99,7 +94,7 @@ def test_whether_a_dtype_is_complex() -> None:
 
 def test_ranges_of_complex_numbers() -> None:
     for args in ((8,), (0, 3), (0.0, 3.0, 0.5), (3, 0, -1)):
-        for got in both(lambda: pnp.arange(*args, dtype="complex64")):  # noqa: B023
+        for got in eager_and_compiled(lambda: pnp.arange(*args, dtype="complex64")):  # noqa: B023
             assert got.dtype == np.complex64
             np.testing.assert_array_equal(got, np.arange(*args).astype(np.complex64))
     for args in ((1j,), (0, 3, 1j)):
@@ -131,7 +126,7 @@ def test_initializers_of_complex_weights() -> None:
         small = [init.glorot_normal(), init.he_normal(), init.glorot_uniform(), init.he_uniform()]
         want = [0.9814667 + 0.04501101j, 1.3880031 + 0.0636552j, 0.9168093 + 0.0420460j, 1.2965642 + 0.0594620j]
         for f, number in zip(small, want, strict=True):
-            for got in both(lambda f=f: f(random.key(0), (2, 2), pnp.complex64)):
+            for got in eager_and_compiled(lambda f=f: f(random.key(0), (2, 2), pnp.complex64)):
                 np.testing.assert_allclose(got[0, 0], number, rtol=3e-5)
     for f in (init.lecun_normal(), init.lecun_uniform(), init.variance_scaling(1.0, "fan_in", "normal")):
         got = np.asarray(f(random.key(1), shape, pnp.complex64))
@@ -167,7 +162,7 @@ def test_activations_of_complex_numbers() -> None:
         (nn.sparse_plus, [z[0], ((z[1] + 1) / 2) ** 2, ((z[2] + 1) / 2) ** 2, ((z[3] + 1) / 2) ** 2, z[4], z[5]]),
     ]
     for f, want in cases:
-        for got in both(f, z):
+        for got in eager_and_compiled(f, z):
             np.testing.assert_allclose(got, np.array(want, np.complex64), rtol=1e-6)
     np.testing.assert_allclose(nn.hard_silu(z), z * np.asarray(nn.hard_sigmoid(z)), rtol=1e-6)
     np.testing.assert_array_equal(pullback.grad(lambda z: nn.relu(z).real.sum())(z), [1, 0, 0, 1, 1, 1])
@@ -180,11 +175,11 @@ def test_reductions_of_integers_from_infinity(dtype: str) -> None:
     x = np.array([3, 1, 0, 2]).astype(dtype)
     for start, f in ((-np.inf, lax.max), (np.inf, lax.min)):
         want = {lax.max: np.max, lax.min: np.min}[f](x)
-        for got in both(lambda x: lax.reduce(x, start, f, (0,)), x):  # noqa: B023
+        for got in eager_and_compiled(lambda x: lax.reduce(x, start, f, (0,)), x):  # noqa: B023
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, want)
         pairs = {lax.max: np.maximum, lax.min: np.minimum}[f](x[1:], x[:-1])
-        for got in both(lambda x: lax.reduce_window(x, start, f, (2,), (1,), "VALID"), x):  # noqa: B023
+        for got in eager_and_compiled(lambda x: lax.reduce_window(x, start, f, (2,), (1,), "VALID"), x):  # noqa: B023
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, pairs)
     if dtype in ("int32", "uint8"):
@@ -201,7 +196,7 @@ def test_reductions_of_integers_from_infinity(dtype: str) -> None:
 def test_segments_of_booleans() -> None:
     data, ids = np.array([True, False, True]), np.array([0, 0, 1])
     for f, want in ((ops.segment_min, [False, True, True]), (ops.segment_max, [True, True, False])):
-        for got in both(lambda x: f(x, ids, 3), data):  # noqa: B023
+        for got in eager_and_compiled(lambda x: f(x, ids, 3), data):  # noqa: B023
             assert got.dtype == bool
             np.testing.assert_array_equal(got, want)
     with pytest.raises(DtypeError, match="real numbers or booleans"):
@@ -220,7 +215,7 @@ def test_interpolation_beyond_the_table() -> None:
         ("extrapolate", "extrapolate", np.where(x < 0, 2 * x, high)),
         ("extrapolate", 7.0, np.where(x > 2, 7, low)),
     ):
-        for got in both(lambda x: pnp.interp(x, xp, fp, left, right), x):  # noqa: B023
+        for got in eager_and_compiled(lambda x: pnp.interp(x, xp, fp, left, right), x):  # noqa: B023
             np.testing.assert_allclose(got, want, rtol=1e-6)
     np.testing.assert_array_equal(pnp.interp(x, xp[:1], fp[1:2], "extrapolate", "extrapolate"), 2)
     slopes = pullback.vmap(pullback.grad(lambda x: pnp.interp(x, xp, fp, "extrapolate", "extrapolate")))(x)
@@ -286,18 +281,18 @@ def test_small_things() -> None:
 
 def test_python_ints_of_any_size_are_converted() -> None:
     for number, dtype in ((2**100, "float32"), (-(2**40), "bfloat16"), (2**40, "complex64"), (2**31, "bool")):
-        for got in both(lambda: lax.convert_element_type(number, dtype)):  # noqa: B023
+        for got in eager_and_compiled(lambda: lax.convert_element_type(number, dtype)):  # noqa: B023
             assert got.dtype == dtype
             assert got == np.float64(number).astype(dtype)
     for number, dtype in ((2**32 + 7, "uint8"), (2**31, "int32"), (-(2**40) - 3, "int8"), (3_000_000_000, "uint32")):
-        for got in both(lambda: lax.convert_element_type(number, dtype)):  # noqa: B023
+        for got in eager_and_compiled(lambda: lax.convert_element_type(number, dtype)):  # noqa: B023
             assert got.dtype == dtype
             assert int(got) % 2 ** (8 * np.dtype(dtype).itemsize) == number % 2 ** (8 * np.dtype(dtype).itemsize)
 
 
 def test_transforms_of_nothing() -> None:
     for f, dtype in ((pnp.fft.fft, "complex64"), (pnp.fft.ifft, "complex64"), (pnp.fft.irfft, "float32")):
-        for got in both(f, np.zeros(0, np.float32)):
+        for got in eager_and_compiled(f, np.zeros(0, np.float32)):
             assert got.shape == (0,)
             assert got.dtype == dtype
     assert pnp.fft.fftn(np.zeros((0, 3))).shape == (0, 3)
@@ -339,7 +334,7 @@ def test_products_of_floats_of_eight_bits(mode: str) -> None:
     with pullback.numpy_dtype_promotion(mode):
         for f, want, x in cases:
             for preferred in ("float32", "bfloat16"):
-                for got in both(lambda a, b: f(a, b, preferred), x, b):  # noqa: B023
+                for got in eager_and_compiled(lambda a, b: f(a, b, preferred), x, b):  # noqa: B023
                     assert got.dtype == preferred
                     assert got.ravel() == want
         slope = pullback.grad(lambda a: lax.dot(a, b, preferred_element_type="float32"))(a)
@@ -384,6 +379,6 @@ def test_products_of_two_dtypes_are_those_of_their_common_one() -> None:
     x = np.arange(3.0)
     for mode in ("standard", "strict"):
         with pullback.numpy_dtype_promotion(mode):
-            for got in both(lambda a, b: lax.dot(a, b), x.astype(np.float16), x.astype(np.complex64)):
+            for got in eager_and_compiled(lambda a, b: lax.dot(a, b), x.astype(np.float16), x.astype(np.complex64)):
                 assert got.dtype == np.complex64
                 assert got == 5

@@ -15,7 +15,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers import chosen
 
 from pullback import jit, lax, make_jaxpr
 from pullback.backends.compiler import programs
@@ -28,6 +27,7 @@ from pullback.primitives import reductions as red
 from pullback.primitives.arrays import shapes, slicing, sorting
 from pullback.primitives.linalg import contraction
 from pullback.primitives.random import bits as random_bits
+from tests.helpers import chosen
 
 BOOL = [np.dtype(bool)]
 INTEGERS = [np.dtype(d) for d in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")]

@@ -42,7 +42,7 @@ LOGIC: list[tuple[Function, Any]] = [(lambda x, y: x & y, ops.and_p), (lambda x,
 X, Y = jnp.array([0.25, 0.5], "float32"), jnp.array([0.5, 0.75], "float32")
 
 
-def same(function: Function, p: Any, *xs: Any) -> None:
+def assert_binds(function: Function, p: Any, *xs: Any) -> None:
     bind = getattr(p, "bind", p)
     assert str(make_jaxpr(formula(function))(*xs)) == str(make_jaxpr(bind)(*xs))
     got, expected = formula(function)(*xs), bind(*xs)
@@ -53,19 +53,19 @@ def same(function: Function, p: Any, *xs: Any) -> None:
 
 @pytest.mark.parametrize(("function", "p"), BINARY, ids=lambda p: getattr(p, "name", ""))
 def test_operators_bind_the_operations_that_they_say(function: Function, p: Any) -> None:
-    same(function, p, X, Y)
-    same(function, p, Y, X)
+    assert_binds(function, p, X, Y)
+    assert_binds(function, p, Y, X)
 
 
 @pytest.mark.parametrize(("function", "p"), UNARY, ids=lambda p: getattr(p, "name", ""))
 def test_functions_bind_the_operations_that_they_say(function: Function, p: Any) -> None:
-    same(function, p, X)
+    assert_binds(function, p, X)
 
 
 @pytest.mark.parametrize(("function", "p"), LOGIC, ids=lambda p: getattr(p, "name", ""))
 def test_logic(function: Function, p: Any) -> None:
-    same(function, p, jnp.array([True, False]), jnp.array([True, True]))
-    same(lambda x: ~x, ops.not_p, jnp.array([True, False]))
+    assert_binds(function, p, jnp.array([True, False]), jnp.array([True, True]))
+    assert_binds(lambda x: ~x, ops.not_p, jnp.array([True, False]))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "int32"])
@@ -76,8 +76,8 @@ def test_numbers_stay_numbers_in_their_places(dtype: str, number: float, weak: b
     if dtype == "int32":
         number = int(number)
     for function, p in BINARY[:5]:
-        same(lambda x, f=function: f(number, x), partial(p.bind, number), x)
-        same(lambda x, f=function: f(x, number), lambda x, p=p: p.bind(x, number), x)
+        assert_binds(lambda x, f=function: f(number, x), partial(p.bind, number), x)
+        assert_binds(lambda x, f=function: f(x, number), lambda x, p=p: p.bind(x, number), x)
 
 
 def test_a_comparison_turns_a_number_on_the_left_round() -> None:
@@ -135,8 +135,8 @@ def test_formulas_stay_within_formulas() -> None:
 
 @pytest.mark.parametrize(("function", "p"), BINARY[:5], ids=lambda p: getattr(p, "name", ""))
 def test_an_array_may_stand_beside_a_formula(function: Function, p: Any) -> None:
-    same(lambda x: function(Y, x), partial(p.bind, Y), X)
-    same(lambda x: function(x, Y), lambda x: p.bind(x, Y), X)
+    assert_binds(lambda x: function(Y, x), partial(p.bind, Y), X)
+    assert_binds(lambda x: function(x, Y), lambda x: p.bind(x, Y), X)
 
 
 def test_truth_is_that_of_the_array() -> None:

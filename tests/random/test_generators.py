@@ -13,6 +13,7 @@ from pullback import config, dtypes, jit, lax, random, vmap
 from pullback.core.errors import ArgumentError, DtypeError, OperandError
 from pullback.primitives.random.generator import _LARGEST_BY_NUMPY
 from pullback.primitives.random.philox import philox4x32
+from tests.helpers import assert_same
 
 BLOCKS = ["rbg", "unsafe_rbg"]
 ALL = ["threefry2x32", *BLOCKS]
@@ -38,11 +39,6 @@ def moved(keys: Any) -> list[Any]:
     return [words(x) for x in parts]
 
 
-def assert_equal(found: Any, expected: Any) -> None:
-    for x, y in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
 @pytest.mark.parametrize("impl", ALL)
 def test_under_jit(impl: str) -> None:
     key = random.key(3, impl=impl)
@@ -65,7 +61,7 @@ def test_under_jit(impl: str) -> None:
         else:
             np.testing.assert_array_equal(x, y)
     returned = jit(lambda k: (k, random.split(k)))(odd[0])
-    assert_equal(map(words, returned), [words(odd[0]), words(random.split(odd[0]))])
+    assert_same([*map(words, returned)], [words(odd[0]), words(random.split(odd[0]))])
     assert returned[0].dtype == random.key_dtype(impl)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import EXHAUSTIVE
 
 import pullback
 from pullback.core.config import enable_x64
+from tests.helpers import EXHAUSTIVE
 from tests.recorded.cases import FAMILIES, Case, encoded, known, quantities
 
 CASES: dict[str, list[Case]] = {name: import_module(f"tests.recorded.{name}").CASES for name in FAMILIES}

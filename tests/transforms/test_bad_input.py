@@ -87,7 +87,7 @@ def ids(cases: list[Case]) -> Any:
     return pytest.mark.parametrize("case", [pytest.param(c, id=c[0]) for c in cases])
 
 
-def check(case: Case) -> None:
+def assert_refused(case: Case) -> None:
     _, call, kind, builtins, words = case
     with pytest.raises(kind) as caught:
         call()
@@ -321,37 +321,37 @@ MEMORY: list[Case] = [
 
 @ids(ARGNUMS)
 def test_argnums(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 @ids(DIFFERENTIABLE)
 def test_what_cannot_be_differentiated(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 @ids(TANGENTS)
 def test_tangents_and_cotangents(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 @ids(LINEAR)
 def test_functions_that_are_not_linear(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 @ids(VMAP)
 def test_axes_and_sizes(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 @ids(OPERANDS)
 def test_operands_results_and_functions(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 @ids(MEMORY)
 def test_shapes_too_large_for_memory(case: Case) -> None:
-    check(case)
+    assert_refused(case)
 
 
 # Leaked tracers ----------------------------------------------------------------------------------------------------

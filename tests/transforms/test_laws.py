@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_close
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from random_programs import Program, programs, random_like
 
 import pullback.numpy as jnp
 from pullback import (
@@ -31,6 +29,8 @@ from pullback.core.array import as_array
 from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.core.jaxpr_check import check_jaxpr
 from pullback.derivatives import jet
+from tests.helpers import assert_close
+from tests.random_programs import Program, programs, random_like
 
 pytestmark = pytest.mark.usefixtures("all_in_x64")
 

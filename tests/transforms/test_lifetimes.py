@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from helpers import chosen
 
 import pullback
 import pullback.numpy as jnp
@@ -26,6 +25,7 @@ from pullback.transforms.custom.custom_calls import CustomCall
 from pullback.transforms.custom.linear_map import LinearMap
 from pullback.transforms.jit.stages import Compiled, Lowered, Traced
 from pullback.transforms.traces import equal_programs
+from tests.helpers import chosen
 
 KINDS = (ClosedJaxpr, Jaxpr, Trace, Tracer, Executable, Compiled, Lowered, Traced, CustomCall, LinearMap, LinearVar)
 

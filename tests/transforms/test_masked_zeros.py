@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,8 @@ from pullback.primitives.reductions import masked_linear_recurrence_p
 from pullback.primitives.signals.convolution import ConvDimensionNumbers, Geometry, masked_conv_general_dilated_p
 from pullback.primitives.signals.recursive_filter import masked_recursive_filter_p
 from pullback.scipy import signal
-from tests.helpers import EXHAUSTIVE, chosen
-from tests.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
+from tests.helpers import EXHAUSTIVE, ROOT, chosen
+from tests.transforms.masked_functions import MODES, RECORDED, Case, cases, derivatives, table
 
 CASES = cases(pullback)
 NAMES = [case.name for case in CASES]
@@ -59,7 +58,7 @@ def masked_log(x: Any) -> Any:
 # The table -----------------------------------------------------------------------------------------------------------
 
 
-def same(case: Case, mode: str, compiled: bool) -> None:
+def assert_as_of_the_branch_taken(case: Case, mode: str, compiled: bool) -> None:
     """A derivative with masked zeros is that of the branches which are taken."""
     expected = derivatives(pullback, case.taken, case.point)[mode]()
     with masked_zeros():
@@ -73,20 +72,20 @@ def test_derivatives_are_those_of_the_branches_that_are_taken(case: Case) -> Non
     point = jnp.array(case.point)
     np.testing.assert_allclose(case.function(point), case.taken(point), rtol=1e-5, atol=1e-6)
     for mode in MODES:
-        same(case, mode, compiled=False)
+        assert_as_of_the_branch_taken(case, mode, compiled=False)
 
 
 @pytest.mark.parametrize("case", chosen(CASES[::5], CASES), ids=chosen(NAMES[::5], NAMES))
 def test_compiled_derivatives_are_those_of_the_branches_that_are_taken(case: Case) -> None:
     for mode in MODES if EXHAUSTIVE else [MODES[NAMES.index(case.name) // 5 % len(MODES)]]:
-        same(case, mode, compiled=True)
+        assert_as_of_the_branch_taken(case, mode, compiled=True)
 
 
 def test_the_table_says_where_jax_returns_nan() -> None:
     recorded = json.loads(RECORDED.read_text())
     assert list(recorded) == NAMES
     assert sum(bool(found) for found in recorded.values()) >= 60
-    assert table() in (Path(__file__).parents[2] / "docs" / "masked_zeros.md").read_text()
+    assert table() in (ROOT / "docs" / "masked_zeros.md").read_text()
 
 
 def test_without_the_switch_they_are_nan_as_in_jax() -> None:

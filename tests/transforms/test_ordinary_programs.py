@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import plain
 
 import pullback.numpy as jnp
 from pullback import checkpoint, custom_jvp, custom_vjp, disable_jit, grad, jit, jvp, lax, linearize, tree, vjp, vmap
 from pullback.custom_batching import custom_vmap
 from pullback.errors import BatchAxisError, OperandError
+from tests.helpers import plain
 
 Function = Callable[..., Any]
 XS = jnp.array([1.0, 2.0, 3.0])

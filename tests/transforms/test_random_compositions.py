@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import with_jvp, with_vjp
 
 import pullback.numpy as jnp
 from pullback import (
@@ -37,6 +36,7 @@ from pullback.core.jaxpr import jaxpr_as_fun
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
 from pullback.derivatives import jet
+from tests.helpers import plain, with_jvp, with_vjp
 
 Function = Callable[..., Any]
 Pair = tuple[Callable[[Function], Function], Callable[[Function], Function]]
@@ -46,10 +46,6 @@ pytestmark = pytest.mark.usefixtures("all_in_x64")
 
 
 # Constructs: each makes a function of two numbers of another one ------------------------------------------------------
-
-
-def same(f: Function) -> Function:
-    return f
 
 
 def scanned(f: Function) -> Function:
@@ -175,18 +171,18 @@ CONSTRUCTS: dict[str, Pair] = {
         lambda f: lambda x, y: lax.associative_scan(jnp.multiply, jnp.stack([x, f(x, y), y]))[-1],
         lambda f: lambda x, y: x * f(x, y) * y,
     ),
-    "checkpoint": (checkpoint, same),
-    "custom_jvp": (with_jvp, same),
-    "custom_vjp": (with_vjp, same),
-    "custom_vmap": (with_vmap, same),
-    "custom_gradient": (with_a_pullback, same),
+    "checkpoint": (checkpoint, plain),
+    "custom_jvp": (with_jvp, plain),
+    "custom_vjp": (with_vjp, plain),
+    "custom_vmap": (with_vmap, plain),
+    "custom_gradient": (with_a_pullback, plain),
     "linear_call": (
         lambda f: lambda x, y: linear_call(lambda r, t: f(*r) * t, lambda r, t: f(*r) * t, (x, y), x),
         lambda f: lambda x, y: f(x, y) * x,
     ),
     "closure_convert": (converted, lambda f: lambda x, y: f(x, y) + y),
-    "custom_root": (root, same),
-    "a root that is known": (root_that_is_known, same),
+    "custom_root": (root, plain),
+    "a root that is known": (root_that_is_known, plain),
     "custom_linear_solve": (solved, lambda f: lambda x, y: y / (2.0 + f(x, y) ** 2)),
     "pure_callback": (called_back, lambda f: lambda x, y: jnp.sin(f(x, y))),
     "vmap": (
@@ -199,11 +195,11 @@ CONSTRUCTS: dict[str, Pair] = {
     ),
     "vmap without an axis": (
         lambda f: lambda x, y: vmap(lambda x, y, t: (f(x, y), t), (None, None, 0), (None, 0))(x, y, jnp.ones(2))[0],
-        same,
+        plain,
     ),
     "grad": (lambda f: lambda x, y: grad(f, 1)(x, y) + x,) * 2,
     "jvp": (lambda f: lambda x, y: jvp(f, (x, y), (y, 2 * y))[1],) * 2,
-    "make_jaxpr": (lambda f: lambda x, y: jaxpr_as_fun(make_jaxpr(f)(x, y))(x, y)[0], same),
+    "make_jaxpr": (lambda f: lambda x, y: jaxpr_as_fun(make_jaxpr(f)(x, y))(x, y)[0], plain),
 }
 """A construct, and its meaning."""
 
@@ -276,8 +272,8 @@ TRANSFORMATIONS: dict[str, Pair] = {
     "vmap": rows(0, 0),
     "vmap of x": rows(0, None),
     "vmap of y": rows(None, 0),
-    "checkpoint": (checkpoint, same),
-    "make_jaxpr": (lambda f: lambda x, y: jaxpr_as_fun(make_jaxpr(f)(x, y))(x, y)[0], same),
+    "checkpoint": (checkpoint, plain),
+    "make_jaxpr": (lambda f: lambda x, y: jaxpr_as_fun(make_jaxpr(f)(x, y))(x, y)[0], plain),
     "jet": (along_a_curve, nested),
 }
 
@@ -312,24 +308,24 @@ def test_compositions(seed: int) -> None:
         constructs = [chance.choice(list(CONSTRUCTS)) for _ in range(chance.choice([1, 2, 2, 3]))]
         transformations = [chance.choice(list(TRANSFORMATIONS)) for _ in range(chance.choice([1, 2, 2, 3]))]
         if not unsupported(constructs, transformations):
-            assert_holds(constructs, transformations, *chance.choice(POINTS), same)
+            assert_holds(constructs, transformations, *chance.choice(POINTS), plain)
 
 
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("construct", CONSTRUCTS)
 def test_each_construct_under_each_transformation(construct: str, transformation: str) -> None:
-    assert_holds([construct], [transformation], 0.7, 0.9, same)
+    assert_holds([construct], [transformation], 0.7, 0.9, plain)
     second = "vmap of y" if transformation in ("grad", "jvp", "vjp", "linearize") else "grad"
     if not unsupported([construct], [transformation, second]):
-        assert_holds([construct], [transformation, second], 0.2, 0.5, same)
+        assert_holds([construct], [transformation, second], 0.2, 0.5, plain)
 
 
 @pytest.mark.parametrize("other", TRANSFORMATIONS)
 def test_jets_and_each_transformation(other: str) -> None:
     """In either order, of a loop with a rule, and of a branch."""
     for constructs in (["custom_jvp", "scan"], ["cond"]):
-        assert_holds(constructs, ["jet", other], 0.7, 0.9, same)
-        assert_holds(constructs, [other, "jet"], 0.7, 0.9, same)
+        assert_holds(constructs, ["jet", other], 0.7, 0.9, plain)
+        assert_holds(constructs, [other, "jet"], 0.7, 0.9, plain)
 
 
 @pytest.mark.slow
@@ -349,7 +345,7 @@ def test_each_construct_compiled(construct: str) -> None:
     ids=str,
 )
 def test_values_beside_tangents_are_not_linear(constructs: list[str], transformations: list[str]) -> None:
-    assert_holds(constructs, transformations, 0.7, 0.9, same)
+    assert_holds(constructs, transformations, 0.7, 0.9, plain)
 
 
 def test_transposing_operations_that_compute_values_too() -> None:
@@ -360,7 +356,7 @@ def test_transposing_operations_that_compute_values_too() -> None:
         x, t = lax.optimization_barrier((jnp.asarray(3.0), t))
         return x * t
 
-    for compiled in (same, jit):
+    for compiled in (plain, jit):
         np.testing.assert_allclose(linear_transpose(compiled(loop), 1.0)(1.0)[0], 1.2 * 1.8)
         assert linear_transpose(compiled(barrier), 1.0)(1.0)[0] == 3.0
 

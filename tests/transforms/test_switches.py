@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pullback.core.config import override
 from pullback.core.trace import EVAL, recorders, state
 from pullback.custom_batching import custom_vmap
 from pullback.custom_derivatives import linear_call
+from tests.helpers import assert_elements_close
 
 
 @contextmanager
@@ -113,10 +115,7 @@ def results(function: str, transformation: str) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(x) for x in pullback.tree.leaves(out)]
 
 
-def assert_same(found: list[np.ndarray[Any, Any]], wanted: list[np.ndarray[Any, Any]]) -> None:
-    assert [(x.dtype, x.shape) for x in found] == [(x.dtype, x.shape) for x in wanted]
-    for x, y in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(x, y, rtol=2e-6, atol=1e-7)
+close = partial(assert_elements_close, rtol=2e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -129,15 +128,15 @@ def test_a_switch_does_not_change_what_is_computed(transformation: str, function
     wanted = results(function, transformation)
     for switch in SWITCHES.values():
         with switch():
-            assert_same(results(function, transformation), wanted)
-    assert_same(results(function, transformation), wanted)
+            close(results(function, transformation), wanted)
+    close(results(function, transformation), wanted)
 
 
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 def test_looking_for_leaks_does_not_change_what_is_computed(transformation: str) -> None:
     wanted = results("checkpoint", transformation)
     with pullback.checking_leaks():  # which looks through all objects, so that one function must do
-        assert_same(results("checkpoint", transformation), wanted)
+        close(results("checkpoint", transformation), wanted)
 
 
 def elsewhere(function: Callable[[], Any]) -> Any:
@@ -175,7 +174,7 @@ def test_a_switch_does_nothing_in_another_thread(function: str, switch: str) -> 
     with SWITCHES[switch]():
         found, other = elsewhere(work)
     for a, b in zip(found, wanted, strict=True):
-        assert_same(a, b)
+        close(a, b)
     assert other == text
 
 

@@ -37,7 +37,6 @@ from pullback import (
     custom_vjp,
     derivatives,
     disable_jit,
-    enable_x64,
     grad,
     hessian,
     jacfwd,
@@ -68,11 +67,7 @@ from tests.helpers import chosen
 Scalar = Callable[[Any], Any]
 AT = 2.3
 
-
-@pytest.fixture(autouse=True)
-def _doubles() -> Iterator[None]:
-    with enable_x64():
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 # The ways of differentiating: each is the first derivative of a function of a number ---------------------------------

@@ -1,0 +1,97 @@
+"""The page ``docs/rules.md``: what each operation says of itself. ``make rules`` writes it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import sys
+
+import pullback
+from pullback.core import traits
+from pullback.core.trace import Primitive, RuleKind
+from pullback.core.traits import TRAITS, Cost
+from tests.helpers import ROOT
+from tests.primitives_of import all_primitives
+
+PAGE = ROOT / "docs" / "rules.md"
+OTHERWISE = {
+    "host": "`impl`, else it is compiled, else `decomposition`",
+    "impl": "it is compiled",
+    "abstract_eval": "that of its `decomposition`, or an error that names the operation",
+    "jvp": "that of its `decomposition`, or an error that names the operation",
+    "directional": "`jvp`",
+    "transpose": "an error that names the operation",
+    "batch": "that of its `decomposition`, or an error that names the operation",
+    "lowering": "that of its `decomposition`, or an error that names the operation",
+    "decomposition": "the rules of the operation itself",
+    "stage": "an equation with these operands and parameters",
+    "record": "it is recorded as a whole",
+    "dce": "it is left out if no result is used, or kept as it is",
+    "partial_eval": "with an unknown operand all results are unknown",
+    "remat": "a policy of `checkpoint` decides on the operation as a whole",
+    "axes": "the named axes of the programs within",
+}
+"""What is done without a rule of a method's name."""
+HEAD = """# What operations say of themselves
+
+<!-- Made by `make rules` from the declarations. -->
+
+An operation has rules, which say how a transformation is done to it, and traits, which say what it is. Both are
+declared beside it, and all are optional. This page lists them, and what happens where one is missing.
+`ARCHITECTURE.md` has the signatures, and [primitives.md](primitives.md) shows how to declare an operation, a kind of
+rule and a trait of your own.
+"""
+
+
+@functools.cache
+def kinds() -> dict[str, RuleKind]:
+    """The kinds of rules that modules of the library declare, by name."""
+    found = {}
+    for module in pkgutil.walk_packages(pullback.__path__, "pullback."):
+        if not module.name.endswith("__main__"):
+            values = vars(importlib.import_module(module.name)).values()
+            found.update({x.name: x for x in values if isinstance(x, RuleKind)})
+    return dict(sorted(found.items()))
+
+
+def _is(p: Primitive) -> str:
+    words = [name for name, value in p.traits.items() if value is True and name in TRAITS]
+    cost = p.traits.get("cost")
+    words += [cost.value] if isinstance(cost, Cost) else []
+    least = p.traits.get("compiled_from")
+    words += [f"compiled from {least:,}"] if least else []
+    signs = traits.signs.of(p)
+    words += ["signs " + " ".join("+" if sign > 0 else "-" for sign in signs)] if signs else []
+    words += ["effect"] if p.effect else []
+    words += ["masked form"] if p.masked is not None else []
+    if p.linear_in is not None or p.transpose_rule is not None:
+        words.append("linear in each" if p.linear_in == "each" else f"linear in {p.linear_in or 'all'}")
+    return ", ".join(words).replace("_", " ")
+
+
+def _rules(p: Primitive) -> str:
+    return " ".join(name for name in OTHERWISE if getattr(p, f"{name}_rule", None) is not None)
+
+
+def page() -> str:
+    """The text of the page."""
+    lines = [HEAD, "## Traits\n", "| trait | what it says | without it |", "|---|---|---|"]
+    for trait in TRAITS.values():
+        default = trait.default.value if isinstance(trait.default, Cost) else trait.default
+        without = "no" if default is False else "never" if default is None else str(default or "no")
+        lines.append(f"| `{trait.name}` | {trait.meaning} | {without} |")
+    lines += ["\n## Rules\n", "| rule | without it |", "|---|---|"]
+    lines += [f"| `{name}` | {otherwise} |" for name, otherwise in OTHERWISE.items()]
+    lines += ["\nRules of further kinds, each asked by one transformation:\n", "| kind | without it |", "|---|---|"]
+    lines += [f"| `{kind.name}` | {kind.otherwise.replace('``', '`')} |" for kind in kinds().values()]
+    lines += ["\n## Operations\n", "| operation | is | rules | kinds |", "|---|---|---|---|"]
+    for p in sorted(all_primitives(), key=lambda p: (p.name, str(p.effect))):
+        own = " ".join(sorted(p.more_rules.keys() & kinds()))  # without those of users, as other tests are
+        lines.append(f"| `{p.name}` | {_is(p)} | {_rules(p)} | {own} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    sys.stdout.write(f"{PAGE} has {len(all_primitives())} operations\n")

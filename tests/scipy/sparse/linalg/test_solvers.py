@@ -1,0 +1,101 @@
+"""Solvers of linear equations that take products with a matrix: solutions, derivatives, and bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback.numpy as jnp
+from pullback import jit, jvp, tree_util, vjp, vmap
+from pullback.core.config import enable_x64
+from pullback.core.errors import ArgumentError, OperandError, ShapeError
+from pullback.experimental.sparse import BCOO
+from pullback.scipy.sparse import linalg as sparse
+from tests.helpers import largest_difference
+
+RNG = np.random.default_rng(0)
+SQUARE = RNG.normal(size=(4, 4))
+SHIFTED = SQUARE + 4 * np.eye(4)
+SIDE = RNG.normal(size=4)
+
+
+SOLVERS: dict[str, Any] = {
+    "cg": lambda a, b: sparse.cg(a, b, tol=1e-13)[0],
+    "minres": lambda a, b: sparse.minres(a, b, tol=1e-13)[0],
+    "bicgstab": lambda a, b: sparse.bicgstab(a, b, tol=1e-13)[0],
+    "gmres": lambda a, b: sparse.gmres(a, b, tol=1e-13, restart=4)[0],
+    "lsqr": lambda a, b: sparse.lsqr(a, b, atol=1e-14, btol=1e-14).x,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solvers_have_the_derivatives_of_the_solution(name: str) -> None:
+    def program(solve: Any, a: Any, b: Any) -> Any:
+        a = a @ a.T if name == "cg" else a + a.T if name == "minres" else a
+        x, back = vjp(solve, a, b)
+        if name != "cg":  # what follows is alike for all
+            return x, back(b)
+        second = jvp(lambda b: vjp(solve, a, b)[1](b)[0], (b,), (b,))[1]
+        return x, jvp(solve, (a, b), (a.T, b))[1], back(b), second, vmap(solve, (None, 1))(a, a)
+
+    with enable_x64():
+        a, b = jnp.array(SHIFTED), jnp.array(SIDE)
+        found = jit(lambda a, b: program(SOLVERS[name], a, b))(a, b)
+        assert largest_difference(found, program(jnp.linalg.solve, a, b)) < 1e-9
+        if name in ("cg", "lsqr"):
+            matrix = BCOO.fromdense(a @ a.T)
+            assert largest_difference(SOLVERS[name](matrix, b), jnp.linalg.solve(a @ a.T, b)) < 1e-9
+
+
+@pytest.mark.slow
+def test_trees_preconditioners_and_starts() -> None:
+    a = jnp.array(SHIFTED @ SHIFTED.T, "float32")
+    inverse = jnp.linalg.inv(a) + 0.001 * jnp.eye(4)
+    tree = {"x": jnp.ones((2, 2)), "y": jnp.ones(3)}
+    for f in (sparse.cg, sparse.gmres):
+        x, info = f(a, a @ jnp.arange(4.0), M=inverse, x0=jnp.ones(4), tol=1e-6)
+        np.testing.assert_allclose(x, np.arange(4), atol=1e-3)
+        assert info == 0
+        x, info = f(lambda t: tree_util.tree_map(lambda leaf: 2 * leaf, t), tree)
+        assert info == 0
+        assert x["x"].shape == (2, 2)
+        np.testing.assert_allclose(x["y"], 0.5, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_solvers_say_when_they_fail() -> None:
+    a, b = jnp.array([[0.0, 1.0], [0.0, 0.0]]), jnp.array([1.0, 2.0])
+    assert sparse.gmres(a, b)[1] > 0
+    assert sparse.bicgstab(jnp.array([[0.0, 1.0], [-1.0, 0.0]]), b)[1] == -10
+    np.testing.assert_allclose(sparse.minres(jnp.diag(jnp.array([1.0, 0.0])), b)[0], b)
+    assert sparse.cg(jnp.array(SHIFTED @ SHIFTED.T, "float32"), jnp.arange(4.0), maxiter=1)[1] == 1
+    assert sparse.lsqr(a, b, iter_lim=0).istop == 7
+
+
+# Bad input ---------------------------------------------------------------------------------------------------------
+
+A = jnp.array([[4.0, 1.0], [1.0, 3.0]])
+B = jnp.ones(2)
+REFUSED: list[tuple[Any, Any, str]] = [
+    (lambda: sparse.cg(A[:1], B), ShapeError, "square matrix, got shape"),
+    (lambda: sparse.cg(A, jnp.ones(3)), ShapeError, "b must be a vector of 2 elements"),
+    (lambda: sparse.cg("A", B), OperandError, "a matrix, or a function"),
+    (lambda: sparse.cg(A, {"b": B}), OperandError, "b must be an array where A is a matrix"),
+    (lambda: sparse.cg(A, B, x0=jnp.ones(3)), ShapeError, "x0 must be of the tree and shapes of b"),
+    (lambda: sparse.cg(lambda x: x[:1], B), ShapeError, "A must map a tree like b to another one"),
+    (lambda: sparse.cg(A, B, M=lambda x: x[:1]), ShapeError, "M must map a tree like b"),
+    (lambda: sparse.cg(A, B, maxiter=1.5), ArgumentError, "maxiter must be an integer"),
+    (lambda: sparse.gmres(A, B, restart=0), ArgumentError, "restart must be at least one, got 0"),
+    (lambda: sparse.gmres(A, B, solve_method="x"), ArgumentError, "'batched' or 'incremental', got 'x'"),
+    (lambda: sparse.lsqr(lambda x: x, B), ArgumentError, "x0 shows its operand"),
+    (lambda: sparse.lsqr(A, jnp.ones(3)), ShapeError, "b must be of shape"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[m for *_, m in REFUSED])
+def test_bad_input(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

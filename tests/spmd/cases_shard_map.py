@@ -1,0 +1,448 @@
+"""``shard_map`` and ``pmap`` over eight devices: values, derivatives, training steps, and what is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import pullback
+import pullback.numpy as pnp
+from pullback import (
+    checkpoint,
+    custom_vjp,
+    disable_jit,
+    grad,
+    hessian,
+    jit,
+    jvp,
+    lax,
+    make_mesh,
+    pmap,
+    shard_map,
+    vjp,
+    vmap,
+)
+from pullback.core.errors import ShardMapError
+from pullback.derivatives import laplacian
+from pullback.sharding import Mesh
+from pullback.sharding import PartitionSpec as P
+from tests.primitives.collective_cases import CASES, SIZE, weights
+from tests.primitives.collective_programs import near, programs
+
+FOUR = Mesh(np.array(pullback.devices()[:SIZE]), ("i",))
+EIGHT = make_mesh((8,), ("i",))
+GRID = make_mesh((4, 2), ("i", "j"))
+
+
+# Collectives -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_collectives_give_what_they_give_under_vmap(case):
+    x = case.operand()
+
+    def each(y):
+        return case.run(lax, y)
+
+    def loss(y):
+        out = each(y)
+        return (out * weights(out)).sum()
+
+    def losses(xs):
+        return vmap(loss, axis_name="i")(xs)
+
+    expected = vmap(each, axis_name="i")(x)
+    mapped = shard_map(lambda part: each(part[0])[None], mesh=FOUR, in_specs=P("i"), out_specs=P("i"))
+    near(jit(mapped)(x), expected)
+    near(pmap(each, axis_name="i")(x), expected)
+    near(pmap(grad(loss), axis_name="i")(x), vmap(grad(loss), axis_name="i")(x))
+    near(grad(lambda xs: pmap(loss, axis_name="i")(xs).sum())(x), grad(lambda xs: losses(xs).sum())(x))
+    two = np.stack([x, 2 * x + 1])
+    near(vmap(mapped)(two), vmap(vmap(each, axis_name="i"))(two))
+    for check in (True, False):
+        of_parts = shard_map(
+            lambda part: loss(part[0])[None], mesh=FOUR, in_specs=P("i"), out_specs=P("i"), check_vma=check
+        )
+        near(grad(lambda xs, f=of_parts: f(xs).sum())(x), grad(lambda xs: losses(xs).sum())(x))
+        near(jvp(of_parts, (x,), (np.cos(x),))[1], jvp(losses, (x,), (np.cos(x),))[1])
+
+
+@pytest.mark.parametrize("case", CASES[::3], ids=lambda c: c.name)
+def test_devices_in_turn_give_the_same(case):
+    x = case.operand()
+    mapped = shard_map(lambda part: case.run(lax, part[0])[None], mesh=FOUR, in_specs=P("i"), out_specs=P("i"))
+    expected = mapped(x)
+    with disable_jit():
+        near(mapped(x), expected)
+
+
+@settings(max_examples=5)
+@given(programs(size=8))
+def test_random_programs_are_those_of_numpy(p):
+    """Values over eight devices, and the derivatives that the same programs have under ``vmap``."""
+    x, t, ct = (p.point(seed=k).astype(np.float32) for k in range(3))
+    mapped = shard_map(lambda part: p(part[0])[None], mesh=EIGHT, in_specs=P("i"), out_specs=P("i"))
+    stacked = vmap(p, axis_name="i")
+    near(jit(mapped)(x), p.by_numpy(x))
+    near(pmap(p, axis_name="i")(x), p.by_numpy(x))
+    near(jvp(jit(mapped), (x,), (t,))[1], jvp(stacked, (x,), (t,))[1])
+    near(vjp(jit(mapped), x)[1](ct), vjp(stacked, x)[1](ct))
+    near(vjp(pmap(p, axis_name="i"), x)[1](ct), vjp(stacked, x)[1](ct))
+
+    def product(f):
+        return jvp(grad(lambda x: (ct * f(x) ** 2).sum()), (x,), (t,))[1]
+
+    near(product(jit(mapped)), product(stacked))
+    near(vmap(jit(mapped), in_axes=1)(np.stack([x, t, ct], 1)), np.stack([p.by_numpy(y) for y in (x, t, ct)]))
+
+
+def test_two_axes():
+    x = pnp.arange(32.0).reshape(8, 4)
+
+    def f(part):
+        assert part.shape == (2, 2)
+        return (
+            lax.psum(part, "j") + lax.axis_index("i"),
+            lax.psum(part.sum(), ("i", "j")),
+            lax.axis_index(("i", "j"))[None],
+        )
+
+    a, b, c = shard_map(f, mesh=GRID, in_specs=P("i", "j"), out_specs=(P("i", None), P(), P(("i", "j"))))(x)
+    whole = np.asarray(x).reshape(8, 2, 2).sum(1)
+    near(a, whole + np.repeat(np.arange(4), 2)[:, None])
+    assert b == x.sum()
+    assert c.tolist() == list(range(8))
+
+
+# Training ------------------------------------------------------------------------------------------------------------
+
+
+def loss(parameters, x, y):
+    w, b, v = parameters
+    return pnp.mean((pnp.tanh(x @ w + b) @ v - y) ** 2)
+
+
+def updated(parameters, gradient):
+    return pullback.tree.map(lambda p, g: p - 0.1 * g, parameters, gradient)
+
+
+def data():
+    rng = np.random.default_rng(0)
+    parameters = [pnp.asarray(rng.normal(size=s).astype(np.float32)) for s in ((5, 7), (7,), (7,))]
+    return parameters, rng.normal(size=(16, 5)).astype(np.float32), rng.normal(size=16).astype(np.float32)
+
+
+def by_types(mesh, parameters, x, y):
+    def step(parameters, x, y):
+        return updated(parameters, grad(lambda p: lax.pmean(loss(p, x, y), "i"))(parameters))
+
+    return shard_map(step, mesh=mesh, in_specs=(P(), P("i"), P("i")), out_specs=P())(parameters, x, y)
+
+
+def by_hand(mesh, parameters, x, y):
+    def step(parameters, x, y):
+        return updated(parameters, lax.pmean(grad(loss)(parameters, x, y), "i"))
+
+    mapped = shard_map(step, mesh=mesh, in_specs=(P(), P("i"), P("i")), out_specs=P(), check_vma=False)
+    return mapped(parameters, x, y)
+
+
+def from_outside(mesh, parameters, x, y):
+    whole = shard_map(
+        lambda p, x, y: lax.pmean(loss(p, x, y), "i"), mesh=mesh, in_specs=(P(), P("i"), P("i")), out_specs=P()
+    )
+    return updated(parameters, grad(whole)(parameters, x, y))
+
+
+def by_pmap(mesh, parameters, x, y):
+    n = mesh.size
+
+    def step(parameters, x, y):
+        return updated(parameters, lax.pmean(grad(loss)(parameters, x, y), "i"))
+
+    out = pmap(step, axis_name="i", in_axes=(None, 0, 0))(parameters, x.reshape(n, -1, 5), y.reshape(n, -1))
+    return [p[0] for p in out]
+
+
+@pytest.mark.parametrize("devices", [2, 8])
+@pytest.mark.parametrize("step", [by_types, by_hand, from_outside, by_pmap], ids=lambda f: f.__name__)
+def test_a_training_step_is_that_of_one_device(step, devices):
+    mesh = Mesh(np.array(pullback.devices()[:devices]), ("i",))
+    parameters, x, y = data()
+    expected, found = parameters, parameters
+    for _ in range(3):
+        expected = updated(expected, grad(loss)(expected, x, y))
+        found = step(mesh, found, x, y)
+    near(found, expected, 1e-6)
+    if step in (by_types, by_hand, from_outside):
+        near(jit(lambda *args: step(mesh, *args))(*data()), updated(parameters, grad(loss)(parameters, x, y)), 1e-6)
+    if step in (by_types, by_hand):
+        with disable_jit():
+            near(step(mesh, *data()), updated(parameters, grad(loss)(parameters, x, y)), 1e-6)
+
+
+# Within and around other constructs --------------------------------------------------------------------------------
+
+
+def around(x):
+    return lax.ppermute(x, "i", [(k, (k + 1) % 8) for k in range(8)])
+
+
+def ruled(x):
+    @custom_vjp
+    def f(x):
+        return pnp.sin(x) * lax.psum(x, "i")
+
+    f.defvjp(
+        lambda x: (f(x), x),
+        lambda x, ct: (vjp(lambda y: pnp.sin(y) * lax.psum(y, "i"), x)[1](ct)[0],),
+    )
+    return f(x)
+
+
+BODIES = {
+    "scan": lambda x: lax.scan(lambda c, _: (pnp.sin(c) + around(c), None), x, None, length=3)[0],
+    "while_loop": lambda x: lax.while_loop(lambda c: lax.pmax(c.max(), "i") < 50.0, lambda c: c + around(c) + 1.0, x),
+    "cond": lambda x: lax.cond(lax.psum(x.sum(), "i") > 0, pnp.sin, pnp.cos, x) * lax.axis_index("i"),
+    "checkpoint": checkpoint(lambda x: pnp.sin(around(x)) * lax.psum(x, "i")),
+    "jit": jit(lambda x: pnp.sin(around(x)) * lax.psum(x, "i")),
+    "custom_vjp": ruled,
+    "all_gather": lambda x: pnp.sin(lax.all_gather(x, "i", tiled=True)).sum() * x,
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_constructs_within(name):
+    x, body = pnp.linspace(0.1, 1.5, 8), BODIES[name]
+    mapped = shard_map(body, mesh=EIGHT, in_specs=P("i"), out_specs=P("i"))
+
+    def plain(x):
+        return vmap(lambda y: body(y[None])[0], axis_name="i")(x)
+
+    near(mapped(x), plain(x))
+    near(jit(mapped)(x), plain(x))
+    near(vmap(mapped)(pnp.stack([x, 2 * x])), vmap(plain)(pnp.stack([x, 2 * x])))
+    near(jvp(mapped, (x,), (pnp.cos(x),))[1], jvp(plain, (x,), (pnp.cos(x),))[1])
+    if name != "while_loop":
+        near(grad(lambda y: mapped(y).sum())(x), grad(lambda y: plain(y).sum())(x))
+        near(jit(grad(lambda y: pnp.sin(mapped(y)).sum()))(x), grad(lambda y: pnp.sin(plain(y)).sum())(x))
+
+
+def test_around_it():
+    x = pnp.linspace(0.1, 1.5, 8)
+    mapped = shard_map(lambda y: pnp.sin(y) + around(y), mesh=EIGHT, in_specs=P("i"), out_specs=P("i"))
+
+    def plain(y):
+        return pnp.sin(y) + pnp.roll(y, 1)
+
+    def loop(f):
+        return lambda y: lax.scan(lambda c, _: (f(c), c.sum()), y, None, length=3)[0].sum()
+
+    near(loop(mapped)(x), loop(plain)(x))
+    near(grad(loop(mapped))(x), grad(loop(plain))(x))
+    near(grad(checkpoint(loop(mapped)))(x), grad(loop(plain))(x))
+    near(
+        pullback.hessian(lambda y: pnp.sin(mapped(y)).sum())(x), pullback.hessian(lambda y: pnp.sin(plain(y)).sum())(x)
+    )
+
+
+def test_closed_over_values():
+    x, w = pnp.arange(8.0), pnp.asarray(3.0)
+
+    def total(w):
+        return shard_map(lambda y: lax.psum((y * w).sum(), "i"), mesh=EIGHT, in_specs=P("i"), out_specs=P())(x)
+
+    assert total(w) == 84.0
+    assert grad(total)(w) == 28.0
+    assert vmap(total)(pnp.array([1.0, 2.0])).tolist() == [28.0, 56.0]
+
+
+# pmap ----------------------------------------------------------------------------------------------------------------
+
+
+def test_axes_of_pmap():
+    x = pnp.arange(24.0).reshape(3, 8)
+    near(pmap(lambda y, s: y * s, in_axes=(1, None), out_axes=1)(x, 2.0), 2 * x)
+    near(
+        pmap(lambda t: t["a"] + t["b"], in_axes=({"a": 0, "b": None},))({"a": pnp.arange(4.0), "b": 1.0}),
+        np.arange(4.0) + 1,
+    )
+    near(pmap(lambda y, *, z: y + z)(pnp.arange(2.0), z=pnp.arange(2.0)), 2 * np.arange(2.0))
+    assert pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=4)().tolist() == [0, 1, 2, 3]
+    assert pmap(lambda n, y: y**n, static_broadcasted_argnums=0)(2, pnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
+    near(
+        pmap(pmap(lambda y: lax.psum(y, ("i", "j")), axis_name="j"), axis_name="i")(x[:2]),
+        np.full((2, 8), np.asarray(x)[:2].sum()),
+    )
+
+
+def test_one_copy_of_what_the_devices_have_in_common():
+    x = pnp.arange(12.0).reshape(4, 3)
+    f = pmap(lambda x: (lax.pmean(x, "i"), {"a": 2 * x}), axis_name="i", out_axes=(None, 1))
+    mean, rest = f(x)
+    near(mean, x.mean(0))
+    near(rest["a"], 2 * x.T)
+    assert mean.sharding.is_fully_replicated
+    near(pmap(lambda x: lax.psum(x, "i"), axis_name="i", out_axes=None)(x), x.sum(0))
+    near(grad(lambda x: f(x)[0].sum() + f(x)[1]["a"].sum())(x), np.full((4, 3), 2.25))
+    near(jit(f)(x)[0], x.mean(0))
+    with pytest.raises(ValueError, match=r"out_axes must be an axis of each result, .* or None for one copy, got 5"):
+        pmap(lambda x: x, out_axes=5)(x)
+
+
+def test_a_pmapped_function_ahead_of_time():
+    x = pnp.arange(12.0).reshape(4, 3)
+
+    def scaled(x, n):
+        """A product."""
+        return {"a": lax.psum(x, "i") * n}
+
+    scaled.kept = 5
+    f = pmap(scaled, axis_name="i", static_broadcasted_argnums=1)
+    assert (f.__name__, f.__doc__, f.kept, f.__wrapped__) == ("scaled", "A product.", 5, scaled)
+    lowered = f.lower(pullback.ShapeDtypeStruct((4, 3), "float32"), 2)
+    assert "all_reduce" in lowered.as_text()
+    near(lowered.compile()(x)["a"], np.broadcast_to(2 * x.sum(0), (4, 3)))
+    assert f.trace(x, 2).out_info["a"].shape == (4, 3)
+    near(f(x, 2)["a"], lowered.compile()(x)["a"])
+    f.clear_cache()
+    near(f(x, 2)["a"], lowered.compile()(x)["a"])
+
+
+def test_a_pmapped_function_is_compiled_once():
+    count = []
+    f = pmap(lambda x: count.append(1) or 2 * x)
+    for _ in range(3):
+        f(pnp.arange(4.0))
+    assert len(count) == 1
+
+
+# What is refused -----------------------------------------------------------------------------------------------------
+
+
+def mapped(f, in_specs, out_specs, x=8, **options):
+    return shard_map(f, mesh=EIGHT, in_specs=in_specs, out_specs=out_specs, **options)(pnp.arange(float(x)))
+
+
+def identity(x):
+    return x
+
+
+REFUSED = [
+    (lambda: mapped(identity, P("i"), P()), ValueError, "varies along them"),
+    (lambda: mapped(identity, P("i"), P("i"), 5), ValueError, "of size 5, is divided by 'i' of the mesh into 8 parts"),
+    (lambda: mapped(identity, P("i", None), P("i")), ValueError, "has 1 axes, but its specification"),
+    (lambda: mapped(identity, P("k"), P("i")), ValueError, "names 'k', but the axes of the mesh"),
+    (lambda: mapped(identity, P("i"), P("k")), ValueError, "names 'k'"),
+    (lambda: mapped(identity, P("i"), P("i", None)), ValueError, "has the shape"),
+    (lambda: mapped(identity, (P("i"), P("i")), P("i")), ValueError, "in_specs has 2 entries"),
+    (lambda: mapped(identity, "i", P("i")), ValueError, "PartitionSpec"),
+    (lambda: mapped(identity, P("i"), P("i"), axis_names={"k"}), ValueError, "axis_names has 'k'"),
+    (lambda: shard_map(identity, mesh=3, in_specs=P(), out_specs=P()), ValueError, "mesh must be a Mesh"),
+    (lambda: shard_map(identity, in_specs=P(), out_specs=P())(1.0), ValueError, "give a mesh"),
+    (lambda: mapped(lambda x: lax.psum(x, "k"), P("i"), P("i")), NameError, r"'i' \(size 8, by shard_map\)"),
+    (lambda: pmap(identity)(pnp.ones(9)), ValueError, "needs as many devices, but there are 8"),
+    (lambda: pmap(lambda x, y: x)(pnp.ones(2), pnp.ones(3)), ValueError, "must have one size"),
+    (lambda: pmap(identity, in_axes=1)(pnp.ones(2)), ValueError, "axis 1"),
+    (lambda: pmap(identity, in_axes=(0, 0))(pnp.ones(2)), ValueError, "2 entries"),
+    (lambda: pmap(identity, devices=pullback.devices()[:3])(pnp.ones(2)), ValueError, "3 devices were given"),
+    (lambda: pmap(lambda x: lax.psum(x, "j"), axis_name="i")(pnp.ones(2)), NameError, "by pmap"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=itertools.count())
+def test_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_devices_in_turn_that_do_not_meet():
+    def f(x):
+        return lax.psum(x, "i") if float(x[0]) > 2 else x
+
+    with disable_jit(), pytest.raises(ValueError, match="the same collectives in the same order"):
+        mapped(f, P("i"), P("i"))
+    with disable_jit(), pytest.raises(ZeroDivisionError):
+        mapped(lambda x: 1 / int(x[0]) + x, P("i"), P("i"))
+
+
+def test_the_older_spelling():
+    from pullback.experimental.shard_map import shard_map as older
+
+    x = pnp.arange(8.0)
+    assert older(lambda y: lax.psum(y.sum(), "i"), EIGHT, P("i"), P())(x) == 28.0
+    found = older(lambda y: y * lax.psum(y, "i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)
+    near(found, np.arange(8.0) * np.tile([12.0, 16.0], 4))
+    near(
+        jit(
+            grad(
+                lambda z: shard_map(
+                    lambda y: lax.psum((y * y).sum(), "i"), mesh=GRID, in_specs=P("i"), out_specs=P(), axis_names={"i"}
+                )(z)
+            )
+        )(x),
+        2 * x,
+    )
+    with pytest.raises(ValueError, match="the compiler knows the index where all axes"):
+        older(lambda y: y * lax.axis_index("i"), GRID, P("i"), P("i"), auto=frozenset({"j"}))(x)
+
+
+def test_a_result_that_is_one_of_several_devices_has_its_share_of_the_cotangent():
+    x = pnp.arange(8.0)
+    total = shard_map(
+        lambda y, w: lax.psum((w * y).sum(), "i"),
+        mesh=EIGHT, in_specs=(P("i"), P()), out_specs=P(), check_vma=False,
+    )  # fmt: skip
+    by_x, by_w = grad(total, argnums=(0, 1))(x, 3.0)
+    assert by_x.tolist() == [3.0] * 8
+    assert by_w == 28.0
+
+
+# One axis of a mesh, by positions -----------------------------------------------------------------------------------
+
+
+def test_smap_is_shard_map_by_positions():
+    x = pnp.arange(48.0).reshape(8, 6)
+
+    def f(a, b):
+        return a.sum(1, keepdims=True) * b[:1, :1], {"total": lax.psum(b.sum(), "j")}, a * 2
+
+    with pullback.set_mesh(GRID):
+        mapped = pullback.smap(f, in_axes=(0, -1), out_axes=(0, None, -1), axis_name="j")
+        outs = (mapped(x, x), jit(mapped)(x, x))
+        gradient = grad(lambda x: (mapped(x, x)[2] ** 2).sum())(x)
+    halves = [np.split(np.asarray(x), 2, axis) for axis in (0, 1)]
+    expected = (
+        np.concatenate([a.sum(1, keepdims=True) * b[:1, :1] for a, b in zip(*halves, strict=True)]),
+        {"total": x.sum()},
+        np.concatenate([2 * a for a in halves[0]], -1),
+    )
+    for out in outs:
+        near(out, expected)
+    near(gradient, 8 * x)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"in_axes": 3, "out_axes": 0}, "in_axes names axis 3 of an array of 2 axes"),
+        ({"in_axes": 0, "out_axes": -3}, "out_axes names axis -3 of an array of 2 axes"),
+        ({"in_axes": 0, "out_axes": None}, "it varies along them"),
+        ({"in_axes": (0, 0), "out_axes": 0}, "must be a prefix of the arguments"),
+        ({"in_axes": "j", "out_axes": 0}, "must hold positions of axes, or None, got 'j'"),
+        ({"in_axes": 0, "out_axes": 0, "axis_name": "k"}, "axis_names has 'k'"),
+    ],
+)
+def test_smap_refuses_axes_that_do_not_fit(axes, message):
+    with pullback.set_mesh(GRID), pytest.raises(ShardMapError, match=message):
+        pullback.smap(lambda a: a, **{"axis_name": "j", **axes})(pnp.ones((8, 6)))
+
+
+def test_laplacians_of_mapped_functions():
+    """What is beside a value there has its shape: so a Laplacian goes along each direction by itself."""
+    g = shard_map(lambda y: pnp.sin(y) * lax.psum(y.sum(), "i"), mesh=FOUR, in_specs=P("i"), out_specs=P("i"))
+    f = lambda x: (g(pnp.cos(x)) ** 2).sum()
+    x = pnp.arange(8.0).reshape(4, 2) / 5
+    expected = pnp.trace(hessian(lambda v: f(v.reshape(4, 2)))(x.ravel()))
+    near([laplacian(f)(x), jit(laplacian(f))(x)], [expected, expected])
