@@ -31,7 +31,7 @@ def pjit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> JitFunction[P, R]:
-    """A function that is compiled, as by ``pullback.jit``, whose options may be given by position here.
+    """Compile a function, as ``pullback.jit`` does, whose options may also be positional here.
 
     Args:
       fun: the function.

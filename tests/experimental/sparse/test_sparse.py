@@ -302,7 +302,7 @@ REFUSED = {
     "as an array": (lambda: np.asarray(M), TypeError, "x.todense"),
     "reshape": (lambda: M.reshape(5), ValueError, "cannot have the shape"),
     "transpose": (lambda: M.transpose(0, 0), ValueError, "not distinct axes"),
-    "places": (lambda: sparse.random_bcoo(pullback.random.key(0), (2, 2), nse=9), ValueError, "different places"),
+    "places": (lambda: sparse.random_bcoo(pullback.random.key(0), (2, 2), nse=9), ValueError, "different indices"),
     "jacobian": (lambda: sparse.jacrev(lambda m: 2 * m)(M), TypeError, "returns a sparse array"),
     "argnums": (lambda: sparse.grad(lambda m: m.sum(), argnums=3)(M), TypeError, "argnums=3"),
     "dense operand": (lambda: sparse.bcoo_todense(np.eye(2)), TypeError, "takes a BCOO"),
@@ -339,7 +339,7 @@ def test_what_scipys_arrays_have(kind):
     np.testing.assert_array_equal(scipy.sparse.csr_matrix(x.to_scipy_sparse()).toarray(), dense)
     with pytest.raises(ValueError, match="unrecognized csr_matrix") as refused:
         scipy.sparse.csr_matrix(x)
-    assert "x.to_scipy_sparse() an array of SciPy's" in str(refused.value.__cause__)
+    assert "x.to_scipy_sparse() for an array of SciPy's" in str(refused.value.__cause__)
 
 
 def test_diagonals_of_sums_and_of_padding():

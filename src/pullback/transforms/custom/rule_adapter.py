@@ -70,7 +70,7 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
-    """Return the values of the arguments of a forward rule with ``symbolic_zeros``, without their flags.
+    """Return the plain arguments of a forward rule with ``symbolic_zeros``, without their flags.
 
     Args:
       tree_of_primals: a tree of ``CustomVJPPrimal``.
