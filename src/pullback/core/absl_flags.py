@@ -1,4 +1,4 @@
-"""Switches as flags of ``absl``, Google's library for command lines."""
+"""Pullback's switches as command-line flags of ``absl``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def define(config: Any) -> None:
 
 
 def complete(config: Any, flags: Any) -> None:
-    """Set the switches whose flags were given."""
+    """Set the switches whose flags were parsed from the command line by ``absl``."""
     for name in _defined:
         flag = flags.FLAGS[f"jax_{name}"]
         if flag.present:
@@ -51,7 +51,7 @@ def complete(config: Any, flags: Any) -> None:
 
 
 def parse(config: Any) -> None:
-    """Set the switches whose flags are on the command line."""
+    """Parse the command line, and set the switches whose flags are on it."""
     define(config)
     flags = _absl("flags")
     own = [word for word in itertools.takewhile(lambda word: word != "--", sys.argv) if word.startswith("--jax")]

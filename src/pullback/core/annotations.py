@@ -1,6 +1,6 @@
-"""Names of types for annotations. ``ArrayLike`` is in ``core/array``, beside ``Array``.
+"""Names of types for annotations. ``ArrayLike`` is in ``core/array``, next to ``Array``.
 
-``DTypeLike`` is NumPy's for type checkers alone, since importing ``numpy.typing`` takes time.
+``DTypeLike`` is NumPy's for type checkers only, since importing ``numpy.typing`` takes time.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 """``Array``, the type of every value, and ``ArrayImpl``, the one that holds its elements.
 
 An ``ArrayImpl`` holds them on the host, on a device, or on both. If they are only on a device, an ``OnDevice`` stands
-for them. It has their shape and dtype, and NumPy refuses to compute with it. So the eager paths compute with
-what they find, pay nothing for arrays on devices, and go the general way where NumPy refuses. The general way asks for
-``_value``, which fetches the elements once. An array that was put on another device than the host's, or is spread over
-several, is a ``CommittedArray``, and stays one: operations on it run there.
+for them. It has their shape and dtype, and NumPy refuses to compute with it. So the eager fast paths need no check for
+arrays on devices: they fall back to general dispatch when NumPy refuses, and dispatch reads ``_value``, which fetches
+the elements once. An array that was put on a device other than the host's, or is sharded over several, is a
+``CommittedArray``, and stays one: operations on it run there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Array:
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # what pullback.numpy attaches, as type checkers see it
+    if TYPE_CHECKING:  # attached by pullback.numpy; declared here for type checkers
 
         @property
         def weak_type(self) -> bool: ...
@@ -276,7 +276,7 @@ Index = SupportsIndex | slice | EllipsisType | None | ArrayLike | Sequence[Any]
 KeyArray = Array | np.ndarray
 """Random keys: an array of keys, or an array of their words."""
 
-if TYPE_CHECKING:  # what Array.at is, which pullback.numpy.index_updates defines
+if TYPE_CHECKING:  # the type of Array.at, defined in pullback.numpy.index_updates
 
     class IndexUpdateHelper:
         def __getitem__(self, index: Any) -> IndexUpdateRef: ...
@@ -331,7 +331,7 @@ class Signature:
 
     Attributes:
       aval: the type.
-      placement: the device that the array was put on by request, or the sharding over several; None if nobody asked.
+      placement: the device that the array was put on by request, or the sharding over several; None if not requested.
       array_class: the class of arrays on a device of this signature.
       absent: the stand-in for the elements of an array of this signature while they are only on a device.
     """
@@ -395,9 +395,9 @@ class ArrayImpl(Array):
 
     Attributes:
       _host_value: the elements on the host, or an ``OnDevice``.
-      _value: the elements on the host, which are fetched if they must be.
-      _buffer: the elements on a device, once a compiled program was given or has made the array.
-      _signature: its signature, once a compiled program asked for it.
+      _value: the elements on the host, fetched from the device if necessary.
+      _buffer: the elements on a device, once a compiled program has received or returned the array.
+      _signature: its signature, once a compiled program has needed it.
       _literal: set if programs write its number as a literal; see :func:`scalar_array`.
     """
 

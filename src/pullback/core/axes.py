@@ -25,11 +25,11 @@ def new_axis(name: Any, size: int, mapped_by: str, *, checked: bool = False, spm
 
 
 def axis_in_scope(name: Any) -> MappedAxis:
-    """Return the axis of a name.
+    """Return the mapped axis of a name.
 
     Raises:
-      UnboundAxisNameError: nothing maps an axis of this name here (a NameError).
-      ArgumentError: it is mapped a part at a time (a TypeError and ValueError).
+      UnboundAxisNameError: no axis of this name is in scope (a NameError).
+      ArgumentError: it is mapped in chunks (a TypeError and ValueError).
     """
     axis = state.axes.get(name)
     if axis is None:

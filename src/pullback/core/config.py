@@ -88,7 +88,7 @@ class Config(threading.local):
     """The switches; reading one is an attribute look-up. See :meth:`update`.
 
     Attributes:
-      trace_context: stands for the values of those switches on which it depends what a program does.
+      trace_context: the values of the switches that programs depend on, as a cache key.
       context_mesh: the mesh that this thread has set, by ``set_mesh`` for example.
     """
 
@@ -187,7 +187,7 @@ class Config(threading.local):
 
     @property
     def jax_transfer_guard(self) -> str | None:
-        """The level of the three guards of transfers, if they have one; see :func:`transfer_guard`."""
+        """The common level of the three transfer guards, None if they differ; see :func:`transfer_guard`."""
         levels = {getattr(self, guard) for guard in _GUARDS}
         return levels.pop() if len(levels) == 1 else None
 
@@ -244,7 +244,7 @@ def exchange(name: str, value: Any) -> Any:
 
 
 def _update_trace_context(local: dict[str, Any]) -> None:
-    """Recompute ``trace_context`` for this thread: that of the process unless the thread overrides a switch."""
+    """Recompute this thread's ``trace_context``, which is the process's unless the thread overrides a switch."""
     local.pop("trace_context", None)
     if local:
         local["trace_context"] = _trace_context({**vars(Config), **local})
@@ -450,11 +450,12 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which an index that is out of range is an error, which says which, where, and how large the axis is.
 
     It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
-    ``mode``, which would say what is meant, and slices at computed places (``lax.dynamic_slice``, ...), which are moved
-    inside otherwise. Eager and compiled, in loops, derivatives and mapped functions; not in what was compiled ahead of
-    time. Slices in Python's notation end at the end of the axis, as in Python. A compiled program is another one, which
-    also returns whether an index was out of range, and is waited for. JAX's ``jax_error_checking_behavior_oob`` of
-    ``"raise"`` is the same; its ``jax_check_static_indices`` is about indices that are known in Python.
+    ``mode``, which would say what is meant, and slices at computed offsets (``lax.dynamic_slice``, ...), which
+    otherwise are moved inside. Eager and compiled, in loops, derivatives and mapped functions; not in what was compiled
+    ahead of time. Slices in Python's notation end at the end of the axis, as in Python. A compiled program is another
+    one, which also returns whether an index was out of range, and is waited for. JAX's
+    ``jax_error_checking_behavior_oob`` of ``"raise"`` is the same; its ``jax_check_static_indices`` is about indices
+    that are known in Python.
 
     >>> import pullback.numpy as pnp
     >>> with check_indices():

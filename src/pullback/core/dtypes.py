@@ -4,7 +4,7 @@
 A Python number is *weakly typed*: it does not widen the arrays that it is combined with. Types of
 64 bits are narrowed to 32 unless ``config.enable_x64``. Two types that are not in NumPy's own vocabulary mark
 values that are not numbers: :data:`float0`, the tangents of integers and booleans, and :data:`key_dtype`,
-random keys. The types of ``ml_dtypes`` (``bfloat16``, ``float8_e4m3fn``, ``int4``, ...) are imported at once, which
+random keys. The types of ``ml_dtypes`` (``bfloat16``, ``float8_e4m3fn``, ``int4``, ...) are imported eagerly, which
 takes 4 ms: NumPy knows their names from then on, and programs written for JAX read such names from files.
 """
 

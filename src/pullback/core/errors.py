@@ -13,9 +13,9 @@ PullbackError
 ├── MissingRuleError (NotImplementedError)   a primitive lacks the rule that is needed
 ├── NotLinearError (TypeError, NotImplementedError)   transposition of a function that is not linear
 ├── NotDifferentiableError (TypeError)       inputs or outputs that cannot be differentiated
-├── CustomRuleError (TypeError)              a rule of the user's that returns something else than it must
-│   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that it must be given as an argument
-├── MissingCustomRuleError (AttributeError)  a function called before its rules were given
+├── CustomRuleError (TypeError)              a user's rule whose result has the wrong form or type
+│   └── ClosedOverError (UnexpectedTracerError)  it closes over a value that must be an argument
+├── MissingCustomRuleError (AttributeError)  a function called before its rules were defined
 ├── TangentMismatchError (TypeError, ValueError)   (co)tangents of another tree, shape or dtype
 ├── ShapeError (TypeError, ValueError)       shapes or parameters that do not fit an operation
 │   └── AxisError (IndexError)               an axis that an array does not have
@@ -24,66 +24,66 @@ PullbackError
 ├── BatchSizeError (ValueError)              vmap over sizes that disagree, or over nothing
 ├── BatchAxisError (TypeError, ValueError)   in_axes or out_axes that do not fit
 ├── IndexingError (IndexError)               an index out of range, or more indices than axes
-│   └── RefIndexError (RefError)             the same of a reference
-├── RefError (ValueError)                    a reference that is read or written where or as it cannot be
+│   └── RefIndexError (RefError)             an index into a reference that is out of range
+├── RefError (ValueError)                    a reference that is read or written outside its scope, or wrongly
 ├── DtypeError (TypeError)                   operands of a dtype that an operation does not take
 │   └── DtypeValueError (ValueError)         the same, where JAX raises a ValueError
 ├── OperandError (TypeError)                 operands that are no arrays: strings, None, lists
 │   ├── IndexKindError (IndexError)          an index that is no integer, slice or array
 │   ├── NoneOperandError (ValueError)        an operand that is None
-│   ├── ExchangeError (BufferError)          arrays that DLPack cannot exchange, or not without a copy
+│   ├── ExchangeError (BufferError)          arrays that DLPack cannot exchange, or only by a copy
 │   └── MaskedArrayError (ValueError)        NumPy's masked arrays, whose mask would be lost
 ├── ImmutableArrayError (TypeError)          item assignment, and out= of NumPy's functions
 ├── KeyConversionError (TypeError)           random keys converted to NumPy arrays
-├── KeyReuseError (TypeError)                a random key used twice, where debug_key_reuse looks for that
+├── KeyReuseError (TypeError)                a random key used twice, under debug_key_reuse
 ├── UnsupportedFunctionError (TypeError)     a NumPy function that Pullback does not have
 ├── UnsupportedArgumentError (NotImplementedError)   an option of NumPy's that makes no sense here, such as out=
 │   └── UnsupportedSwitchError (ValueError)     a switch of JAX's that cannot be set to this value
 ├── BackendError (RuntimeError)              no such platform or device, or no compiler
 │   └── IncompatibleDevicesError (ValueError)   operands on different devices, or on meshes of different devices
-├── MeshError (TypeError, ValueError)        a mesh that there cannot be: too large, or with wrong names
+├── MeshError (TypeError, ValueError)        an impossible mesh: too large, or with wrong names
 ├── MeshContextError (RuntimeError, ValueError)   a specification without a mesh, where none was set
-├── ShardMapError (TypeError, ValueError)    parts of arrays that do not fit together in shard_map
+├── ShardMapError (TypeError, ValueError)    specs and shards that do not fit together in shard_map
 ├── ShardingError (TypeError, ValueError)    a sharding that does not fit its mesh or its array
-│   ├── LayoutError (NotImplementedError)    an order of elements in memory that arrays do not have
+│   ├── LayoutError (NotImplementedError)    a memory layout that arrays do not support
 │   ├── IndivisibleError                     an axis of an array that a mesh does not divide evenly
 │   └── PartitioningError                    a partition or a sharding rule of custom_partitioning that does not fit
 ├── JaxRuntimeError (RuntimeError)           what the compiler or its runtime refuses or fails to do
 │   ├── CompilationError                     a program that the compiler refuses
 │   ├── ExecutionError                       a compiled program that failed while it ran
 │   ├── HostFunctionError                    a Python function that raised an error within pure_callback or io_callback
-│   ├── ForeignCallError (ValueError, TypeError)  a call of a foreign function that cannot be done so
+│   ├── ForeignCallError (ValueError, TypeError)  an invalid call of a foreign function
 │   ├── AllocationError (MemoryError)        an array too large for memory, or a program that runs out of it
 │   └── TransferGuardError                   an array moved between host and device where transfer_guard refuses it
 ├── ExportError (TypeError, ValueError)      a function that cannot be exported, or bytes that are no exported function
-│   └── UnsupportedExportError (NotImplementedError)   it has what only this process has, such as Python functions
+│   └── UnsupportedExportError (NotImplementedError)   it refers to this process, as Python functions do
 ├── InconclusiveDimensionOperation (TypeError, ValueError)   a question that a symbolic size does not answer
 ├── DistributedError (RuntimeError)          processes that cannot compute together
-│   ├── DistributedTimeoutError (TimeoutError, JaxRuntimeError)   others did not come, or did not do their part, in time
-│   ├── ProcessLostError (JaxRuntimeError)   a process that takes part is gone
-│   └── ProcessMismatchError (AssertionError, ValueError)   processes that do different things where all do one together
-├── DeletedArrayError (RuntimeError)         an array whose memory was given away (donated) or deleted
+│   ├── DistributedTimeoutError (TimeoutError, JaxRuntimeError)   other processes did not join or answer in time
+│   ├── ProcessLostError (JaxRuntimeError)   a process of the computation is gone
+│   └── ProcessMismatchError (AssertionError, ValueError)   processes that differ in an operation that all do together
+├── DeletedArrayError (RuntimeError)         an array whose memory was donated or deleted
 ├── StaticArgumentError (TypeError, ValueError)   a static argument that is not hashable
 ├── StoreException                           a Store of linear_util that is full, or empty
-├── ListenerError (AssertionError)           a function of monitoring that is taken away and was never registered
+├── ListenerError (AssertionError)           a listener to unregister that was never registered
 ├── JaxprError (AssertionError)              an ill-typed jaxpr
 ├── MissingLibraryError (ImportError)        an option that needs a library which is not installed
 ├── RendererError (RuntimeError)             a drawing without a renderer, or one that fails
-├── IndexRangeError (OverflowError, ValueError)     positions that do not fit the dtype of indices
-├── CallbackError (ValueError, NotImplementedError)   a call of a Python function that cannot be done so
-├── NonFiniteError (FloatingPointError)      a NaN or an infinity, where debug_nans or debug_infs asks for it
+├── IndexRangeError (OverflowError, ValueError)     an axis too long for the dtype of indices
+├── CallbackError (ValueError, NotImplementedError)   an invalid call of a Python function from a program
+├── NonFiniteError (FloatingPointError)      a NaN or an infinity, under debug_nans or debug_infs
 ├── CheckError (ValueError)                  a check of checkify that failed
 │   ├── FailedCheckError                     a check of the user's
 │   ├── NanCheckError                        an operation that returned a NaN
 │   ├── DivisionCheckError                   a division by zero
 │   └── IndexCheckError                      an index out of bounds
-│       └── OutOfBoundsError (IndexError)    the same, where check_indices looks for that
+│       └── OutOfBoundsError (IndexError)    an index out of bounds, under check_indices
 ├── UnhandledCheckError (ValueError)         a check in a traced function that checkify does not see
 ├── ProfilerError (RuntimeError)             a profile begun twice, or ended without having begun
 ├── CompatError (ImportError)                programs written for JAX where the real JAX is imported already
 ├── PatternError (ValueError)                a pattern of a sparse derivative that is too large or does not fit
 ├── SparseEfficiencyError (ValueError)       a layout of a sparse array that would hold mostly zeros
-├── PreaccumulationError (ValueError, NotImplementedError)   a part of a program without a small local Jacobian
+├── PreaccumulationError (ValueError, NotImplementedError)   a region of a program without a small local Jacobian
 ├── ControlFlowError (TypeError, ValueError)   bodies, branches, predicates and lengths of loops that do not fit
 └── RuleCheckError (AssertionError)          rules of a function that check_rule found to be wrong
 """
@@ -103,13 +103,13 @@ class PullbackError(Exception):
     """The root of Pullback's exceptions.
 
     Attributes:
-      trace: the trace whose value was used in a way that is not possible, where that is what went wrong.
+      trace: the trace of the value that was misused, if the error is about a traced value.
     """
 
     trace: object = None
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows of the error: its traceback, without Pullback's own frames."""
+        """Return the traceback that IPython shows, without Pullback's own frames."""
         from IPython import get_ipython  # type: ignore[import-not-found]
 
         runtime.hide_frames(self)
@@ -170,15 +170,15 @@ class NotDifferentiableError(PullbackError, TypeError):
 
 
 class CustomRuleError(PullbackError, TypeError):
-    """A user's rule returned something else than it must."""
+    """A user's rule returned a result of the wrong form or type."""
 
 
 class ClosedOverError(CustomRuleError, UnexpectedTracerError):
-    """A function with rules closes over a value that it must be given as an argument."""
+    """A function with custom rules closes over a traced value that must be an argument instead."""
 
 
 class MissingCustomRuleError(PullbackError, AttributeError):
-    """A function that is to have rules of its own was called before they were given."""
+    """A function with custom rules was called before the rules were defined."""
 
 
 class TangentMismatchError(PullbackError, TypeError, ValueError):
@@ -198,11 +198,11 @@ class ArgumentError(PullbackError, TypeError, ValueError):
 
 
 class UnboundAxisNameError(PullbackError, NameError):
-    """The name of an axis that nothing maps where it is used."""
+    """The name of an axis that is not in scope."""
 
 
 class BatchSizeError(PullbackError, ValueError):
-    """Mapped axes whose sizes disagree, or nothing that is mapped."""
+    """Mapped axes whose sizes disagree, or no mapped axis at all."""
 
 
 class BatchAxisError(PullbackError, TypeError, ValueError):
@@ -214,7 +214,7 @@ class IndexingError(PullbackError, IndexError):
 
 
 class RefError(PullbackError, ValueError):
-    """A reference is used where it cannot be, or is to hold what it cannot."""
+    """A reference is used outside its scope, or a value of the wrong type is written to it."""
 
 
 class RefIndexError(RefError, IndexingError):
@@ -242,7 +242,7 @@ class NoneOperandError(OperandError, ValueError):
 
 
 class ExchangeError(OperandError, BufferError):
-    """An array that cannot be exchanged with another library as it is asked for."""
+    """An array that cannot be exchanged with another library under the requested options."""
 
 
 class MaskedArrayError(OperandError, ValueError):
@@ -270,11 +270,11 @@ class UnsupportedArgumentError(PullbackError, NotImplementedError):
 
 
 class UnsupportedSwitchError(UnsupportedArgumentError, ValueError):
-    """A switch of JAX's configuration was set to a value that asks for what Pullback does not do."""
+    """A switch of JAX's configuration was set to a value that Pullback does not support."""
 
 
 class PreaccumulationError(PullbackError, ValueError, NotImplementedError):
-    """A part of a program, of which ``preaccumulate`` can make no local Jacobian, or none that is small."""
+    """A region of a program without a local Jacobian that ``preaccumulate`` can use, or without a small one."""
 
 
 class BackendError(PullbackError, RuntimeError):
@@ -286,7 +286,7 @@ class IncompatibleDevicesError(BackendError, ValueError):
 
 
 class MeshError(PullbackError, TypeError, ValueError):
-    """A mesh that there cannot be: too large for the devices, or with wrong names or sizes."""
+    """An impossible mesh: too large for the devices, or with wrong names or sizes."""
 
 
 class MeshContextError(PullbackError, RuntimeError, ValueError):
@@ -298,11 +298,11 @@ class ShardingError(PullbackError, TypeError, ValueError):
 
 
 class LayoutError(ShardingError, NotImplementedError):
-    """A layout of arrays that is none, or none that arrays have here."""
+    """A memory layout that is invalid, or that arrays do not support."""
 
 
 class ShardMapError(PullbackError, TypeError, ValueError):
-    """A call of ``shard_map`` whose parts do not fit together."""
+    """A call of ``shard_map`` whose specs, operands and results do not fit together."""
 
 
 class IndivisibleError(ShardingError):
@@ -326,7 +326,7 @@ class ExportError(PullbackError, TypeError, ValueError):
 
 
 class UnsupportedExportError(ExportError, NotImplementedError):
-    """A function that cannot be exported, since it has what only this process has, such as Python functions."""
+    """A function that cannot be exported, since it refers to objects of this process, such as Python functions."""
 
 
 class InconclusiveDimensionOperation(PullbackError, TypeError, ValueError):
@@ -357,7 +357,7 @@ class HostFunctionError(JaxRuntimeError):
 
 @functools.cache
 def _also(kind: Any) -> type[HostFunctionError]:
-    """The class of errors of host functions that are also of a kind."""
+    """Return the subclass of ``HostFunctionError`` that is also a subclass of ``kind``."""
     try:
         return type(f"HostFunctionError[{kind.__name__}]", (HostFunctionError, kind), {"__module__": __name__})
     except TypeError:  # their layouts differ
@@ -365,10 +365,10 @@ def _also(kind: Any) -> type[HostFunctionError]:
 
 
 def _made(cause: Exception, message: str) -> HostFunctionError:
-    """An error of a host function without its message: ``__init__`` of the cause's class may want anything."""
+    """Make an error of a host function without calling ``__init__``: the cause's class may require any arguments."""
     own: Any = type(cause)
     kind = _also(own)
-    for base in (own, HostFunctionError):  # whose layout is the right one depends on the class
+    for base in (own, HostFunctionError):  # which of the two __new__ fits depends on the class
         with contextlib.suppress(Exception):
             return base.__new__(kind, message)
     return HostFunctionError(message)
@@ -385,7 +385,7 @@ def _again(message: str, cause: Exception | None) -> HostFunctionError:
 
 
 def of_host_function(who: str, name: str, cause: Exception) -> HostFunctionError:
-    """The error for what a Python function raised within a callback.
+    """Return the error to raise when a Python function raised ``cause`` within a callback.
 
     Args:
       who: the function that called it, such as ``pure_callback``.
@@ -397,15 +397,15 @@ def of_host_function(who: str, name: str, cause: Exception) -> HostFunctionError
 
 
 class TransferGuardError(JaxRuntimeError):
-    """An array was to move between host and device, or between devices, where ``transfer_guard`` refuses it."""
+    """An array would move between host and device, or between devices, where ``transfer_guard`` forbids it."""
 
 
 class DeletedArrayError(PullbackError, RuntimeError):
-    """An array was used after its memory had been given away or deleted."""
+    """An array was used after its memory had been donated or deleted."""
 
 
 class IndexRangeError(PullbackError, OverflowError, ValueError):
-    """An axis so long that positions in it do not fit the dtype of the indices."""
+    """An axis so long that indices into it do not fit their dtype."""
 
 
 class StaticArgumentError(PullbackError, TypeError, ValueError):
@@ -417,7 +417,7 @@ class StoreException(PullbackError):
 
 
 class ListenerError(PullbackError, AssertionError):
-    """A listener of ``pullback.monitoring`` was to be taken away, but is none."""
+    """A function that is to be unregistered from ``pullback.monitoring`` is not a listener."""
 
 
 class DonationWarning(UserWarning):
@@ -425,7 +425,7 @@ class DonationWarning(UserWarning):
 
 
 class DtypeTruncationWarning(UserWarning):
-    """A dtype of 64 bits was asked for, and the result has 32, since ``enable_x64`` is off."""
+    """A dtype of 64 bits was requested, and the result has 32, since ``enable_x64`` is off."""
 
 
 class CompilationCacheWarning(RuntimeWarning):
@@ -433,7 +433,7 @@ class CompilationCacheWarning(RuntimeWarning):
 
 
 class ForkWarning(RuntimeWarning):
-    """A process was forked from one that had compiled programs, so that it compiles nothing itself."""
+    """A process was forked from one that had compiled programs, and so does not compile."""
 
 
 class JaxprError(PullbackError, AssertionError):
@@ -449,7 +449,7 @@ class MissingLibraryError(PullbackError, ImportError):
 
 
 class RendererError(PullbackError, RuntimeError):
-    """What draws a program is not installed, or failed."""
+    """The program that renders drawings is not installed, or failed."""
 
 
 class CallbackError(PullbackError, ValueError, NotImplementedError):
@@ -485,11 +485,11 @@ class IndexCheckError(CheckError):
 
 
 class OutOfBoundsError(IndexCheckError, IndexingError):
-    """An index is out of range, where ``check_indices`` or ``check_static_indices`` looks for that."""
+    """An index is out of range while ``check_indices`` or ``check_static_indices`` is on."""
 
 
 class UnhandledCheckError(PullbackError, ValueError):
-    """A check is part of a program that cannot raise errors, and ``checkify`` does not make it a result."""
+    """A traced function contains a check, and is not transformed by ``checkify``."""
 
 
 class ProfilerError(PullbackError, RuntimeError):
@@ -537,11 +537,11 @@ class DistributedError(PullbackError, RuntimeError):
 
 
 class DistributedTimeoutError(DistributedError, JaxRuntimeError, TimeoutError):
-    """Other processes did not come, or did not do their part, in time."""
+    """Other processes did not join or answer in time."""
 
 
 class ProcessLostError(DistributedError, JaxRuntimeError):
-    """A process that takes part is gone: it crashed, was killed, cannot be reached, or ended.
+    """A process of the computation is gone: it crashed, was killed, cannot be reached, or ended.
 
     Attributes:
       processes: the numbers of the processes that are gone, a tuple.
@@ -561,4 +561,4 @@ class ProcessLostError(DistributedError, JaxRuntimeError):
 
 
 class ProcessMismatchError(DistributedError, AssertionError, ValueError):
-    """Processes do different things where all of them do one thing together, or have different values."""
+    """Processes disagree in an operation that all of them do together, or in its values."""

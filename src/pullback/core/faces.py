@@ -1,4 +1,4 @@
-"""The face of a module: the names that it offers, and where those are found that are imported when first used."""
+"""Public names of modules: ``__all__``, ``__dir__``, and lazy imports by ``__getattr__``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 _NONE: Mapping[str, Any] = {}
 _TOOLS = frozenset(("Any", "TYPE_CHECKING", "annotations"))
-"""What a module imports to be written, besides other modules."""
+"""Names that modules import for their own use and never offer."""
 
 
 class Face:
-    """The names of a module, and where they are found; see :func:`face`.
+    """The public names of a module, with the modules that lazy names are imported from; see :func:`face`.
 
     Attributes:
-      late: the module and the name there of each name that is imported when it is first used.
+      late: for each lazily imported name, the module that has it and its name there.
       modules: the public modules within.
     """
 
@@ -44,7 +44,7 @@ class Face:
         self.otherwise = otherwise
 
     def find(self, name: str) -> Any:
-        """The module's ``__getattr__``: the value of a name that is not in the namespace yet."""
+        """Return the value of a name that is not in the namespace yet: the module's ``__getattr__``."""
         module = self.namespace["__name__"]
         if name in self.late:
             place, there = self.late[name]
@@ -64,7 +64,7 @@ class Face:
         return value
 
     def own(self) -> set[str]:
-        """The names that the module has, or finds, without the modules and tools that it is written in."""
+        """Return the public names that the module defines or imports lazily."""
         there = {
             name
             for name, value in self.namespace.items()
@@ -73,7 +73,7 @@ class Face:
         return there.union(self.late, self.modules, self.made)
 
     def listed(self) -> list[str]:
-        """The module's ``__dir__``: its public names."""
+        """Return the public names: the module's ``__dir__``."""
         written = self.namespace.get("__all__")
         names = self.own() if written is None else self.modules.union(written)
         for other in map(importlib.import_module, self.others):
@@ -90,19 +90,19 @@ def face(
     others: Sequence[str] = (),
     otherwise: Callable[[str], Any] | None = None,
 ) -> None:
-    """Give a module its ``__dir__``, its ``__getattr__`` where it needs one, and its ``__all__`` unless it wrote one.
+    """Define a module's ``__dir__``, its ``__getattr__`` if it has lazy names, and its ``__all__`` if it has none.
 
-    It stands below ``__all__``, or last in a module that writes none: all names without an underscore are public then.
+    Call it below ``__all__``, or at the end of a module without one: all names without an underscore are public then.
 
     Args:
       namespace: the module's ``globals()``.
-      late: the names that are imported when they are first used, by the modules that have them: names separated by
-        spaces, or in a sequence; ``"new=old"`` for a name that is another one there. A module that begins with a dot
-        is relative to the package.
+      late: the names to import at their first use, by the modules that have them: names separated by spaces, or in a
+        sequence; ``"new=old"`` for a name that differs there. A module that begins with a dot is relative to the
+        package.
       modules: the public modules within, which are imported when they are first used.
-      made: names whose value a function returns each time.
+      made: names whose values are computed by a function at each access.
       others: modules whose public names this one has besides.
-      otherwise: is asked for the value of any other name, and raises AttributeError if there is none.
+      otherwise: returns the value of any other name, or raises AttributeError.
 
     >>> module = {"__name__": "pullback.some", "__package__": "pullback", "f": len, "_g": len}
     >>> face(module, {"math": "sin cosine=cos"}, made={"one": lambda: 1})

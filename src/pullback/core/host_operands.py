@@ -1,4 +1,4 @@
-"""The operands of host rules: NumPy's values of arrays, and Python numbers in a dtype."""
+"""The operands of host rules: NumPy arrays, and Python numbers converted to a dtype."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pullback.core.array import SCALARS, ArrayImpl, CommittedArray, as_array, nu
 from pullback.core.looking import LookedAt
 
 NUMPY_REFUSES = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
-"""What NumPy raises where the general way converts, computes otherwise, or explains the error: operands that do not
-fit, a number or a result that is too large, and a context that cannot be entered again, within a rule."""
+"""The errors after which an eager fast path falls back to general dispatch, which converts operands or explains the
+error: operands that do not fit, numbers or results that are too large, a context of NumPy's that is already active."""
 
 
 def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | None, bool | None]:
-    """The NumPy values of some operands, and whether the result is weakly typed: booleans have no say in it.
+    """Return the NumPy values of operands, and whether the result is weakly typed; booleans do not count for that.
 
-    None for values of which one is on other devices than the host's.
+    The values are None if an operand is on a device other than the host's.
     """
     values: list[Any] = []
     weak = primitive.keeps_weak_type
@@ -45,7 +45,7 @@ def host_operands(primitive: Any, args: tuple[Any, ...]) -> tuple[list[Any] | No
 
 
 def _fit_scalars(values: list[Any]) -> None:
-    """Give Python numbers a dtype where NumPy would not find the right one by itself."""
+    """Convert Python numbers to NumPy scalars where NumPy would promote them to the wrong dtype."""
     dtype = number_dtype(values)
     if dtype.isbuiltin != 1 or all(type(v) in SCALARS for v in values):
         for i, v in enumerate(values):

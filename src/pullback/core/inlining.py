@@ -1,4 +1,4 @@
-"""Programs within a program that are run once on an operation's operands: their equations in place of the operation."""
+"""Inlining: replace operations that hold a program by the equations of that program."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pullback.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from pullback.core.rule_kinds import RuleKind
 
 runs_once = RuleKind("runs_once", "it is an operation of its own")
-"""``rule(**params) -> closed_jaxpr``, for an operation that is a program, run once on its operands, to all
-transformations: not for a function with rules of its own."""
+"""``rule(**params) -> closed_jaxpr``, for an operation that runs one program once on its operands. All transformations
+may inline that program, so a function with custom rules has no such rule."""
 
 inlined = RuleKind("inlined", "a function of the compiled program")
-"""``rule(**params) -> closed_jaxpr``, for an operation whose place in a compiled program a program's equations take:
-not for a checkpoint, which has to be computed again."""
+"""``rule(**params) -> closed_jaxpr``, for an operation that compiled programs replace by the equations of its program.
+A checkpoint has no such rule: it has to be computed again."""
 
 
 def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
-    """A program of the same results, in which operations with a rule of a kind are replaced by their equations.
+    """Return an equal program in which the operations that have a rule of ``kind`` are inlined.
 
     >>> from pullback.primitives.elementwise import sin
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
@@ -33,7 +33,7 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
     eqns: list[Eqn] = []
 
     def enter(inner: Jaxpr, values: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
-        """Append the equations of a program; its results."""
+        """Append the equations of a program, and return its results."""
         places: dict[Any, Any] = dict(zip(inner.invars, operands, strict=True))
         for v, x in zip(inner.constvars, values, strict=True):
             places[v] = captured.setdefault(id(x), (Var(v.aval), x))[0]

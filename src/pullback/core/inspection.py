@@ -1,4 +1,4 @@
-"""Which interpreter is at work, in the spelling of ``jax.extend.core``; for interpreters of users' own."""
+"""The current trace and its types, in the spelling of ``jax.extend.core``; for users' interpreters."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = [
 
 
 class TraceTag:
-    """A mark by which an interpreter of a user's own knows its tracers."""
+    """A mark by which a user's interpreter recognizes its tracers."""
 
     __slots__ = ()
 
 
 class Effect:
-    """What an operation does beside returning results, in JAX's spelling; a base class for users' own."""
+    """A side effect of an operation, in JAX's spelling: a base class for users' effects."""
 
 
 class OpaqueTraceState:
-    """Which interpreter is at work: compares equal as long as no transformation begins or ends."""
+    """A snapshot of the current trace: two are equal if no transformation began or ended in between."""
 
     __slots__ = ("_trace",)
 
@@ -53,10 +53,10 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """What tells whether a transformation began or ended since: two of them compare equal if none did.
+    """Return a snapshot of the current trace: two are equal if no transformation began or ended in between.
 
     Args:
-      convention: who asks; is taken for JAX's sake.
+      convention: is ignored; JAX has it.
 
     >>> import pullback
     >>> before = get_opaque_trace_state()
@@ -67,12 +67,12 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """The trace, or the one that evaluates for this thread: switches exchange that one."""
+    """Return ``trace``; in place of any evaluating trace, this thread's, which switches such as debug_nans replace."""
     return state.bottom if trace.is_bottom else trace
 
 
 def trace_state_clean() -> bool:
-    """Whether no transformation is at work.
+    """Whether no transformation is active.
 
     >>> trace_state_clean()
     True
@@ -81,7 +81,7 @@ def trace_state_clean() -> bool:
 
 
 def find_top_trace(values: Any = ()) -> Trace:
-    """The interpreter that is at work, whatever the values are.
+    """Return the current trace; ``values`` is ignored.
 
     >>> find_top_trace(()).transformation
     'evaluation'
@@ -91,7 +91,7 @@ def find_top_trace(values: Any = ()) -> Trace:
 
 @contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """A context with the interpreter that is at work, for one of a user's own that stands on it.
+    """A context manager that yields the current trace, as the parent for a user's interpreter.
 
     >>> with take_current_trace() as trace:
     ...     print(trace.transformation)
@@ -106,11 +106,11 @@ def take_current_trace() -> Iterator[Trace]:
 
 @contextmanager
 def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
-    """A context in which an interpreter is at work: one of a user's own, or one that it stands on.
+    """A context manager in which ``trace`` is current: a user's interpreter, or its parent.
 
     Args:
       trace: the interpreter.
-      check_leaks: is taken for JAX's sake.
+      check_leaks: is ignored; JAX has it.
 
     Raises:
       ArgumentError: it is no interpreter (a TypeError).
@@ -143,7 +143,7 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of one example of a batch.
+    """Return the type of one example of a batch.
 
     Args:
       size: the size of the mapped axis.
@@ -166,13 +166,13 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
-    """The type of a batch of examples.
+    """Return the type of a batch of examples.
 
     Args:
       size: the size of the mapped axis.
       axis: its position in the batch; None if there is none.
       aval: the type of an example.
-      explicit_mesh_axis: is taken for JAX's sake.
+      explicit_mesh_axis: is ignored; JAX has it.
 
     >>> import numpy as np
     >>> unmapped_aval(3, 1, ShapedArray((2,), np.dtype("float32")))
@@ -185,7 +185,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether a value is an array or a number, of a dtype that there is.
+    """Whether a value is an array or a number of a supported dtype.
 
     >>> valid_jaxtype(1.0), valid_jaxtype("text")
     (True, False)
@@ -201,7 +201,7 @@ _WITHOUT_DERIVATIVE = (bool, int, operator.index)
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
-    """A value that Python may look at, converted by a function.
+    """Convert a concrete value by a function.
 
     Args:
       force: ``int``, ``np.asarray``, ...; None leaves the value as it is.
@@ -236,15 +236,15 @@ def new_jaxpr_eqn(
     source_info: SourceInfo | None = None,
     ctx: EqnContext | None = None,
 ) -> Eqn:
-    """An equation, in JAX's order of arguments.
+    """Make an equation, with the arguments in JAX's order.
 
     Args:
       invars: the operands, variables and literals.
       outvars: the variables that it binds.
       primitive: the operation.
       params: its parameters.
-      effects: are taken for JAX's sake, as is ``ctx``: an equation's effects are those of its primitive.
-      source_info: where it was written.
+      effects: is ignored, as ``ctx`` is; JAX has both. An equation has the effects of its primitive.
+      source_info: its source location.
       ctx: see above.
 
     >>> from pullback import make_jaxpr
@@ -257,7 +257,7 @@ def new_jaxpr_eqn(
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """A function that makes a new variable of a type."""
+    """Return a function that makes a new variable of a type."""
     return Var
 
 
@@ -280,7 +280,7 @@ def named_axes() -> list[Any]:
 
 
 def within(kind: type[Trace]) -> bool:
-    """Whether an interpreter of a kind is at work, here or further out."""
+    """Whether the current trace or one of its parents is of class ``kind``."""
     trace = state.trace
     while not trace.is_bottom:
         if isinstance(trace, kind):
@@ -290,7 +290,7 @@ def within(kind: type[Trace]) -> bool:
 
 
 class DropVar(Var):
-    """A variable that nothing reads."""
+    """A variable for a result that no equation reads."""
 
     __slots__ = ()
 

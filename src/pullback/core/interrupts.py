@@ -1,9 +1,9 @@
-"""Work that an interrupt may not end half-way.
+"""Run work to its end even if a signal handler raises meanwhile, as Ctrl-C does.
 
-While the compiler works, the call that waits for it looks for signals. If one raises, as Ctrl-C does, the call is over,
-and frees what the compiler still uses: the process ends with a segmentation fault. So it does when the import of a
-module in C++ is interrupted, and begun again. Signals raise in the main thread only. So another thread makes the call,
-and the main one waits for it, and raises afterwards.
+The call that waits for the compiler checks for signals. If a handler raises, the call ends and frees memory that the
+compiler still uses: a segmentation fault. The interrupted import of a C++ module that is begun again crashes too.
+Handlers raise in the main thread only. So another thread makes the call; the main thread waits for it and raises
+afterwards.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ T = TypeVar("T")
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """The result of a function, which runs to its end, whatever signals come meanwhile.
+    """Return the result of ``work``, which runs to its end even if a signal arrives meanwhile.
 
-    Starting the thread takes some 50 us, which is little beside what compiling takes.
+    Starting the thread takes some 50 us, much less than compiling.
 
     Args:
       work: a function without arguments. It must not run user code, which may depend on the thread.
 
     Raises:
-      BaseException: what a signal handler raised meanwhile, KeyboardInterrupt for example (the first one, if there were
-        several), else what the function raises.
+      BaseException: the first error of a signal handler, such as KeyboardInterrupt; else the error of ``work``.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return work()
     outcome: list[tuple[Any, BaseException | None]] = []
-    first = _thread.allocate_lock()  # for the one thread that does the work
+    first = _thread.allocate_lock()  # the thread that gets it does the work
     running = _thread.allocate_lock()
     running.acquire()
 
@@ -54,7 +53,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
             running.acquire()
         except BaseException as error:
             no_threads = isinstance(error, RuntimeError) and "new thread" in str(error)
-            if not first.locked() and no_threads:  # there are too many, or the interpreter is about to end
+            if not first.locked() and no_threads:  # too many threads, or the interpreter is about to end
                 return work()
             signalled = signalled or error
     result, failure = outcome.pop()
@@ -70,7 +69,7 @@ def uninterrupted(work: Callable[[], T]) -> T:
 
 @functools.cache
 def imported(name: str) -> Any:
-    """A module that is, or needs, one in C or C++, imported when it is first needed.
+    """Import a module that is written in C or C++, or needs one that is, safe from interrupts.
 
     Raises:
       ImportError: it is not installed.

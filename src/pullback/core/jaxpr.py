@@ -45,7 +45,7 @@ Atom = Var | Literal
 
 
 class Eqn:
-    """One equation: ``outvars = primitive[params] invars``, and where in the user's program it was written."""
+    """One equation: ``outvars = primitive[params] invars``, with its source location."""
 
     __slots__ = ("invars", "made_at", "outvars", "params", "primitive", "scope")
 
@@ -73,10 +73,10 @@ class Eqn:
         return "\n".join(show_eqn(self, VariableNames(), "", ""))
 
     def replace(self, **changes: Any) -> Eqn:
-        """The equation with some of its attributes replaced.
+        """Return the equation with some of its attributes replaced.
 
-        ``source_info`` is that of an equation. ``effects`` and ``ctx`` are taken for JAX's sake: an equation's effects
-        are those of its primitive and its programs.
+        ``source_info`` is another equation's. ``effects`` and ``ctx`` are ignored; JAX has them. An equation has the
+        effects of its primitive and its programs.
         """
         info = changes.pop("source_info", None)
         if info is not None:
@@ -87,34 +87,34 @@ class Eqn:
 
     @property
     def ctx(self) -> EqnContext:
-        """What it is run under: ``with eqn.ctx.manager`` a user's interpreter binds it again."""
+        """The context of the equation: a user's interpreter binds it again ``with eqn.ctx.manager``."""
         return CONTEXT
 
     def like(self, invars: Sequence[Atom], outvars: Sequence[Var], **params: Any) -> Eqn:
-        """The equation for other operands and results, with some parameters changed."""
+        """Return the equation with other operands and results, and with some parameters changed."""
         return Eqn(self.primitive, list(invars), {**self.params, **params}, list(outvars), self.made_at, self.scope)
 
     @property
     def source_info(self) -> SourceInfo:
-        """Where in the user's program it was written."""
+        """The equation's location in the user's program."""
         return SourceInfo(self.made_at, self.scope)
 
     @property
     def effects(self) -> frozenset[str]:
-        """The names of the operations, in it and in its programs, that do more than to return results."""
+        """The names of the operations with side effects, in the equation and in its programs."""
         own = {self.primitive.name} if self.primitive.effect else set()
         return frozenset(own.union(*(jaxpr.effects for jaxpr in subjaxprs(self))))
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than to return results, so that it must run exactly once, needed or not."""
+        """Whether the equation has a side effect, and so must run exactly once even if its results are unused."""
         return self.primitive.effect or any(jaxpr.effect for jaxpr in subjaxprs(self))
 
 
 class Jaxpr:
-    """A program: constants and inputs, equations in order, results.
+    """A program: constants, inputs, equations in order, and results.
 
-    Treat it as immutable: transformations of jaxprs are cached by the jaxpr that they were given.
+    Treat it as immutable: transformations are cached by the jaxpr that they were applied to.
     """
 
     __slots__ = (
@@ -142,15 +142,15 @@ class Jaxpr:
         effects: Any = None,
         debug_info: DebugInfo | None = None,
     ) -> None:
-        """A program.
+        """Make a program.
 
         Args:
           constvars: the constants.
           invars: the inputs.
           eqns: the equations, in order. Results may come before the equations, as in JAX.
           outvars: the results.
-          effects: is taken for JAX's sake; the effects of a program are those of its equations.
-          debug_info: what is known of the function that it was made of.
+          effects: is ignored; JAX has it. A program has the effects of its equations.
+          debug_info: describes the function that was traced.
         """
         third: Any = eqns
         fourth: Any = outvars
@@ -165,12 +165,12 @@ class Jaxpr:
 
     @property
     def effect(self) -> bool:
-        """Whether it does more than to return results."""
+        """Whether the program has side effects."""
         return bool(self.effects)
 
     @property
     def axes(self) -> frozenset[Any]:
-        """The names of axes that its operations refer to and that nothing in it maps."""
+        """The names of the axes that its operations refer to, and that are not mapped within it."""
         try:
             return self._axes
         except AttributeError:
@@ -179,7 +179,7 @@ class Jaxpr:
 
     @property
     def effects(self) -> frozenset[str]:
-        """The names of its operations that do more than to return results."""
+        """The names of its operations with side effects."""
         if not hasattr(self, "_effects"):
             eqns = [eqn for eqn in self.eqns if eqn.primitive.effect or (eqn.params and eqn.effect)]
             self._effects = frozenset[str]().union(*(eqn.effects for eqn in eqns))
@@ -196,24 +196,23 @@ class Jaxpr:
         return list(map(aval_of, self.outvars))
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """The program with some of its attributes replaced; ``effects`` and ``debug_info`` as when it is made."""
+        """Return the program with some attributes replaced; ``effects`` and ``debug_info`` as in the constructor."""
         changes.pop("effects", None)
         return Jaxpr(**changed(self, changes, ("constvars", "invars", "eqns", "outvars", "debug_info")))
 
     @property
     def debug_info(self) -> DebugInfo:
-        """What is known of the function that it was made of: what was said when it was made."""
+        """The description of the traced function that was passed to the constructor."""
         return getattr(self, "_debug_info", UNKNOWN)
 
     def pretty_print(
         self, *, source_info: bool = False, name_stack: bool = False, use_color: bool | None = None
     ) -> str:
-        """The program as text.
+        """Return the program as text.
 
         Args:
-          use_color: as in JAX, whose text may have colours; this one has none.
-          source_info: whether to say for each equation where in the user's program it was written.
-          name_stack: whether to say for each equation in which named scopes it is.
+          source_info: whether to print the source location of each equation.
+          name_stack: whether to print the named scopes of each equation.
           use_color: accepted for compatibility; there are no colors.
         """
         return "\n".join(show_jaxpr(self, VariableNames(source_info, name_stack), ""))
@@ -227,9 +226,9 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
 
-    What transformations made of it is kept in it (see ``cached_by_jaxpr``), and not in a table beside it: that may
-    refer to the program again, as the derivative of a loop does, and the collector finds such a circle only if both are
-    in it.
+    The results of its transformations are cached in it (see ``cached_by_jaxpr``), not in a global table: a result may
+    refer to the program, as the derivative of a loop does, and the garbage collector frees the cycle only if the
+    program itself owns the cache.
     """
 
     __slots__ = ("__weakref__", "_derived", "consts", "jaxpr")
@@ -260,17 +259,17 @@ class ClosedJaxpr:
     debug_info = property(lambda self: self.jaxpr.debug_info)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
-        """The program with ``jaxpr`` or ``consts`` replaced."""
+        """Return the program with ``jaxpr`` or ``consts`` replaced."""
         return ClosedJaxpr(**changed(self, changes, ("jaxpr", "consts")))
 
     def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
-        """The program that a function makes of its jaxpr, with the same constants."""
+        """Apply ``function`` to the jaxpr, and return the result closed over the same constants."""
         return ClosedJaxpr(function(self.jaxpr), self.consts)
 
     def pretty_print(
         self, *, source_info: bool = False, name_stack: bool = False, use_color: bool | None = None
     ) -> str:
-        """The program as text; see :meth:`Jaxpr.pretty_print`."""
+        """Return the program as text; see :meth:`Jaxpr.pretty_print`."""
         return self.jaxpr.pretty_print(source_info=source_info, name_stack=name_stack, use_color=use_color)
 
     def __str__(self) -> str:
@@ -283,7 +282,7 @@ _NO_AXES: frozenset[Any] = frozenset()
 
 
 def free_axes(primitive: Primitive, params: dict[str, Any]) -> frozenset[Any]:
-    """The names of axes that an operation refers to."""
+    """Return the names of the axes that an operation refers to."""
     rule = primitive.axes_rule
     if rule is not None:
         return rule(params)  # type: ignore[no-any-return]
@@ -291,7 +290,7 @@ def free_axes(primitive: Primitive, params: dict[str, Any]) -> frozenset[Any]:
 
 
 def subjaxprs(eqn: Eqn) -> Iterator[Jaxpr]:
-    """The jaxprs that an equation holds in its parameters."""
+    """Yield the jaxprs among an equation's parameters."""
     return _programs(eqn.params)
 
 
@@ -308,7 +307,7 @@ def _programs(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
-    """The abstract result (a list where there are several) of a primitive, with weak types."""
+    """Return the abstract result of a primitive, or the list of its abstract results, with weak types."""
     rule = primitive.abstract_eval_rule
     if rule is None:
         raise missing_rule(primitive, "abstract_eval", "tracing")
@@ -321,20 +320,20 @@ def infer(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, 
     for a in avals:
         if a.weak_type:
             weak = bool(primitive.keeps_weak_type)
-        elif a.dtype.kind != "b":  # booleans, such as the condition of a choice, have no say
+        elif a.dtype.kind != "b":  # booleans, such as the condition of a select, do not count
             weak = False
             break
     if primitive.multiple_results:
         return [a.update(weak_type=a.dtype.kind != "b") for a in out] if weak else out
     weak = out.weak_type or (weak and out.dtype.kind != "b")
-    for a in avals:  # a program has few types and many variables: equal ones share the object
+    for a in avals:  # a program has few types and many variables: equal types share one object
         if a.dtype is out.dtype and a.shape == out.shape and a.weak_type == weak and a.varying == out.varying:
             return a
     return out if out.weak_type == weak else ShapedArray(out.shape, out.dtype, weak, out.varying)
 
 
 def _varying(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], out: Any) -> Any:
-    """The result varies along the axes along which an operand does; collectives and programs say it themselves."""
+    """Mark a result as varying along the named axes of its operands, unless the operation's own rule has done so."""
     if primitive.axes_rule is not None or any(True for _ in _programs(params)):
         return out
     axes = _NO_AXES.union(*[a.varying for a in avals])
@@ -379,5 +378,5 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """A closed jaxpr as a function of its inputs."""
+    """Return a function of the program's inputs that evaluates a closed jaxpr."""
     return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)

@@ -1,4 +1,4 @@
-"""The checker of jaxprs: each variable is bound once, before it is used, with the type that its equation returns."""
+"""The checker of jaxprs: each variable is bound once, before its first use, with the type that its equation returns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pullback.core.trace import missing_rule
 
 
 def _broken(where: Eqn | str, rule: str) -> JaxprError:
-    """The error for a list of a program, or an equation, that breaks a rule."""
+    """Return the error for an equation, or for one of a program's lists of variables, that breaks a typing rule."""
     if isinstance(where, Eqn):
         where = f"the equation `{where}` from {source.describe(where.made_at)}"
     return JaxprError(f"{where} {rule}")
 
 
 def _check_types(eqn: Eqn) -> None:
-    """The typing rules of an equation."""
+    """Raise a JaxprError if the operands and results of an equation break a typing rule."""
     primitive = eqn.primitive
     if primitive.abstract_eval_rule is None:
         raise missing_rule(primitive, "abstract_eval", "the jaxpr checker")
@@ -35,20 +35,20 @@ def _check_types(eqn: Eqn) -> None:
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, *, anew: bool = True) -> None:
-    """Check that every variable is bound once, before it is used, and has the type that its equation returns.
+    """Check that every variable is bound once, before its first use, with the type that its equation returns.
 
     Args:
       jaxpr: the program.
-      anew: whether programs within it that were checked before are checked again.
+      anew: whether to check inner programs again that were checked before.
 
     Raises:
-      JaxprError: naming the equation and the rule that it breaks.
+      JaxprError: names the equation and the rule that it breaks.
     """
     _check(jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr, set(), anew)
 
 
 def _check(jaxpr: Jaxpr, seen: set[Jaxpr], anew: bool) -> None:
-    """Check a program, and each of those within it once, however many equations it is in."""
+    """Check a program, and each inner program once, even if several equations hold it."""
     if jaxpr in seen or (not anew and hasattr(jaxpr, "_checked")):
         return
     seen.add(jaxpr)

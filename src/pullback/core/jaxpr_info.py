@@ -1,4 +1,4 @@
-"""What equations and programs say of where they come from, in JAX's spelling."""
+"""Source information and contexts of equations, and debug information of programs, in JAX's spelling."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pullback.core.errors import ArgumentError
 
 
 class SourceInfo:
-    """Where an equation was written.
+    """The source location of an equation.
 
     Attributes:
-      location: the instruction in the user's program; it and the following are None where that is not known.
-      scope: the named scopes and the pass of differentiation, as they are kept; None if there are none.
+      location: the instruction in the user's program; this and the following attributes are None if it is unknown.
+      scope: the named scopes and the pass of differentiation, as a ``source.Scope``; None outside of scopes.
       file_name, function_name, line: its file, its function, and its line in the file.
       name_stack: the named scopes that it is in, separated by slashes.
     """
@@ -33,7 +33,7 @@ class SourceInfo:
 
 
 class EqnContext:
-    """What an equation is run under, in JAX's spelling: nothing here that the equation does not say itself.
+    """The context that an equation is evaluated in, in JAX's spelling; here it has no effect.
 
     Attributes:
       compute_type, xla_metadata: None.
@@ -56,13 +56,13 @@ CONTEXT = EqnContext()
 
 
 class DebugInfo(NamedTuple):
-    """What is known of the function that a program was made of.
+    """A description of the traced function that a program was made from.
 
     Attributes:
-      traced_for: what made the program.
-      func_src_info: the function, and where it is; None where that is not known.
-      arg_names: for each input the name of the argument; None where they are not known.
-      result_paths: for each result where it was in what the function returned; None where that is not known.
+      traced_for: the transformation that traced it, such as ``jit``.
+      func_src_info: the function's name and location; None if unknown.
+      arg_names: the argument name of each input; None if unknown.
+      result_paths: the path of each result in the function's return value; None if unknown.
     """
 
     traced_for: str
@@ -75,7 +75,7 @@ UNKNOWN = DebugInfo("a program")
 
 
 def changed(x: Any, changes: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """The attributes of an object with some of them replaced."""
+    """Return the attributes ``names`` of an object as a dictionary, updated by ``changes``."""
     unknown = sorted(changes.keys() - set(names))
     if unknown:
         raise ArgumentError(

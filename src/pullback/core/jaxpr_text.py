@@ -1,6 +1,6 @@
-"""Jaxprs as text.
+"""The printer of jaxprs.
 
-The printer tells a number from a variable by its ``val``, and a program by its ``eqns``: so jaxprs can import it.
+It recognizes a literal by its attribute ``val`` and a program by ``eqns``, so that ``core/jaxpr`` can import it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pullback.core.array import SCALARS, ArrayImpl
 
 
 class VariableNames:
-    """Names for variables, a, b, ..., z, ba, bb, ..., in the order in which they are asked for."""
+    """Names for variables, a, b, ..., z, ba, bb, ..., in the order of their first use."""
 
     def __init__(self, source_info: bool = False, name_stack: bool = False) -> None:
         self.source_info = source_info
@@ -36,7 +36,7 @@ class VariableNames:
         return text
 
 
-_WIDTH = 80  # A program that fits into one line is printed in one.
+_WIDTH = 80  # a program that fits is printed on one line
 
 
 def show_literal(literal: Any) -> str:
@@ -79,7 +79,7 @@ def show_jaxpr(jaxpr: Any, names: VariableNames, indent: str) -> list[str]:
 
 
 def _show_origin(eqn: Any, names: VariableNames) -> str:
-    """Where an equation comes from, as a comment, if that is asked for."""
+    """Return the source location or the named scopes of an equation as a comment, if ``names`` requests these."""
     info = eqn.source_info
     scope = f" # {info.name_stack}" if names.name_stack and info.name_stack else ""
     return f"{scope} # from {info}" if names.source_info else scope
@@ -124,6 +124,6 @@ def show_param(value: Any) -> str:
 
 
 def literal_key(a: Any) -> tuple[Any, ...]:
-    """The number of a literal by its bits, and its type: zeros have signs, and a NaN is not equal to itself."""
+    """Return a key for merging equal literals, by type and bits: zeros have signs, and a NaN is unequal to itself."""
     value = a.val._value if isinstance(a.val, ArrayImpl) else a.val
     return type(value), repr(value) if type(value) in SCALARS else value.tobytes(), a.aval

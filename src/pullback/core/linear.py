@@ -1,7 +1,7 @@
-"""Linear programs: the tape that linearisation records, that is run forwards or transposed.
+"""Linear programs: the tape that linearisation records, to be run forwards or transposed.
 
-``LinearVar`` is a variable of a linear program, and it is what a transpose rule sees in the place of an operand
-that is linear. A program is data: its residuals can be taken out and replaced.
+``LinearVar`` is a variable of a linear program; a transposition rule receives it for each linear operand. A program
+is data: its residuals can be extracted and replaced.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from pullback.core.types import ZERO, MappedAxis, Shape, ShapedArray
 
 
 class LinearVar:
-    """A variable of a linear program, and the operation that returns it: a program is a list of these.
+    """A variable of a linear program together with the operation that returns it; a program is a list of these.
 
     An operation of several results is an unnumbered ``LinearVar`` that lists them in ``results``.
 
     Attributes:
-      mark: the line and the scope that the operation was recorded in, which those made of it carry too; None if it
-        was recorded without.
+      provenance: the source line and scope of the operation, which its transpose inherits; None if not recorded.
     """
 
     __slots__ = ("_aval", "_shape", "args", "index", "params", "primitive", "provenance", "results")
@@ -53,7 +52,7 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        """The type. It is worked out with those that it depends on: without recursion, since a tape may be long."""
+        """The type, inferred with the types that it depends on; without recursion, since a tape may be long."""
         if self._aval is not None:
             return self._aval
         waiting = [self]
@@ -90,12 +89,12 @@ class LinearVar:
 
 
 def operand_avals(args: Sequence[Any]) -> list[ShapedArray]:
-    """The abstract operands of an operation on linear variables and residuals."""
+    """Return the types of operands that are linear variables or residuals."""
     return resolve_weak_scalars([x.aval if type(x) is LinearVar else typeof(x) for x in args], args)
 
 
 def is_linear(x: Any) -> bool:
-    """Whether an operand given to a transpose rule is one that the operation is linear in."""
+    """Whether an operand that a transposition rule receives is linear."""
     return type(x) is LinearVar
 
 
@@ -115,15 +114,15 @@ class LinearTracer(Tracer):
 
 
 class LinearTrace(Trace):
-    """Records the operations on linear values, and leaves all others to its parent.
+    """A trace that records the operations on linear values, and passes all others to its parent.
 
     Attributes:
       nodes: the operations, in order.
       count: the number of variables.
-      masks: whether products are recorded in which a linear value of zero makes a zero (``core.masking``).
-      notes: whether something is noted of operations: by ``watch``, or marks while the thread is in a scope.
-      watch: takes this trace, an operation that was recorded, and its tracers; None if nobody does.
-      error: makes the error for an operation that cannot be recorded, of this trace, the operation, and how it fails.
+      masks: whether to record masked products, in which a linear value of zero makes a zero (``core.masking``).
+      notes: whether recorded operations need ``_note``: for ``watch``, or for their provenance within a scope.
+      watch: called with this trace, the recorded operation, and its tracers; None if unused.
+      error: called with this trace, an operation, and the reason why it cannot be recorded; returns the error.
     """
 
     __slots__ = ("count", "error", "masks", "nodes", "notes", "watch")
@@ -141,17 +140,17 @@ class LinearTrace(Trace):
         self.notes = watch is not None or not parent.quick
 
     def input(self, aval: ShapedArray) -> LinearTracer:
-        """A new input of the program."""
+        """Add an input to the program, and return its tracer."""
         var = LinearVar(self.count, None, (), {}, aval)
         self.count += 1
         return LinearTracer(self, var)
 
     def end(self, x: Any) -> Any:
-        """The variable of a result, or ZERO for one that does not depend on the inputs."""
+        """Return the variable of a result, or ZERO if it does not depend on the inputs."""
         return x.variable if type(x) is LinearTracer and x._trace is self else ZERO
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        # Two operands, which most operations have, are written out.
+        # The fast path for two operands, as most operations have.
         if len(args) == 2:
             x, y = args
             x_is_own = type(x) is LinearTracer and x._trace is self
@@ -188,7 +187,7 @@ class LinearTrace(Trace):
         return out
 
     def _run(self, rule: Rule, *args: Any, **params: Any) -> Any:
-        """The results of a rule, whose operations come to this trace."""
+        """Return the results of a rule, run with this trace current."""
         outer, state.trace = state.trace, self
         try:
             return rule(*args, **params)
@@ -196,7 +195,7 @@ class LinearTrace(Trace):
             state.trace = outer
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[LinearTracer]:
-        """Record an operation of several results as linear in all of its operands that are this trace's own."""
+        """Record an operation of several results as linear in its operands that are tracers of this trace."""
         own = tuple([x.variable if type(x) is LinearTracer and x._trace is self else x for x in args])
         return self._record_many(primitive, own, params)
 
@@ -212,14 +211,14 @@ class LinearTrace(Trace):
         return outs
 
     def _note(self, node: LinearVar, tracers: list[LinearTracer]) -> None:
-        """Note what is to be known of an operation that was recorded."""
+        """Set the provenance of a recorded operation, and call ``watch`` if there is one."""
         if not self.parent.quick:
             node.provenance = provenance.current()
         if self.watch is not None:
             self.watch(self, node, tracers)
 
     def not_linear(self, primitive: Primitive, how: str = "") -> PullbackError:
-        """The error for an operation that cannot be recorded."""
+        """Return the error for an operation that cannot be recorded."""
         return self.error(self, primitive, how)
 
 
@@ -238,7 +237,7 @@ def _not_linear(trace: LinearTrace, primitive: Primitive, how: str) -> PullbackE
 
 
 def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
-    """Whether an operation is linear in the operands that are."""
+    """Whether an operation is linear in those of ``args`` that are linear variables."""
     if linear_in == "each":
         count = 0
         for x in args:
@@ -249,7 +248,7 @@ def _fits(linear_in: str | tuple[int, ...], args: tuple[Any, ...]) -> bool:
 
 
 def _transposed(node: LinearVar, ct: Any, reduced: Sequence[MappedAxis] | None) -> Sequence[Any]:
-    """The cotangents of an operation's operands, summed over the reduced named axes if there are any."""
+    """Return the cotangents of an operation's operands, summed over the named axes ``reduced`` if there are any."""
     if reduced:
         return runtime.transpose_over(node, ct, reduced)
     return node.primitive.transpose_rule(ct, *node.args, **node.params)  # type: ignore[union-attr,misc,no-any-return]
@@ -274,7 +273,7 @@ class LinearProgram:
         self.count = count
 
     def run(self, tangents: Sequence[Any]) -> list[Any]:
-        """The results for some inputs, under the current trace; ``ZERO`` stands for one that no operation reads."""
+        """Evaluate the program under the current trace; a tangent that no operation reads may be ``ZERO``."""
         env: list[Any] = [ZERO] * self.count
         for var, t in zip(self.inputs, tangents, strict=True):
             env[var.index] = t
@@ -294,15 +293,15 @@ class LinearProgram:
         return [ZERO if var is ZERO else env[var.index] for var in self.outputs]
 
     def transpose(self, cotangents: Sequence[Any], add: Callable[[Any, Any], Any], consume: bool = False) -> list[Any]:
-        """The cotangents of the inputs, under the current trace.
+        """Return the cotangents of the inputs, computed under the current trace.
 
         Args:
           cotangents: one for each result; ``ZERO`` is allowed.
-          add: how two cotangents of one variable are summed.
+          add: sums two cotangents of one variable.
           consume: whether to drop each operation, with its residuals, once it has been transposed.
 
         Returns:
-          One cotangent for each input; ``ZERO`` where nothing flowed.
+          One cotangent for each input; ``ZERO`` if no result depends on it.
         """
         env: list[Any] = [ZERO] * self.count
         reduced = [axis for axis in state.axes.values() if axis.reduced] if state.axes else None
@@ -342,7 +341,7 @@ class LinearProgram:
         return [env[var.index] for var in self.inputs]
 
     def dce_inputs(self, wanted: Sequence[int]) -> LinearProgram:
-        """The operations that depend on some of the inputs: transposed, it leaves out what only others would take."""
+        """Drop the operations that depend on no ``wanted`` input: transposition then skips unwanted cotangents."""
         reached = {self.inputs[i].index for i in wanted}
         nodes = []
         for node in self.nodes:

@@ -1,4 +1,4 @@
-"""Linear programs as data: the values that they hold, and a hashable rest."""
+"""Split linear programs into their residuals and a hashable structure, and join these again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ProgramStructure = tuple[Any, ...]
 
 
 def split(program: LinearProgram) -> tuple[list[Any], ProgramStructure]:
-    """The values that a program holds, and the rest of it as a hashable structure."""
+    """Return the residuals of a program, and the rest of it as a hashable structure."""
     residuals: list[Any] = []
     nodes = []
     for node in program.nodes:
@@ -38,7 +38,7 @@ def split(program: LinearProgram) -> tuple[list[Any], ProgramStructure]:
 
 
 def join(structure: ProgramStructure, residuals: Sequence[Any]) -> LinearProgram:
-    """The inverse of :func:`split`, for any residuals."""
+    """Rebuild a program from a structure and residuals: the inverse of :func:`split`."""
     nodes, inputs, outputs, count = structure
     values = iter(residuals)
     variables: dict[int, LinearVar] = {i: LinearVar(i, None, (), {}, aval) for i, aval in inputs}

@@ -1,10 +1,9 @@
-"""How an operation is linear: in which operands, and what stands beside these.
+"""In which operands an operation is linear, jointly or each alone.
 
-A derivative rule says what an operation does to tangents. What maps something else in their place, without the rule,
-asks here: coefficients of a power series, all rows of a Jacobian at once. An operation that is linear in each of two
-operands, as a product is, keeps the value of the other. One that is linear in several jointly, as a sum or a scatter
-is, keeps none of theirs: zeros stand in the place of those that are constant. And a constant that the parameters hold,
-as a gather's fill value, is left out.
+Coefficients of power series, and all rows of a Jacobian together, pass through a linear operation without its
+derivative rule. If it is linear in each of two operands, as a product is, the other operand keeps its value. If it is
+linear in several jointly, as a sum or a scatter is, zeros replace the operands that are constant. A constant among the
+parameters, such as a gather's fill value, is replaced by zero too.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from pullback.core.rule_kinds import RuleKind
 from pullback.core.trace import Primitive
 
 linear_operands = RuleKind("linear_operands", "as ``transpose`` says")
-"""``rule(moving, count, **params) -> positions``: in which of ``count`` operands an operation is linear, jointly, where
-those at the positions ``moving`` are not constant; None if it is not linear in these. It stands in the place of
-``linear_in`` (see ``Primitive.transpose``) for operations where that depends on the operands or parameters."""
+"""``rule(moving, count, **params) -> positions``: the positions, among ``count`` operands, in which an operation is
+jointly linear if those at ``moving`` are not constant; None if it is not linear in these. It replaces ``linear_in``
+(see ``Primitive.transpose``) for operations where the answer depends on the operands or parameters."""
 
 homogeneous = RuleKind("homogeneous", "the parameters as they are")
-"""``rule(**params) -> params``: of an operation whose parameters may add a constant, those that add none."""
+"""``rule(**params) -> params``: for an operation whose parameters may add a constant, parameters that add zero."""
 
 
 class LinearPart(NamedTuple):
-    """What an operation does to the operands that are not constant.
+    """The linear part of an operation: its action on the operands that are not constant.
 
     Attributes:
-      joint: the positions in which it is linear, jointly. Zeros take the place of those of them that are constant;
-        operands at other positions keep their values.
-      params: its parameters, which add no constant.
+      joint: the positions in which it is jointly linear. Zeros replace constant operands at these positions; operands
+        at other positions keep their values.
+        params: its parameters, changed so that they add no constant.
     """
 
     joint: Sequence[int]
@@ -39,12 +38,12 @@ class LinearPart(NamedTuple):
 
 
 def linear_part(primitive: Primitive, moving: Sequence[int], count: int, params: dict[str, Any]) -> LinearPart | None:
-    """The linear part of an operation that is linear, or affine, in some operands together; None of any other.
+    """Return the linear part of an operation that is jointly linear or affine in some operands; None for any other.
 
     Args:
-      primitive, params: the operation. One that holds programs has rules that say how these are transformed.
+      primitive, params: the operation. Its inner programs, if any, have rules of their own.
       moving: the positions of the operands that are not constant.
-      count: how many operands there are.
+      count: the number of operands.
 
     >>> from pullback.primitives.elementwise import add_p, mul_p
     >>> [linear_part(p, [0], 2, {}) for p in (add_p, mul_p)]

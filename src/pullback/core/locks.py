@@ -1,4 +1,4 @@
-"""Locks, and other state, that a forked child has anew."""
+"""Locks and other state that each forked child process makes anew."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 def lock(namespace: dict[str, Any], name: str, reentrant: bool = False) -> Any:
-    """A lock, of which each forked child gets one of its own: a thread that is not there may hold the parent's.
+    """Return a lock that each forked child replaces by a new one: in the child, no thread would release a held lock.
 
-    It is one of Python's, since an interrupt may come while a method that is written in Python takes it.
+    It is a built-in lock: an interrupt could come within a ``__enter__`` that is written in Python.
 
     Args:
-      namespace: of the module, or the object, that has it: its ``globals()`` or ``vars(self)``, which is kept alive.
+      namespace: the owner's ``globals()`` or ``vars(self)``, which is kept alive.
       name: its name there.
-      reentrant: whether the thread that holds it may take it again, as a signal handler of the user's would.
+      reentrant: whether the thread that holds it may acquire it again, as a signal handler would.
 
     >>> _guard = lock(globals(), "_guard")
     >>> with _guard:
@@ -28,10 +28,10 @@ def lock(namespace: dict[str, Any], name: str, reentrant: bool = False) -> Any:
 
 
 def renewed(namespace: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
-    """Give each forked child something of its own for what refers to threads, which are not there.
+    """Have each forked child replace an object that refers to threads, since it lacks its parent's threads.
 
     Args:
-      namespace: of the module, or the object, that has it.
+      namespace: the owner's ``globals()`` or ``vars(self)``.
       name: its name there.
       make: makes a new one.
     """

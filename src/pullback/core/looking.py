@@ -1,4 +1,4 @@
-"""What Python may look at of a traced value, and may not take: conversions, conditions, formats, printing."""
+"""Conversions of traced values by Python: to numbers, conditions, indices, formats and text, and their errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, 
 
 
 class LookedAt(Array):
-    """A traced value, as Python looks at it; :class:`pullback.core.trace.Tracer` says what is known of one."""
+    """A traced value with Python's conversions; its subclass :class:`pullback.core.trace.Tracer` knows its trace."""
 
     __slots__ = ()
 
@@ -44,27 +44,27 @@ class LookedAt(Array):
         raise NotImplementedError
 
     def concrete(self) -> Any:
-        """The value that Python may look at, or None where it is not known; without its derivative."""
+        """The concrete value, without its derivative; None if it is unknown."""
         return None
 
     def differentiated(self) -> Any:
-        """The value, this one or one that it wraps, of which a derivative is being taken."""
+        """The value that is being differentiated, this one or one that it wraps; None if there is none."""
         return None
 
     def abstract_part(self) -> Any:
-        """The value, this one or one that it wraps, that has no concrete value."""
+        """The value without a concrete value, this one or one that it wraps; None if there is none."""
         return self
 
     def dependence(self) -> str:
-        """Which arguments of the transformed function the value depends on, as a sentence, where that is known."""
+        """A sentence that names the arguments of the transformed function that the value depends on; may be empty."""
         return ""
 
     def _leak(self) -> UnexpectedTracerError | None:
-        """The error for a value that leaked; None while its trace is at work."""
+        """Return the error for a leaked value; None while its trace is active."""
         raise NotImplementedError
 
     def _leaked(self) -> UnexpectedTracerError:
-        """The error for a value that is used where its trace is not at work."""
+        """Return the error for a value that is used while its trace is not active."""
         raise NotImplementedError
 
     def _known(self, error: type[PullbackError], what: str, instead: str) -> Any:
@@ -74,11 +74,11 @@ class LookedAt(Array):
         return value
 
     def concrete_value(self, what: str, instead: str = _CONVERT) -> Any:
-        """The value, for Python to compute with.
+        """Return the concrete value, for Python to compute with.
 
         Raises:
-          ConcretizationTypeError: it is not known.
-          LostDerivativeError: its derivative is being taken, and would be lost.
+          ConcretizationTypeError: it is unknown.
+          LostDerivativeError: it is being differentiated, and its derivative would be lost.
         """
         value = self._known(ConcretizationTypeError, what, instead)
         own = self.differentiated()
@@ -94,7 +94,7 @@ class LookedAt(Array):
         raise lost
 
     def _unknown(self, error: type[PullbackError], need: str, instead: str) -> PullbackError:
-        """The error for a value that Python may not look at, or for one that leaked."""
+        """Return the error for a value that is not concrete, or that leaked."""
         part = self.abstract_part()
         for leak in (self._leak(), part._leak()):
             if leak is not None:
@@ -136,7 +136,7 @@ class LookedAt(Array):
         )
 
     def shown(self) -> Any:
-        """The value that is printed, or None where it is not known: that of all examples under ``vmap``."""
+        """The value to print, of all examples under ``vmap``; None if it is unknown."""
         return self.concrete()
 
     def __repr__(self) -> str:

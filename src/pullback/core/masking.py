@@ -1,10 +1,10 @@
-"""Zeros that stay zero: what the switch ``masked_zeros`` makes of products of tangents and derivatives.
+"""Masked products, in which a zero tangent stays zero: the implementation of the switch ``masked_zeros``.
 
-A tangent or cotangent of exactly zero says that a value has no influence, as that of a branch which is not taken. Its
-product with an infinite or undefined derivative is NaN in arithmetic, and should be zero. A primitive that multiplies
-has another one that says so, ``Primitive.masked``: its parameter ``zeros`` has a flag for each operand, whether a zero
-of it makes a zero, whatever it is multiplied by. Tapes record it (``core.linear``); rules that compute with values are
-run on tracers that mark those, here.
+A tangent or cotangent of exactly zero means that a value has no influence, as in a branch that is not taken. In
+arithmetic its product with an infinite or undefined derivative is NaN; it should be zero. ``Primitive.masked`` of a
+primitive that multiplies is another primitive, whose parameter ``zeros`` has a flag for each operand: whether its
+zeros make zeros, whatever the other factor. Tapes record it (``core.linear``). Rules that compute with values are run
+on the tracers of this module, which mark tangents.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pullback.core.types import ZERO, ShapedArray
 def masked(
     primitive: Primitive, params: dict[str, Any], operands: Sequence[Any], zeros: tuple[bool, ...]
 ) -> tuple[Primitive, dict[str, Any]]:
-    """The product, and its parameters, in which the operands that ``zeros`` marks make zeros.
+    """Return the masked primitive for the operands that ``zeros`` flags, and its parameters.
 
-    It is the primitive itself if the other operand is a number that is finite, and not zero where it divides.
+    Return the primitive itself if the other operand is a finite number, and nonzero if it is a divisor.
     """
     product = primitive.masked
     if product is None:
@@ -37,7 +37,7 @@ def masked(
 
 
 class MaskTracer(Tracer):
-    """A tangent or cotangent that is given to a rule as a value."""
+    """A marked tangent or cotangent that a rule receives as a value."""
 
     __slots__ = ("value",)
 
@@ -61,7 +61,7 @@ class MaskTracer(Tracer):
 
 
 def mask_trace(parent: Trace) -> RelayTrace:
-    """A trace that hands all operations on, those that multiply what :func:`mark` marked as their masked ones."""
+    """Return a trace that passes operations to ``parent``, and replaces products of marked values by masked ones."""
     return RelayTrace(parent, _relay, transformation="differentiation with masked zeros")
 
 
@@ -84,17 +84,17 @@ def _relay(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: di
 
 
 def mark(trace: Trace, x: Any) -> Any:
-    """A tangent, as an operand of a rule; ``ZERO`` as it is."""
+    """Mark a tangent as an operand of a rule; return ``ZERO`` unchanged."""
     return x if x is ZERO else MaskTracer(trace, x)
 
 
 def unmarked(trace: Trace, x: Any) -> Any:
-    """A result of a rule, as it is outside of a trace of masks."""
+    """Unwrap a result of a rule that ran under a trace of :func:`mask_trace`."""
     return x.value if type(x) is MaskTracer and x._trace is trace else x
 
 
 def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
-    """The results of ``run(*operands)``, where zeros of what is marked make zeros, whatever they multiply."""
+    """Return the results of ``run(*operands)``, in whose products the zeros of marked operands make zeros."""
     trace = mask_trace(state.trace)
     results = trace.run(run, *[mark(trace, x) if flag else x for x, flag in zip(operands, marked, strict=True)])
     return [unmarked(trace, x) for x in results]
@@ -103,9 +103,9 @@ def run_masked(run: Callable[..., Sequence[Any]], operands: Sequence[Any], marke
 def with_masked_zeros(
     rule: Callable[[Sequence[Any], Sequence[Any]], list[Any]], residuals: Sequence[Any], values: Sequence[Any]
 ) -> list[Any]:
-    """What a rule of the user's returns for some tangents or cotangents, whose zeros make zeros if the switch is on.
+    """Run a user's rule on tangents or cotangents, whose zeros make zeros if the switch is on.
 
-    Where values are known, they are marked only once the rule has returned a NaN.
+    If the values are concrete, run it with marked operands only after a first run has returned a NaN.
     """
     if not config.masked_zeros:
         return rule(residuals, values)
@@ -117,11 +117,11 @@ def with_masked_zeros(
 
 
 def has_nan(x: Any) -> bool:
-    """Whether an element of NumPy's is not a number."""
+    """Whether an array on the host has a NaN among its elements."""
     if x.shape == ():
         return bool(x != x)
     if x.dtype.char in "fdFD":
-        # The sum of squares is NaN only if a square is, and is a fifth of the time of ``np.isnan(x).any()``.
+        # The sum of squares is NaN only if a square is, and takes a fifth of the time of ``np.isnan(x).any()``.
         flat = x if x.ndim == 1 else x.ravel()
         total = flat.dot(flat)
         if total == total:

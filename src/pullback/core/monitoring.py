@@ -1,13 +1,13 @@
-"""Events, durations and numbers that are recorded while programs are traced and compiled, for whoever listens.
+"""Events, durations and numbers that are recorded while programs are traced and compiled, and their listeners.
 
-Each kind of record has its listeners, which are functions that are called at once, in the thread that records. Pullback
-itself records, under the names that JAX documents:
+Each kind of record has its listeners: functions that are called immediately, in the thread that records. Pullback
+records, under the names that JAX documents:
 
 * ``/jax/core/compile/jaxpr_trace_duration``, ``/jax/core/compile/jaxpr_to_mlir_module_duration`` and
-  ``/jax/core/compile/backend_compile_duration``: each as a number (the time when it began), as a duration in seconds,
-  and as a span of time; with ``fun_name``.
-* ``/jax/compilation_cache/compile_requests_use_cache``, ``cache_hits`` and ``cache_misses``: events, where programs are
-  kept on disk.
+  ``/jax/core/compile/backend_compile_duration``: each as a number (the start time), as a duration in seconds, and as a
+  time span; with ``fun_name``.
+* ``/jax/compilation_cache/compile_requests_use_cache``, ``cache_hits`` and ``cache_misses``: events, if the
+  persistent cache of compiled programs is on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _scalars: list[Listener] = []
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Tell the listeners for events that something happened.
+    """Report an event to the event listeners.
 
     Args:
       event: the name of the event, such as ``"/my_library/start"``.
@@ -47,7 +47,7 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tell the listeners for durations how long something took.
+    """Report a duration to the duration listeners.
 
     Args:
       event: the name of the event.
@@ -59,7 +59,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Tell the listeners for spans of time when something began and ended.
+    """Report the start and end of something to the time span listeners.
 
     Args:
       event: the name of the event.
@@ -71,7 +71,7 @@ def record_event_time_span(event: str, start_time: float, end_time: float, **kwa
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tell the listeners for numbers a number.
+    """Report a number to the scalar listeners.
 
     Args:
       event: the name of the number.
@@ -95,7 +95,7 @@ def _unregister(listeners: list[Listener], callback: Listener) -> None:
 
 
 def register_event_listener(callback: Listener) -> None:
-    """Have a function called for each event.
+    """Call a function for each event from now on.
 
     Args:
       callback: takes the name of the event, and more by keyword.
@@ -107,7 +107,7 @@ def register_event_listener(callback: Listener) -> None:
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
-    """Have a function called for each duration.
+    """Call a function for each duration from now on.
 
     Args:
       callback: takes the name of the event, the seconds that it took, and more by keyword.
@@ -127,7 +127,7 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
-    """Have a function called for each span of time.
+    """Call a function for each time span from now on.
 
     Args:
       callback: takes the name of the event, the times when it began and ended, and more by keyword.
@@ -139,7 +139,7 @@ def register_event_time_span_listener(callback: Listener) -> None:
 
 
 def register_scalar_listener(callback: Listener) -> None:
-    """Have a function called for each number.
+    """Call a function for each number from now on.
 
     Args:
       callback: takes the name of the number, its value, and more by keyword.
@@ -151,7 +151,7 @@ def register_scalar_listener(callback: Listener) -> None:
 
 
 def unregister_event_listener(callback: Listener) -> None:
-    """Call a function no more for events.
+    """Stop calling a function for events.
 
     Args:
       callback: a listener that was registered for them.
@@ -163,7 +163,7 @@ def unregister_event_listener(callback: Listener) -> None:
 
 
 def unregister_event_duration_listener(callback: Listener) -> None:
-    """Call a function no more for durations.
+    """Stop calling a function for durations.
 
     Args:
       callback: a listener that was registered for them.
@@ -175,7 +175,7 @@ def unregister_event_duration_listener(callback: Listener) -> None:
 
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
-    """Call a function no more for spans of time.
+    """Stop calling a function for time spans.
 
     Args:
       callback: a listener that was registered for them.
@@ -187,7 +187,7 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
 
 
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Call a function no more for numbers.
+    """Stop calling a function for numbers.
 
     Args:
       callback: a listener that was registered for them.
@@ -199,7 +199,7 @@ def unregister_scalar_listener(callback: Listener) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Call no listener of any kind any more."""
+    """Unregister all listeners of all kinds."""
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()
 
@@ -208,11 +208,11 @@ _NOTHING = nullcontext()
 
 
 _LOGGED = {TRACE: "traced", LOWER: "lowered"}
-"""What the log says of them; of a compilation, those who compile know more."""
+"""The verbs of the log for tracing and lowering; the compiler logs compilations itself, in more detail."""
 
 
 def timed(event: str, **kwargs: str | int) -> AbstractContextManager[None]:
-    """A block whose time is recorded if somebody listens, or logs: when it begins, how long it takes, and both."""
+    """A context manager that reports the start time, duration and time span of its block to listeners and the log."""
     return _timed(event, kwargs) if _scalars or _durations or _spans or config.log_compiles else _NOTHING
 
 
@@ -225,6 +225,6 @@ def _timed(event: str, kwargs: dict[str, str | int]) -> Iterator[None]:
     record_event_duration_secs(event, end - start, **kwargs)
     record_event_time_span(event, start, end, **kwargs)
     if config.log_compiles and event in _LOGGED:
-        import logging  # not where nobody asks for it: a short start
+        import logging  # imported only if used: import time of the package
 
         logging.getLogger("pullback").warning("%s %s in %.3f s", _LOGGED[event], kwargs.get("fun_name"), end - start)

@@ -1,4 +1,4 @@
-"""What errors about operands say: the value that came, and the public function that was called."""
+"""Helpers for error messages about operands: quote the operand, and name the public function that was called."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def quoted(value: Any) -> str:
-    """A value as errors quote it, in at most 60 characters."""
+    """Return the repr of a value for an error message, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def named(function: F) -> F:
-    """A function that hands its operands on to others, whose errors then name this one too."""
+    """Decorate a function that passes its operands to others, so that their errors name this function too."""
     name = function.__name__
 
     @functools.wraps(function)

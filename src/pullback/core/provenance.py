@@ -1,4 +1,4 @@
-"""The line and the scope that an operation on a tape was recorded in, which what is made of it carries too."""
+"""Provenance: the source line and the scope of an operation on a tape, which operations derived from it inherit."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pullback.core import source
 from pullback.core.trace import state
 
 Provenance = tuple[source.Location | None, str]
-"""The line that an operation was written in, and the path of its scope."""
+"""The source location of an operation, and the path of its scope."""
 
 
 @contextmanager
 def within(source_loc: source.Location | None, scope: source.Scope | None) -> Iterator[None]:
-    """A block whose operations carry a line and a scope."""
+    """A context manager whose operations get a given source location and scope."""
     before = state.source_loc, state.scope
     state.source_loc, state.scope = source_loc, scope
     try:
@@ -24,7 +24,7 @@ def within(source_loc: source.Location | None, scope: source.Scope | None) -> It
 
 
 def current() -> Provenance | None:
-    """The line and the scope of an operation that is recorded, if the thread is in a scope, or looks for NaNs."""
+    """Return the provenance for a newly recorded operation; None unless the thread is in a scope or debugs NaNs."""
     scope = state.scope
     if scope is None and not state.bottom.watches:
         return None
@@ -32,6 +32,6 @@ def current() -> Provenance | None:
 
 
 def of(provenance: Provenance, direction: str) -> AbstractContextManager[None]:
-    """A block whose operations belong to a pass of differentiation of an operation."""
+    """A context manager whose operations inherit a provenance, in the tangent or backward pass (``direction``)."""
     source_loc, path = provenance
     return within(source_loc, source.Scope(path, direction))

@@ -1,7 +1,7 @@
-"""References: cells that hold an array, and whose content changes.
+"""References: mutable cells that hold an array.
 
-A cell belongs to the trace that was current when it was made. What reads and writes it, and what becomes of that in
-programs, is in ``transforms/traces/refs.py``.
+A cell belongs to the trace that was current when it was made. The operations that read and write it, and their form
+in programs, are in ``transforms/traces/refs.py``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pullback.core.types import ShapedArray
 
 
 class RefCell:
-    """What a reference holds.
+    """The state of a reference.
 
     Attributes:
       content: the array, or a tracer of ``home`` or of a trace below it.
       inner: the type of the content, which never changes.
       home: the trace under which the reference was made; None for the one that evaluates.
-      ended: why it cannot be used any more, for error messages; empty as long as it can.
-      is_argument: whether it stands for a reference of the caller's, an argument.
+      ended: the reason why it cannot be used any more, for error messages; empty while it can.
+      is_argument: whether it stands for a reference that the caller passed as an argument.
       made_at: the line that made it.
     """
 
@@ -35,7 +35,7 @@ class RefCell:
         self.made_at = made_at
 
     def described(self) -> str:
-        """The reference in an error message: its type, and the line that made it."""
+        """Describe the reference for error messages: its type, and the line that made it."""
         made = f" (made at {source.describe(self.made_at)})" if self.made_at else ""
         return f"a reference of type {AbstractRef(self.inner)}{made}"
 
@@ -45,8 +45,8 @@ class AbstractRef:
 
     Args:
       inner_aval: the type of the array that it holds.
-      memory_space: where the array is, in words of JAX's; kept as it is.
-      kind: JAX's note on what checkpointing makes of it; kept as it is.
+      memory_space: JAX's memory space of the array; stored, without effect.
+      kind: JAX's note for checkpointing; stored, without effect.
 
     >>> from pullback.core.array import typeof
     >>> AbstractRef(typeof(1.0))
@@ -80,7 +80,7 @@ class AbstractRef:
 
 
 def take_refs(leaves: list[Any]) -> dict[int, Any] | None:
-    """The references among some leaves, by their numbers, and numbers in their place; None if there are none."""
+    """Replace the references among ``leaves`` by 0, in place; return them by index, or None if there are none."""
     found = {i: x for i, x in enumerate(leaves) if isinstance(x, RefCell)}
     for i in found:
         leaves[i] = 0
@@ -88,24 +88,24 @@ def take_refs(leaves: list[Any]) -> dict[int, Any] | None:
 
 
 class RunsAgain(BaseException):
-    """A function that is to be run again in the backward pass used a reference of its surroundings.
+    """Raised when a function that the backward pass would run again uses a reference of its enclosing scope.
 
-    It never reaches the user: what runs the function makes a program of it instead, which runs once.
+    It never reaches the user: the caller then traces the function to a program, which runs only once.
     """
 
 
 class Outside:
-    """What a program under construction uses of its surroundings beside values; ``Scope`` notes references."""
+    """The base class for what a program under construction captures besides values; ``Scope`` captures references."""
 
     def begin(self, trace: Any) -> None:
-        """Prepare for a program."""
+        """Prepare for the tracing of a program."""
 
     def inputs(self) -> list[Any]:
-        """The inputs that the program has for it, after the others."""
+        """Return the additional inputs of the program, which follow the others."""
         return []
 
     def results(self) -> list[Any]:
-        """The results that the program has for it, after the others."""
+        """Return the additional results of the program, which follow the others."""
         return []
 
 

@@ -1,4 +1,4 @@
-"""Errors about the rules of operations: one that is missing, and what a host rule's failure means."""
+"""Errors for missing rules, and explanations for failures of host rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pullback.core.errors import AllocationError, MissingRuleError, PullbackErro
 
 
 def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> MissingRuleError:
-    """The error for a primitive without the rule that a transformation needs; ``instead`` says what does without it."""
+    """Return the error for a primitive without the rule that ``need`` needs; ``instead`` names an alternative."""
     return MissingRuleError(
         f"the primitive {primitive.name!r} has no {rule} rule, which {need} needs; "
         f"register one with @{primitive.name}_p.{rule}{instead}"
@@ -19,7 +19,7 @@ def missing_rule(primitive: Any, rule: str, need: str, instead: str = "") -> Mis
 
 
 def explain(error: Exception, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Exception:
-    """The error of the abstract evaluation rule for these operands, or else NumPy's own."""
+    """Return the error that the abstract evaluation rule raises for these operands; if it raises none, ``error``."""
     if isinstance(error, PullbackError):
         return error
     if primitive.host_rule is None:
@@ -37,4 +37,4 @@ def explain(error: Exception, primitive: Any, args: Sequence[Any], params: dict[
 
 
 _TOO_LARGE = "(array|iterator) is too (big|large)|[Mm]aximum (allowed|supported) dimension"
-"""What NumPy says of shapes whose sizes overflow, in a ValueError."""
+"""A pattern for NumPy's message, in a ValueError, about shapes whose sizes overflow."""

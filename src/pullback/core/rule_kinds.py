@@ -1,4 +1,4 @@
-"""Kinds of rules: what one transformation asks of each operation."""
+"""Kinds of rules, such as one transformation's rules for all operations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RuleKind:
-    """A kind of rules: what one transformation asks of each operation.
+    """A kind of rules: a table from operations to the rules that one transformation applies.
 
-    A transformation that is not among Pullback's own declares its kind of rule, and its rules then stand beside the
-    operations, as the others do.
+    A transformation that is not Pullback's own declares a kind, and registers its rules with it as a decorator.
 
     Args:
-      name: of the kind, under which a primitive has the rule in ``more_rules``.
-      otherwise: what is done for an operation without such a rule, for the page of all rules.
+      name: the key of the rules in ``more_rules`` of each primitive.
+      otherwise: a description, for the reference page of rules, of the fallback for operations without a rule.
 
     >>> from pullback.primitives.elementwise import neg_p
     >>> interval = RuleKind("interval")
@@ -38,7 +37,7 @@ class RuleKind:
         self.name, self.otherwise = name, otherwise
 
     def __call__(self, primitive: Any) -> Callable[[F], F]:
-        """A decorator that registers the rule of an operation."""
+        """Return a decorator that registers the rule of an operation."""
 
         def register(rule: F) -> F:
             primitive.more_rules[self.name] = rule
@@ -47,11 +46,11 @@ class RuleKind:
         return register
 
     def of(self, primitive: Any) -> Rule | None:
-        """The rule of an operation, or None if it has none."""
+        """Return the rule of an operation, or None if it has none."""
         return primitive.more_rules.get(self.name)  # type: ignore[no-any-return]
 
     def needed(self, primitive: Any, transformation: str) -> Rule:
-        """The rule of an operation, for a transformation that cannot do without it.
+        """Return the rule of an operation, or raise an error that names the transformation.
 
         Raises:
           MissingRuleError: the operation has none; the message names both (a NotImplementedError).

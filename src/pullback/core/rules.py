@@ -1,7 +1,7 @@
-"""Primitives of users' own: what their rules return is checked at once.
+"""Users' primitives, whose rules' results are checked.
 
-The rules of Pullback's own primitives are tested, and trusted. A user's rule that returns something else than it must
-is named here, with what it returned: later it would be an error of some other operation, or a wrong number.
+Pullback's own rules are tested, and not checked. If a user's rule returns a wrong result, the error names the rule and
+quotes the result; without the check, another operation would fail later, or return a wrong number.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pullback.core.types import ZERO, ShapedArray
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# What is said of a rule, and what it takes ----------------------------------------------------------------------------
+# Errors, and the operands of rules ------------------------------------------------------------------------------------
 
 
 class _Checks:
-    """The checks of what one rule returns, and the errors, which name it."""
+    """Checks of the results of one rule; each returns the checked result or raises an error that names the rule."""
 
     __slots__ = ("kind", "primitive", "rule")
 
@@ -40,14 +40,14 @@ class _Checks:
         self.rule = rule
 
     def wrong(self, expected: str, came: str) -> CustomRuleError:
-        """The error for a rule that returned something else than it must."""
+        """Return the error for a rule that returned ``came`` instead of ``expected``."""
         return CustomRuleError(
             f"the {self.kind} rule of the primitive {self.primitive.name!r}, {source.describe_function(self.rule)}, "
             f"must return {expected}, but returned {came}"
         )
 
     def several(self, given: Any, expected: str, count: int | None = None) -> Sequence[Any]:
-        """A tuple or list, of ``count`` entries if that is given."""
+        """Check for a tuple or list, of ``count`` entries unless that is None."""
         if not isinstance(given, (tuple, list)):
             raise self.wrong(expected, _show(given))
         if count is not None and len(given) != count:
@@ -55,7 +55,7 @@ class _Checks:
         return given
 
     def pair(self, given: Any, form: str, what: str, check: Callable[..., tuple[Any, Any]]) -> Any:
-        """A result and ``what`` belongs to it, or a list of each, by ``check(out, other, number=None)``."""
+        """Check a pair of a result and its ``what``, or a pair of lists, by ``check(out, other, number=None)``."""
         if not isinstance(given, (tuple, list)) or len(given) != 2:
             raise self.wrong(f"a pair {form}", _show(given))
         if not self.primitive.multiple_results:
@@ -66,7 +66,7 @@ class _Checks:
         return [out for out, _ in pairs], [other for _, other in pairs]
 
     def array(self, x: Any, what: str) -> Any:
-        """An array, from one of ours or of NumPy's or from a number."""
+        """Convert a Pullback or NumPy array, or a number, to an array."""
         if isinstance(x, Array):
             return x
         try:
@@ -78,14 +78,14 @@ class _Checks:
             raise self.wrong(f"an array as {what}", f"{_show(x)}{hint}") from None
 
     def typed(self, x: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array of a shape and a dtype."""
+        """Check for an array of a shape and a dtype."""
         x = self.array(x, what)
         if x.shape != shape or x.dtype != dtype:
             raise self.wrong(f"{what} of type {ShapedArray(shape, dtype)}", str(typeof(x)))
         return x
 
     def with_tangent(self, out: Any, tangent: Any, number: int | None = None) -> tuple[Any, Any]:
-        """A result and its tangent."""
+        """Check a result and its tangent, which must fit it."""
         out = self.array(out, _name("result", number))
         what = _name("tangent", number)
         if tangent is ZERO:
@@ -94,7 +94,7 @@ class _Checks:
             raise self.wrong(f"{what} as an array or ZERO", "None")
         try:
             tangent = self.typed(tangent, what, out.shape, dtypes.tangent_dtype(out.dtype))
-        except MissingRuleError:  # its type is not known: an operation on a linear value cannot tell it
+        except MissingRuleError:  # an operation on a linear value has no rule that infers the type
             return out, tangent
         return out, ZERO if tangent.dtype == dtypes.float0 else tangent
 
@@ -104,7 +104,7 @@ def _name(what: str, number: int | None) -> str:
 
 
 def _show(x: Any) -> str:
-    """What a rule returned, for an error message."""
+    """Format a rule's result for an error message."""
     if isinstance(x, (tuple, list)):
         brackets = "()" if isinstance(x, tuple) else "[]"
         return f"{brackets[0]}{', '.join(map(_show, x))}{brackets[1]}"
@@ -116,7 +116,7 @@ def _show(x: Any) -> str:
 
 
 def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
-    """The operands of a rule as arrays of ours; numbers among them have the dtype that they take beside the others."""
+    """Convert the operands of a rule to arrays; Python numbers take the dtype that promotion with the others yields."""
     if all(isinstance(x, (Array, LinearVar)) for x in operands):
         return operands
     arrays = [x if isinstance(x, LinearVar) or type(x) in SCALARS else as_array(x) for x in operands]
@@ -129,7 +129,7 @@ def as_operands(operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
-    """Let linear tangents know their types, which would be worked out from all that led to them."""
+    """Set the types of linear tangents from the primals, to save their inference along the tape."""
     for x, t in zip(primals, tangents, strict=True):
         if type(t) is LinearTracer and t.variable._aval is None:
             aval = typeof(x)
@@ -140,17 +140,17 @@ def _tell_types(primals: Sequence[Any], tangents: Sequence[Any]) -> None:
 
 
 def _directly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What calls NumPy within a rule, which is in the context without warnings already: it cannot be entered again."""
+    """Call a function: stands in for ``state.silently`` within a rule, where that context is active already."""
     return function(*args, **kwargs)
 
 
 def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False) -> Rule:
-    """A host rule whose results are values of NumPy's, of dtypes that are in use.
+    """Wrap a host rule so that its results are checked and converted to NumPy values of canonical dtypes.
 
     Args:
-      primitive: whose rule it is.
+      primitive: the primitive that the rule belongs to.
       rule: the user's function.
-      on_arrays: whether it computes with Pullback's arrays, and may keep what it returns and write to it.
+      on_arrays: whether it computes with Pullback's arrays; its result is then copied, since it may write to it later.
     """
     checks = _Checks(primitive, "evaluation", rule)
 
@@ -185,7 +185,7 @@ def checked_host(primitive: trace.Primitive, rule: Rule, on_arrays: bool = False
 
 
 def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> None:
-    """Refuse results of other types than the abstract evaluation rule says."""
+    """Raise an error unless the results have the types that the abstract evaluation rule returns."""
     found = infer(checks.primitive, [typeof(x) for x in as_operands(values)], params)
     expected = found if checks.primitive.multiple_results else [found]
     if [(x.shape, x.dtype) for x in results] != [(a.shape, a.dtype) for a in expected]:
@@ -194,7 +194,7 @@ def _agree(checks: _Checks, results: Sequence[Any], values: Sequence[Any], param
 
 
 def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """An abstract evaluation rule that returns canonical dtypes, from anything with a shape and a dtype."""
+    """Wrap an abstract evaluation rule so that its results, objects with shape and dtype, become ShapedArrays."""
     checks = _Checks(primitive, "abstract_eval", rule)
 
     def aval(x: Any, what: str) -> ShapedArray:
@@ -215,7 +215,7 @@ def checked_abstract_eval(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A jvp rule that returns a pair whose tangents fit the results."""
+    """Wrap a jvp rule so that it is checked to return results and tangents that fit them."""
     checks = _Checks(primitive, "jvp", rule)
 
     def checked(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -227,7 +227,7 @@ def checked_jvp(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """The short form of a jvp rule, which returns a tangent that fits the result."""
+    """Wrap a tangent rule, the short form of a jvp rule, so that its tangent is checked to fit the result."""
     checks = _Checks(primitive, "tangent", rule)
 
     def checked(ans: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -239,11 +239,11 @@ def checked_tangent(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A transpose rule that returns a cotangent for each operand, which fits it."""
+    """Wrap a transposition rule so that it is checked to return a fitting cotangent for each linear operand."""
     checks = _Checks(primitive, "transpose", rule)
 
     def cotangent(i: int, operand: Any, ct: Any) -> Any:
-        # The type of a linear value, of an outer derivative, would be worked out from all that led to it.
+        # Skip linear values of an outer derivative: their types would be inferred along its tape.
         if type(operand) is not LinearVar or ct is None or ct is ZERO or type(ct) is LinearTracer:
             return ct
         aval, what = operand._aval, f"cotangent {i}"
@@ -259,7 +259,7 @@ def checked_transpose(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A batch rule that returns a pair of which the second says where the mapped axis is in the first."""
+    """Wrap a batching rule so that it is checked to return results with the positions of their mapped axes."""
     checks = _Checks(primitive, "batch", rule)
 
     def mapped(size: int, out: Any, dim: Any, number: int | None = None) -> tuple[Any, int | None]:
@@ -285,7 +285,7 @@ def checked_batch(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
-    """A lowering rule that returns values of the types that the abstract evaluation rule says."""
+    """Wrap a lowering rule so that its values are checked to have the types of the abstract evaluation rule."""
     checks = _Checks(primitive, "lowering", rule)
 
     def check(value: Any, aval: ShapedArray, what: str) -> None:
@@ -313,7 +313,7 @@ def checked_lowering(primitive: trace.Primitive, rule: Rule) -> Rule:
 
 
 def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
-    """A method that registers a rule, for the rule with its check around it."""
+    """Return the method ``register`` of Primitive with the check wrapped around the rule that it registers."""
 
     @wraps(register)
     def register_checked(primitive: trace.Primitive, rule: Rule, *args: Any, **kwargs: Any) -> Rule:
@@ -324,26 +324,27 @@ def _checked(register: F, check: Callable[[trace.Primitive, Rule], Rule]) -> F:
 
 
 class Primitive(trace.Primitive):
-    """An operation of one's own: a name, and one rule for each thing that can be done to it.
+    """A user's operation: a name, and a rule for each transformation.
 
     Operands are positional, parameters are keywords (hashable, and none is called ``axis``). Each method registers a
-    rule, as a decorator; every rule is optional, and a transformation that needs one that is missing says which. What a
-    rule returns is checked. With ``multiple_results`` it returns lists: of results, tangents, positions, types.
+    rule, as a decorator. Every rule is optional: a transformation that needs a missing rule raises an error that names
+    it. The results of rules are checked. With ``multiple_results``, rules return lists of results, tangents, positions
+    and types.
 
     Rules:
-      host: ``(*values, **params) -> value`` computes with NumPy, on ``np.ndarray``, NumPy scalars, and a Python number
-        beside an array.
+      host: ``(*values, **params) -> value`` computes with NumPy, on ``np.ndarray``, NumPy scalars, and Python numbers
+        if another operand is an array.
       abstract_eval: ``(*avals, **params) -> ShapedArray`` returns the type of the result, or raises the error for
         operands that do not fit.
-      jvp: ``(primals, tangents, **params) -> (out, tangent)``; a tangent may be ``ZERO``, but not all that it is given.
+      jvp: ``(primals, tangents, **params) -> (out, tangent)``; some tangents, but not all, may be ``ZERO``.
       tangent: ``(ans, primals, tangents) -> tangent``, the short form of it for a primitive without parameters.
       transpose: ``(ct, *operands, **params) -> cotangents``, one for each operand, None where it is not ``LinearVar``.
       batch: ``(axis, args, dims, **params) -> (out, dim)``; a dim is the position of the mapped axis, or None.
       lowering: ``(hlo, *operands, **params) -> value`` writes the operation with a ``Builder``.
 
     Raises:
-      CustomRuleError: when a rule is used that returns something else than it must (a TypeError).
-      MissingRuleError: when a rule is needed that is missing (a NotImplementedError).
+      CustomRuleError: a rule that is used returns a wrong result (a TypeError).
+      MissingRuleError: a transformation needs a missing rule (a NotImplementedError).
 
     >>> import numpy as np
     >>> from pullback import grad, vmap
@@ -368,12 +369,12 @@ class Primitive(trace.Primitive):
     lowering = _checked(trace.Primitive.lowering, checked_lowering)
 
     def def_impl(self, rule: F) -> F:
-        """Register ``rule(*arrays, **params) -> array``, which computes with arrays: JAX's spelling of :meth:`host`.
+        """Register ``rule(*arrays, **params) -> array``, the form of :meth:`host` that computes with arrays, as in JAX.
 
         The arrays are Pullback's, which NumPy's functions take; the result may be an array of NumPy's.
         """
         self.host_rule = checked_host(self, rule, on_arrays=True)
-        vars(self)["impl"] = rule  # as in JAX: what p.impl(*arrays, **params) calls, whatever it is given
+        vars(self)["impl"] = rule  # as in JAX, p.impl(*arrays, **params) calls the rule itself
         return rule
 
     def def_abstract_eval(self, rule: F) -> F:
@@ -381,7 +382,7 @@ class Primitive(trace.Primitive):
         return self.abstract_eval(rule)
 
     def def_effectful_abstract_eval(self, rule: F) -> F:
-        """Register ``rule(*avals, **params) -> (aval, effects)``, of an operation that programs run exactly once."""
+        """Register ``rule(*avals, **params) -> (aval, effects)`` for an operation with side effects, to be run once."""
         self.effect = True
 
         @wraps(rule)

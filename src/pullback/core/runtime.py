@@ -1,6 +1,6 @@
-"""One object whose functions the core calls, and the floors above it provide, which it cannot import.
+"""The runtime: functions that the core calls and that modules above it, which it cannot import, provide.
 
-Each function has one provider. An event may have any number of listeners, on floors above the one that reports it.
+Each function has one provider. An event may have any number of listeners, in layers above the one that reports it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Event(list[Callable[..., None]]):
 
 
 class Runtime:
-    """Functions that the core calls, each provided once by a module above it, by :func:`provides`; and events.
+    """Functions that the core calls, each installed by one module above it with :func:`provides`; and events.
 
     Attributes:
       small_integers_requested: a dtype of 2 or 4 bits is requested, perhaps not for the first time.
@@ -38,26 +38,26 @@ class Runtime:
         self.compiling = Event()
 
     def begin_thread(self, state: Any) -> None:
-        """Have a thread, of which this is the dynamic state, evaluate as its switches ask for."""
+        """Set the evaluating trace of a thread, given its dynamic state, by its switches."""
 
     def evaluate(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Evaluate an operation that has no host rule."""
         raise NotImplementedError
 
     def evaluate_on_device(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Evaluate an operation with operands on other devices than the host's."""
+        """Evaluate an operation with operands on devices other than the host's."""
         raise NotImplementedError
 
     def is_recording(self) -> bool:
-        """Whether this thread records a program."""
+        """Whether this thread is tracing a program."""
         return False
 
     def zeros(self, aval: Any) -> Any:
-        """Zeros of a type, as an operation of the program that is recorded."""
+        """Return zeros of a type, as an operation of the program that is being traced."""
         raise NotImplementedError
 
     def gather(self, buffer: Any, kind: Any) -> Any:
-        """Copy the elements of an array to the host, from the devices that it is on."""
+        """Copy the elements of an array from its devices to the host."""
         raise NotImplementedError
 
     def fetch(self, buffer: Any, dtype: Any) -> Any:
@@ -69,15 +69,15 @@ class Runtime:
         raise NotImplementedError
 
     def size_value(self, size: Any) -> Any:
-        """Return the value of a symbolic size in the program that is recorded."""
+        """Return the value of a symbolic size in the program that is being traced."""
         raise NotImplementedError
 
     def sum_over(self, ct: Any, wanted: frozenset[Any], reduced: Sequence[Any]) -> Any:
-        """Sum a cotangent over the reduced named axes that it varies along, and its variable does not."""
+        """Sum a cotangent over those of the ``reduced`` named axes that it varies along and its variable does not."""
         raise NotImplementedError
 
     def transpose_over(self, node: Any, ct: Any, reduced: Sequence[Any]) -> Sequence[Any]:
-        """Transpose an operation of a tape, and sum the cotangents of its operands over the reduced named axes."""
+        """Transpose an operation of a tape, and sum the cotangents of its operands over the ``reduced`` named axes."""
         raise NotImplementedError
 
     def hide_frames(self, error: Exception) -> None:
@@ -89,7 +89,7 @@ runtime = Runtime()
 
 
 def provides(function: F) -> F:
-    """Install a function of the runtime, under its own name; a decorator in the module that has it.
+    """Install a function in the runtime under its own name; a decorator.
 
     Raises:
       TypeError: the runtime has no such function, or has it already.

@@ -1,4 +1,4 @@
-"""Where in the user's program something happened, found cheaply and spelled out lazily."""
+"""Source locations in the user's program, found cheaply and formatted lazily."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
 _excluded: list[str] = [_ROOT]
 hidden_paths: list[str] = [_ROOT]
-"""What the names of files begin with whose lines tracebacks of errors leave out: users' libraries add theirs."""
+"""Path prefixes of the files that tracebacks of errors leave out; users' libraries add theirs."""
 
 W = TypeVar("W")
 
 Location = tuple[CodeType, int]
-"""A code object and the index of an instruction in it: everything needed to name a line later."""
+"""A code object and the index of an instruction in it, from which the line is computed later."""
 
 FORWARD, TANGENT, BACKWARD = "", "jvp", "transpose"
 
 
 class Scope(NamedTuple):
-    """What an operation belongs to: the named scopes around it, and a pass of differentiation.
+    """The named scopes around an operation, and its pass of differentiation.
 
     Attributes:
       path: the names of the scopes, from the outermost, as in ``encoder/attention``.
@@ -48,21 +48,21 @@ class Scope(NamedTuple):
     phase: str = FORWARD
 
     def within(self, outer: Scope | None) -> Scope:
-        """The scope, where it is in another one itself; the backward pass outweighs the tangents."""
+        """Return this scope nested in ``outer``; the backward pass takes precedence over the tangents."""
         if outer is None:
             return self
         path = f"{outer.path}/{self.path}" if outer.path and self.path else outer.path or self.path
         return Scope(path, max(self.phase, outer.phase))
 
     def label(self, operation: str) -> str:
-        """The name of an operation in the scope, as in ``transpose(encoder/attention)/mul``."""
+        """Return the name of an operation in the scope, as in ``transpose(encoder/attention)/mul``."""
         if not self.phase:
             return f"{self.path}/{operation}"
         return f"{self.phase}({self.path})/{operation}" if self.path else f"{self.phase}/{operation}"
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to Pullback itself (its examples and tests do not)."""
+    """Whether a file is part of Pullback (its examples and tests are not)."""
     known = _is_internal.get(filename)
     if known is None:
         known = _is_internal[filename] = filename.startswith(tuple(_excluded))
@@ -70,7 +70,7 @@ def is_internal(filename: str) -> bool:
 
 
 def exclude(path: str) -> None:
-    """Count a file, or all files of a directory, as no user's: operations are not said to be written there."""
+    """Exclude a file or directory from source locations: operations are attributed to its callers instead."""
     if path not in _excluded:
         _excluded.append(path)
         _is_internal.clear()
@@ -82,7 +82,7 @@ def is_hidden(filename: str) -> bool:
 
 
 def here() -> Location | None:
-    """The innermost instruction on the stack that is not Pullback's own."""
+    """Return the location of the innermost frame on the stack that is not Pullback's own."""
     frame: FrameType | None = sys._getframe(1)
     internal = _is_internal
     while frame is not None:
@@ -95,7 +95,7 @@ def here() -> Location | None:
 
 
 def is_formatting() -> bool:
-    """Whether the caller's caller is at ``text % values``, by which C asks for the value of a number to print it."""
+    """Whether the caller's caller evaluates ``text % values``, which converts a number only to print it."""
     frame = sys._getframe(2)
     code, at = frame.f_code.co_code, frame.f_lasti
     return 0 <= at < len(code) - 1 and code[at] == _BINARY_OP and code[at + 1] in _REMAINDERS
@@ -106,9 +106,9 @@ _REMAINDERS = (6, 19)  # Python's NB_REMAINDER and NB_INPLACE_REMAINDER
 
 
 def calling_expression() -> str:
-    """The user's expression that is being evaluated, as ``, in `math.sin(a)` at file:line``, where its text is known.
+    """Describe the user's expression that is being evaluated, as ``, in `math.sin(a)` at file:line``; may be empty.
 
-    What is written in C, as ``math.sin`` is, has no frame: the expression says what was called.
+    Functions written in C, such as ``math.sin``, have no frame: only the expression shows which one was called.
     """
     location = here()
     if location is None:
@@ -130,7 +130,7 @@ _LONGEST = 80
 
 
 def line_number(location: Location) -> int:
-    """The line of a location."""
+    """Return the line number of a location."""
     code, lasti = location
     for start, end, line in code.co_lines():
         if start <= lasti < end and line is not None:
@@ -139,18 +139,18 @@ def line_number(location: Location) -> int:
 
 
 def describe(location: Location | None) -> str:
-    """A location as ``file:line (function)``."""
+    """Format a location as ``file:line (function)``."""
     if location is None:
         return "an unknown line"
     code = location[0]
     return f"{code.co_filename}:{line_number(location)} ({code.co_name})"
 
 
-_DEEPEST = 20  # transformations of one function; also ends the search in objects that have every attribute
+_DEEPEST = 20  # nested transformations; also bounds the search in objects that have every attribute
 
 
 def describe_function(function: object) -> str:
-    """A function as ``name at file:line``, or as its repr where it has no code of its own."""
+    """Format a function as ``name at file:line``, or as its repr if it has no Python code."""
     while isinstance(function, functools.partial):
         function = function.func
     for _ in range(_DEEPEST):
@@ -166,7 +166,7 @@ def describe_function(function: object) -> str:
 
 
 def attribute(x: object, name: str) -> Any:
-    """An attribute of an object of the user's, or None: what it raises has no place in our error."""
+    """Return an attribute of a user's object, or None if it raises, so that its error does not hide ours."""
     try:
         return getattr(x, name, None)
     except Exception:
@@ -174,9 +174,9 @@ def attribute(x: object, name: str) -> Any:
 
 
 def attributes_of(function: object) -> dict[str, Any]:
-    """The attributes that a user has given a function or a callable object, which what stands for it has too.
+    """Return the attributes of a function or callable object that a wrapper for it copies.
 
-    Of what a transformation has returned they are the public ones: its own state is private.
+    For the result of a transformation these are the public ones, since its private attributes are its own state.
     """
     found = attribute(function, "__dict__")
     if not isinstance(found, dict):
@@ -192,7 +192,7 @@ def _repr(x: object) -> str:
 
 
 def plain_name(function: object) -> str:
-    """The name of a function, of the function that a ``functools.partial`` calls, or of no function at all."""
+    """Return the name of a function, seen through ``functools.partial``; ``<unnamed function>`` if it has none."""
     while isinstance(function, functools.partial):
         function = function.func
     name = attribute(function, "__name__")
@@ -200,25 +200,25 @@ def plain_name(function: object) -> str:
 
 
 def signature(function: Any) -> inspect.Signature:
-    """The parameters of a function.
+    """Return the signature of a function.
 
     Raises:
-      ValueError: they cannot be found out.
+      ValueError: it cannot be determined.
     """
     try:
         return inspect.signature(function)
-    except Exception as error:  # an object of the user's may raise anything when it is asked
+    except Exception as error:  # attribute access on a user's object may raise anything
         raise ValueError(f"no signature: {error}") from None
 
 
 def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
-    """A decorator that makes a function stand for one of the user's: ``functools.wraps`` for any callable.
+    """Return a decorator that gives a wrapper the name and attributes of a user's callable: a robust functools.wraps.
 
-    Its name is a string, whatever the user's function says of itself.
+    The wrapper's name is always a string, even if the ``__name__`` of the user's object is not.
 
     Args:
       function: the user's function.
-      attributes: whether its other attributes are copied too.
+      attributes: whether to copy its other attributes too.
     """
 
     def decorate(wrapper: W) -> W:
@@ -226,7 +226,7 @@ def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
             vars(wrapper).update(attributes_of(function))
         for name in ("__module__", "__qualname__", "__doc__"):
             value = attribute(function, name)
-            if isinstance(value, str) or name == "__doc__":  # not that of the wrapper's class
+            if isinstance(value, str) or name == "__doc__":  # not the docstring of the wrapper's class
                 setattr(wrapper, name, value if isinstance(value, str) else None)
         hints = attribute(function, "__annotations__")
         wrapper.__annotations__ = hints if isinstance(hints, dict) else {}
@@ -238,7 +238,7 @@ def named_as(function: Any, attributes: bool = True) -> Callable[[W], W]:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's that is being run."""
+    """Warn at the user's line that is being run."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and is_internal(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
@@ -246,22 +246,21 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def hide_internal_frames(error: Exception) -> None:
-    """Take Pullback's own frames out of the traceback of an error that is on its way to the user.
+    """Remove Pullback's own frames from the traceback of an error that propagates to the user.
 
-    An error that Pullback raises on purpose keeps none: it ends at the user's line. Any other that comes out of
-    Pullback's code keeps the frame that it comes out of. The switch ``traceback_filtering`` set to ``"off"``
-    keeps all.
+    The traceback of a PullbackError then ends at the user's line. Any other error keeps the innermost frame, where it
+    was raised. All frames stay if the switch ``traceback_filtering`` is ``"off"``.
     """
     if config.traceback_filtering != "off":
         ours = isinstance(error, PullbackError)
         error.__traceback__ = _without_internal_frames(error.__traceback__, ours)
         while ours and error.__context__ is not None and _is_all_internal(error.__context__.__traceback__):
-            error.__context__ = error.__context__.__context__  # what NumPy said, which our error says better
+            error.__context__ = error.__context__.__context__  # NumPy's error, which ours replaces
 
 
 @provides
 def hide_frames(error: Exception) -> None:
-    """Take Pullback's own frames out of the traceback of an error."""
+    """Remove Pullback's own frames from the traceback of an error."""
     hide_internal_frames(error)
 
 
@@ -274,17 +273,16 @@ def _is_all_internal(tb: TracebackType | None) -> bool:
 
 
 def hide_when_uncaught() -> None:
-    """Have what ends a program shown without Pullback's own frames, wherever it was raised.
+    """Install an exception hook that prints uncaught errors without Pullback's own frames.
 
-    At the boundary of a transformation they are taken out when the error passes it. Operations have no such boundary,
-    which would cost each call some time.
+    Transformations remove them as an error passes through; eager operations do not, to keep each call fast.
     """
     show = sys.excepthook
 
     @functools.wraps(show)
     def hook(kind: type[BaseException], error: BaseException, tb: TracebackType | None) -> None:
         if isinstance(error, Exception) and tb is error.__traceback__:
-            with contextlib.suppress(Exception):  # the error is to be shown in any case
+            with contextlib.suppress(Exception):  # a failure here must not hide the error
                 hide_internal_frames(error)
                 tb = error.__traceback__
         show(kind, error, tb)
@@ -306,7 +304,7 @@ def _without_internal_frames(tb: TracebackType | None, even_the_last: bool) -> T
 
 
 def format_location(location: Location | None) -> str:
-    """A location with the text of its line, as a traceback shows it."""
+    """Format a location with the text of its line, as in a traceback."""
     if location is None:
         return "  (unknown line)"
     code = location[0]

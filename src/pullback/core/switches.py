@@ -1,7 +1,7 @@
 """The switches of JAX's configuration that have no effect here, with their defaults and the reasons.
 
-Programs that set them run; ``docs/switches.md`` lists them. Those of ``REFUSED`` change what a program means: they can
-only be set to what is the case anyway.
+Programs that set them run; ``docs/switches.md`` lists them. Those of ``REFUSED`` would change a program's results, and
+accept only their defaults.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, str]] = {
     "xla_backend": ("", _HOSTS),
     "xla_profile_version": (0, _COMPILER),
 }
-"""For each switch its default, and why it has no effect."""
+"""The default of each switch, and the reason why it has no effect."""
 
 _CHECKS = "would add checks to compiled programs; `debug_nans`, and `lax` in eager code, have some"
 REFUSED: dict[str, tuple[Any, str]] = {
@@ -125,4 +125,4 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "high_dynamic_range_gumbel": (False, "would change the numbers of `random.gumbel`, which has the argument `mode`"),
     "no_execution": (False, "would forbid to run programs"),
 }
-"""Switches that can only have their defaults, each with what another value would do."""
+"""Switches that accept only their defaults, each with the effect that another value would have."""

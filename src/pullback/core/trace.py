@@ -1,4 +1,4 @@
-"""Primitives, traces and tracers: who interprets an operation, and the interpreter that computes it."""
+"""Primitives, traces and tracers: the dispatch of operations to interpreters, and the evaluating interpreter."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Primitive:
-    """An operation: a name, and one rule for each thing that can be done to it.
+    """An operation: a name, and a rule for each transformation.
 
-    Operands are positional, parameters are keywords (hashable). Each decorator below registers a rule; a
-    transformation that lacks the rule it needs says so by name. See ``ARCHITECTURE.md`` for the conventions, and
-    :class:`RuleKind` for rules of other kinds.
+    Operands are positional, parameters are keywords (hashable). Each decorator below registers a rule; a transformation
+    that needs a missing rule raises an error that names it. See ``ARCHITECTURE.md`` for the conventions, and
+    :class:`RuleKind` for further kinds of rules.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class Primitive:
         Args:
           name: its name in jaxprs and errors.
           multiple_results: whether it returns a list of results.
-          keeps_weak_type: whether the result is weakly typed where all operands are; None if its parameter
-            ``weak_type`` says so.
-          effect: whether it does more than to return results, so that programs run it exactly once, needed or not.
-          **traits: what it is, by the names of :mod:`pullback.core.traits`.
+          keeps_weak_type: whether the result is weakly typed if all operands are; None if the parameter ``weak_type``
+            determines it.
+          effect: whether it has a side effect, so that programs run it exactly once, even if its results are unused.
+          **traits: its traits, by the names of :mod:`pullback.core.traits`.
 
         Raises:
           ArgumentError: there is no such trait (a ValueError).
@@ -79,16 +79,16 @@ class Primitive:
         self.remat_rule: Rule | None = None
         self.axes_rule: Rule | None = None
         self.masked: Primitive | None = None
-        # Not attributes: with more than 30 of all primitives together Python finds each more slowly, 3 % of a gradient.
+        # In a dictionary: with more than 30 attributes look-ups of each become slower, by 3 % of a gradient's time.
         self.more_rules: dict[str, Rule] = {}
         self.traits = checked_traits(name, traits) if traits else {}
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Hand the operation to the current trace."""
+        """Apply the operation under the current trace."""
         return state.trace.process(self, args, params)
 
     def bind_with_trace(self, trace: Trace, args: Sequence[Any], *rest: Any) -> Any:
-        """Hand the operation to a trace: ``(trace, args, params)``, or ``(trace, args, avals, params)`` as in JAX."""
+        """Apply the operation under a trace: ``(trace, args, params)``, or ``(trace, args, avals, params)`` as JAX."""
         outer, state.trace = state.trace, trace
         try:
             return trace.process(self, tuple(args), dict(rest[-1]))
@@ -96,7 +96,7 @@ class Primitive:
             state.trace = outer
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters with which a user's interpreter binds an equation's operation again: the equation's own."""
+        """Return the parameters with which a user's interpreter binds an equation's operation again: ``params``."""
         return dict(params)
 
     # Evaluation and types
@@ -107,25 +107,24 @@ class Primitive:
         return rule
 
     def impl(self, rule: F) -> F:
-        """Register ``rule(operands, params) -> results``, which evaluates arrays where there is no host rule."""
+        """Register ``rule(operands, params) -> results``, which evaluates an operation without a host rule."""
         self.impl_rule = rule
         return rule
 
     def abstract_eval(self, rule: F) -> F:
-        """Register ``rule(*avals, **params) -> aval``, which raises the errors for operands that do not fit."""
+        """Register ``rule(*avals, **params) -> aval``, which raises an error if the operands do not fit."""
         self.abstract_eval_rule = rule
         return rule
 
     def lowering(self, rule: F) -> F:
-        """Register ``rule(hlo, *operands, **params) -> value``, which writes the operation as StableHLO."""
+        """Register ``rule(hlo, *operands, **params) -> value``, which emits the operation as StableHLO."""
         self.lowering_rule = rule
         return rule
 
     def decomposition(self, rule: F) -> F:
-        """Register ``rule(*args, **params) -> results``, which does the same by other operations, under any trace.
+        """Register ``rule(*args, **params) -> results``, which computes the operation by others, under any trace.
 
-        It serves where there is no rule for the operation as a whole; so does what it writes where there is no lowering
-        rule.
+        It is used where the operation itself has no rule, and its operations are the lowering if there is no lowering rule.
         """
         self.decomposition_rule = rule
         if self.lowering_rule is None:
@@ -143,7 +142,7 @@ class Primitive:
     def tangent(self, rule: F) -> F:
         """Register ``rule(ans, primals, tangents) -> tangent``, for a primitive without parameters.
 
-        The short form of a jvp rule whose first result is just the primitive applied to the primals.
+        The short form of a jvp rule whose first result is the primitive applied to the primals.
         """
 
         def jvp(primals: Any, tangents: Any) -> Any:
@@ -155,38 +154,38 @@ class Primitive:
         return rule
 
     def directional(self, rule: F, results_by_direction: bool = False) -> F:
-        """Register another rule like that of ``jvp``, which need not be linear in the tangents.
+        """Register a jvp rule that need not be linear in the tangents.
 
-        It serves where tangents are values, and nobody transposes what is done to them: in ``jvp`` and ``jacfwd``.
+        It is used where tangents are values and the rule is not transposed: in ``jvp`` and ``jacfwd``.
 
         Args:
           rule: takes and returns what the jvp rule does.
-          results_by_direction: whether the results that users see depend on the tangents, by a choice that the
-            operation has. Then the rule does not serve where there are many tangents for one result.
+          results_by_direction: whether the primal results depend on the tangents, by a choice that the operation is
+            free to make. The rule is then not used for several tangents of one result.
         """
         self.directional_rule = rule
         self.results_by_direction = results_by_direction
         return rule
 
     def transpose(self, rule: F, linear_in: str | tuple[int, ...] | None = None) -> F:
-        """Register ``rule(ct, *operands, **params) -> cotangents``; operands that are linear are ``LinearVar``.
+        """Register ``rule(ct, *operands, **params) -> cotangents``, which receives linear operands as ``LinearVar``.
 
         Args:
-          rule: returns one cotangent an operand, None for those that are not linear.
-          linear_in: the positions of the operands in which the operation is linear, jointly; ``"each"`` if it is
-            linear in any one of them while the others are fixed; None if in all of them jointly.
+          rule: returns a cotangent for each operand, None for operands that are not linear.
+          linear_in: the positions of the operands in which the operation is jointly linear; ``"each"`` if it is linear
+          in each operand while the others are fixed; None if it is jointly linear in all.
         """
         self.transpose_rule = rule
         self.linear_in = linear_in
         return rule
 
     def batch(self, rule: F) -> F:
-        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is ``None`` where nothing is mapped."""
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is None if the value is not batched."""
         self.batch_rule = rule
         return rule
 
     def axes(self, rule: F) -> F:
-        """Register ``rule(params) -> names``: the named axes that the operation refers to, beside its operands' own.
+        """Register ``rule(params) -> names``: the named axes that the operation refers to, besides its operands' own.
 
         Without it, these are the axes that the programs among its parameters refer to.
         """
@@ -196,32 +195,32 @@ class Primitive:
     # Programs within programs
 
     def stage(self, rule: F) -> F:
-        """Register ``rule(trace, args, params) -> results``, which records the operation in a jaxpr in its own way.
+        """Register ``rule(trace, args, params) -> results``, a custom way to record the operation in a jaxpr.
 
-        This is for operations whose parameters are Python functions, which may close over traced values: their batch
-        rule is given the trace in the place of the axis, and is called even if no operand is mapped.
+        It is for operations whose parameters are Python functions, which may close over traced values. Their batching
+        rule receives the trace instead of the axis, and is called even if no operand is batched.
         """
         self.stage_rule = rule
         return rule
 
     def record(self, rule: F) -> F:
-        """Register ``rule(trace, args, params) -> results``, which records the operation on a tape in its own way.
+        """Register ``rule(trace, args, params) -> results``, a custom way to record the operation on a tape.
 
-        This is for operations of which not all results need be linear: some are recorded, others are computed. It
-        returns None if the operation is to be recorded as a whole.
+        It is for operations with some results that are linear, which it records, and others, which it computes. It
+        returns None if the whole operation is to be recorded.
         """
         self.record_rule = rule
         return rule
 
     def dce(self, rule: F) -> F:
-        """Register ``rule(used_results, eqn) -> eqn``: a smaller equation for some of the results, or None."""
+        """Register ``rule(used_results, eqn) -> eqn``: a smaller equation for the used results, or None."""
         self.dce_rule = rule
         return rule
 
     def partial_eval(self, rule: F) -> F:
         """Register ``rule(unknown_operands, eqn) -> (known_eqns, unknown_eqns, unknown_results)``.
 
-        Without it, an equation with an unknown operand is unknown as a whole.
+        Without it, all results of an equation with an unknown operand are unknown.
         """
         self.partial_eval_rule = rule
         return rule
@@ -229,7 +228,7 @@ class Primitive:
     def remat(self, rule: F) -> F:
         """Register ``rule(eqn, wanted_results, policy, effects) -> RematSplit``, for operations that hold programs.
 
-        A policy of ``checkpoint`` reaches into these; without the rule it decides on the equation as a whole.
+        It applies a policy of ``checkpoint`` to their equations; without it, the policy applies to the whole operation.
         """
         self.remat_rule = rule
         return rule
@@ -238,7 +237,7 @@ class Primitive:
         return self.name
 
     def __reduce__(self) -> Any:
-        """By reference, as functions are pickled: rules and tables know a primitive by its identity."""
+        """Pickle by reference, as functions are: rules and tables identify a primitive by its identity."""
         import pkgutil
 
         for module, contents in list(sys.modules.items()):
@@ -258,13 +257,13 @@ class Trace:
     """An interpreter of primitives.
 
     Attributes:
-      parent: the trace that was current when this one was made; it takes what is not this one's own.
-      eager: whether operations on concrete arrays are computed at once, here and in all parents, so that Python may
-        look at their values. They need not be ``quick``: of a thread that looks for NaNs they are not.
-      quick: whether the result of an operation on concrete arrays may be had without asking the trace: nothing records
-        it and nothing looks at it, here and in all parents.
+      parent: the trace that was current when this one was made; it receives operations without tracers of this trace.
+      eager: whether operations on concrete arrays are computed immediately, here and in all parents, so that Python may
+      use their values.
+      quick: whether operations on concrete arrays may bypass the trace, as no trace here or among the parents records
+      or watches them. An eager trace is not quick while the thread debugs NaNs, for example.
       live: whether the transformation that made the trace is still running.
-      is_bottom, runs_again: whether it hands nothing on; whether what runs under it runs again in the backward pass.
+      is_bottom, runs_again: whether it has no parent; whether the backward pass runs its function again.
     """
 
     __slots__ = ("__weakref__", "eager", "function", "live", "parent", "quick")
@@ -291,19 +290,19 @@ class Trace:
         self.live = True
 
     def is_same(self, other: object) -> bool:
-        """Whether another trace's tracers are this one's too."""
+        """Whether the tracers of another trace count as this trace's own."""
         return self is other
 
     def resolve(self, x: Any) -> Any:
-        """What stands for a tracer of this trace: another one where a function runs again that closes over it."""
+        """Return the value to use for a tracer of this trace: another tracer while its function is run again."""
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
-        """What the user gets for an array that was made while this trace is current: a traced value in a program."""
+        """Return what the user gets for a new array ``x``: a tracer if a trace records programs, else ``x``."""
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        """The results of an operation; the parent is current while a user's interpreter works them out."""
+        """Return the results of an operation; a user's interpreter computes them with the parent current."""
         outer, state.trace = state.trace, self.parent
         try:
             return self.process_primitive(primitive, args, params)
@@ -311,27 +310,27 @@ class Trace:
             state.trace = outer
 
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
-        """What an operation does under a user's own interpreter, a subclass, in JAX's spelling.
+        """Interpret an operation: the method that users' interpreters override, in JAX's spelling.
 
-        ``primitive.bind_with_trace(self.parent, values, params)`` hands it on. Haiku's drawings are made so.
+        ``primitive.bind_with_trace(self.parent, values, params)`` passes it to the parent. Haiku draws programs so.
         """
         raise MissingRuleError(f"the interpreter {type(self).__name__} has no method process_primitive")
 
     @property
     def main(self) -> Trace:
-        """The trace itself: by which Equinox tells the tracers of a transformation."""
+        """The trace itself, by which Equinox recognizes the tracers of a transformation."""
         return self
 
     def describe(self) -> str:
-        """The transformation and the function that it was given."""
+        """Describe the trace for error messages: its transformation and function."""
         return f"{self.transformation} of {source.describe_function(self.function)}"
 
 
 class RelayTrace(Trace):
-    """Hands operations on, to its parent as a rule, as a function says.
+    """A trace that passes each operation to a function, which usually applies it, changed, under the parent.
 
     Attributes:
-      relay: takes this trace, and an operation; returns its results.
+      relay: called with this trace and an operation; returns its results.
     """
 
     __slots__ = ("relay", "transformation")
@@ -345,7 +344,7 @@ class RelayTrace(Trace):
         return self.relay(self, primitive, args, params)
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a function returns that runs with this trace current, after which the trace has ended."""
+        """Run a function with this trace current, end the trace, and return the result."""
         outer, state.trace = state.trace, self
         try:
             return function(*args)
@@ -362,14 +361,14 @@ class _State(threading.local):
 
     Attributes:
       trace: the current trace.
-      bottom: the trace that evaluates for this thread, by its switches.
+      bottom: the evaluating trace of this thread, which depends on its switches.
       axes: the named axes in scope, by name.
-      source_loc: where the operation was written that is being run again, from a program; None for the user's own line.
-      scope: the named scopes and the pass of differentiation that operations belong to, if there are any.
-      switched: by which other threads reach this state, to set a switch.
-      silently: calls a function in a context where NumPy does not warn of overflow, of division by zero and of
-        invalid values, which are values like others here. Entering a context made beforehand costs next to nothing
-        (``np.errstate`` costs a microsecond), and leaves the user's own settings alone. It cannot be nested.
+      source_loc: the source location of the equation that is being evaluated; None outside of programs.
+      scope: the named scopes and the pass of differentiation of operations; None outside of scopes.
+      switched: the object by which other threads set switches in this state.
+      silently: calls a function in a context where NumPy does not warn of overflow, division by zero and invalid
+      values. Entering a context made beforehand is almost free (``np.errstate`` takes a microsecond), and leaves
+      the user's settings unchanged. It cannot be nested.
     """
 
     trace: Trace
@@ -399,7 +398,7 @@ class Tracer(LookedAt):
     made_at: source.Location | None
 
     def __init__(self, trace: Trace, aval: ShapedArray) -> None:
-        """A value of a user's own interpreter, of a type."""
+        """Make a tracer of a user's interpreter, with an abstract value."""
         self._trace, self._aval, self.made_at = trace, aval, None
 
     def __init_subclass__(cls) -> None:
@@ -436,25 +435,25 @@ class Tracer(LookedAt):
         return self.aval.size
 
     def origin(self) -> str:
-        """What made this value, for error messages."""
+        """Describe the origin of this value for error messages."""
         if self.made_at is None:
             return f"{self._trace.describe()}, of which it is an argument, or a value made within a rule."
         return f"{self._trace.describe()}, where it was made:\n{source.format_location(self.made_at)}"
 
     def _leak(self) -> UnexpectedTracerError | None:
-        """The error for a value that leaked; None while its trace is at work."""
+        """Return the error for a leaked value; None while its trace is active."""
         return None if is_at_work(self._trace) else leaked(self)
 
     def _leaked(self) -> UnexpectedTracerError:
-        """The error for a value that is used where its trace is not at work."""
+        """Return the error for a value that is used while its trace is not active."""
         return leaked(self)
 
 
 class EvalTrace(Trace):
-    """Computes at once, with NumPy.
+    """The trace that evaluates operations immediately, with NumPy.
 
     Attributes:
-      watches: whether it looks at what comes out.
+      watches: whether it inspects results.
     """
 
     __slots__ = ()
@@ -463,14 +462,14 @@ class EvalTrace(Trace):
     watches = False
 
     def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-        """What ``run`` returns: the results of a compiled program for some arguments."""
+        """Return ``run()``, the results of a compiled program; a watching trace inspects them."""
         return run()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         rule = primitive.host_rule
         if rule is None:
             return runtime.evaluate(primitive, args, params)
-        # Most operations have one or two operands that are arrays: these come first, written out.
+        # The fast paths for one and two arrays, as most operations have.
         weak: bool | None
         if len(args) == 2:
             x, y = args
@@ -521,7 +520,7 @@ _new = object.__new__
 
 
 def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], values: Any, params: dict[str, Any]) -> Any:
-    """The result of a rule that runs within another rule; for any other failure, the error explained."""
+    """After an error of a host rule: return the result if it only ran within another rule; else explain the error."""
     if type(error) is RuntimeError and _is_within_rule() and primitive.host_rule is not None:
         try:
             return primitive.host_rule(*values, **params)
@@ -534,7 +533,7 @@ def _recover(error: Exception, primitive: Primitive, args: tuple[Any, ...], valu
 
 
 def _is_within_rule() -> bool:
-    """Whether this thread runs a rule: in the context of ``state.silently``, which cannot be entered again."""
+    """Whether this thread runs a host rule, in the context of ``state.silently``, which cannot be nested."""
     try:
         state.silently(bool)
     except RuntimeError:
@@ -543,7 +542,7 @@ def _is_within_rule() -> bool:
 
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:
-    """The error for a tracer that is used where its trace is not at work."""
+    """Return the error for a tracer that is used while its trace is not active."""
     when = "outside of its transformation" if is_at_work(tracer._trace) else "after its transformation had ended"
     error = UnexpectedTracerError(
         f"a traced value of type {tracer.aval} was used {when}: it leaked, through a "
@@ -555,13 +554,13 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
 
 
 def check_result(x: Any) -> None:
-    """Refuse a leaked tracer as a result of a transformed function."""
+    """Raise an error if a result of a transformed function is a leaked tracer."""
     if isinstance(x, Tracer) and not is_at_work(x._trace):
         raise leaked(x)
 
 
 def live_trace(trace: Trace) -> Trace | None:
-    """The trace that takes the tracers of a trace: itself, while it runs, or one under which a function runs again."""
+    """Return the trace that accepts a trace's tracers: itself while active, one that reruns its function, or None."""
     if trace.live:
         return trace
     current = state.trace
@@ -573,12 +572,12 @@ def live_trace(trace: Trace) -> Trace | None:
 
 
 def is_at_work(trace: Trace) -> bool:
-    """Whether the transformation that made a trace is still running, or a function under it runs again."""
+    """Whether a trace is active: its transformation is still running, or its function is being run again."""
     return live_trace(trace) is not None
 
 
 EVAL = EvalTrace(None)
-"""The trace that evaluates for threads that look for nothing; see :mod:`pullback.core.watching` for the others."""
+"""The evaluating trace of threads without debugging switches; see :mod:`pullback.core.watching` for the others."""
 state = _State()
 
 

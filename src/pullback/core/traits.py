@@ -1,7 +1,7 @@
-"""What operations are: traits, which are declared with an operation and asked for by what does something to it.
+"""Traits: properties that are declared with an operation and read by analyses and transformations.
 
-A rule says how a transformation is done to one operation. A trait says what an operation is, once, and whatever needs
-to know derives the rest: the pattern of a derivative, the form of a Laplacian, the price of a program.
+A rule implements one transformation of one operation. A trait states a fact about an operation, and several analyses
+use it: the sparsity pattern of a derivative, the form of a Laplacian, the cost of a program.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ T = TypeVar("T")
 class Trait(Generic[T]):
     """A property of operations.
 
-    An operation has it by a keyword of ``Primitive``: ``Primitive("rev", moves=True)``. A library that needs to know
-    something else of each operation declares a trait of its own, and calls it for the operations that are there
-    already.
+    A keyword of ``Primitive`` declares its value: ``Primitive("rev", moves=True)``. A library may define a trait of its
+    own, and declare its values for existing operations with :meth:`declare`.
 
     Args:
       name: the keyword.
-      meaning: what it says of an operation, for the page of all rules.
+      meaning: a description, for the reference page of rules.
       default: the value for operations that do not declare it.
 
     Raises:
@@ -49,11 +48,11 @@ class Trait(Generic[T]):
         TRAITS[name] = self
 
     def of(self, primitive: Any) -> T:
-        """The value for an operation."""
+        """Return the value for an operation."""
         return primitive.traits.get(self.name, self.default)  # type: ignore[no-any-return]
 
     def declare(self, primitive: Any, value: T) -> None:
-        """Say what an operation is that is there already."""
+        """Declare the value for an existing operation."""
         primitive.traits[self.name] = value
 
     def __repr__(self) -> str:
@@ -65,7 +64,7 @@ TRAITS: dict[str, Trait[Any]] = {}
 
 
 def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
-    """The traits of a new operation.
+    """Check the traits of a new operation, and return those that are declared.
 
     Raises:
       ArgumentError: there is no such trait (a ValueError).
@@ -77,7 +76,7 @@ def checked(name: str, traits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Cost(enum.Enum):
-    """What an operation costs for each element of its largest operand or result, in classes that are a factor apart.
+    """The cost of an operation for each element of its largest operand or result, in classes of increasing cost.
 
     The host's figures were measured on an AMD EPYC, for 20,000 elements of float32.
 

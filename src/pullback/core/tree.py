@@ -3,7 +3,7 @@
 Tuples, lists, dictionaries (in the order of their keys), named tuples, ``OrderedDict``, ``defaultdict``,
 ``deque`` and None (an empty tree) are nodes, and so are the classes registered with
 :mod:`pullback.core.tree_nodes`; all else is a leaf. Dictionaries are also built in the order of their keys. Trees of
-one leaf, flat tuples and lists, and flat dictionaries by names are handled here, and all others by ``optree``.
+one leaf, flat tuples and lists, and flat dictionaries with strings as keys are handled here, all others by ``optree``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _call_treedefs = _Treedefs(lambda length: ((0,) * length, {}))
 
 @functools.lru_cache(1024)
 def _of_names(names: tuple[str, ...]) -> tuple[list[str], PyTreeDef]:
-    """The keys of a flat dictionary in the order of its leaves, and its structure."""
+    """Return the keys of a flat dictionary in the order of its leaves, and its structure."""
     keys, treedef = native_flatten()(dict(zip(names, names)), None, False, NAMESPACE)
     return keys, _sorted(treedef)
 
@@ -109,7 +109,7 @@ def flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[PyTree], PyTreeD
 
 
 def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[PyTree], PyTreeDef]:
-    """The leaves of the arguments of a call, and the structure of ``(args, kwargs)``; most are leaves themselves."""
+    """Return the leaves and the structure of ``(args, kwargs)``; fast if most arguments are leaves themselves."""
     if not kwargs:
         for child in args:
             if type(child) not in leaf_types:
@@ -125,14 +125,14 @@ _MOST_KNOWN = 1024
 
 
 def _sorted(treedef: PyTreeDef) -> PyTreeDef:
-    """An equal structure that builds dictionaries in the order of their leaves.
+    """Return an equal structure that builds dictionaries with sorted keys.
 
-    optree remembers in which order the keys were inserted, and builds dictionaries in that order. What a function
-    returns would then depend on it unless the function is compiled, whose results the runtime builds.
+    optree rebuilds dictionaries in the order in which keys were inserted. Eager results would then be ordered
+    differently from those of compiled functions, which the runtime builds with sorted keys.
 
-    To make a structure takes three times as long as to flatten the tree, so that those with names for keys are
-    remembered; other keys may be equal without being the same. Data of users' classes must not live longer for it: of
-    structures without dictionaries hashes are remembered, and nothing of those with both.
+    Sorting a structure takes three times as long as flattening the tree, so sorted structures with strings as keys are
+    cached; keys of other types may be equal without being identical. The cache must not keep data of users' classes
+    alive: of structures without dictionaries it stores only hashes, and structures with both are not cached.
     """
     try:
         number = hash(treedef)
@@ -165,7 +165,7 @@ def _in_order(treedef: PyTreeDef) -> PyTreeDef:
     for i, node in enumerate(nodes):
         if node[7] is not None:
             data = node[2]
-            keys = data[1] if type(data) is tuple else data  # a defaultdict has its factory besides
+            keys = data[1] if type(data) is tuple else data  # a defaultdict's data are its factory and its keys
             ordered[i] = (*node[:7], type(node[7])(dict.fromkeys(keys)))
     made: Any = type(treedef).__new__(type(treedef))
     made.__setstate__((tuple(ordered), *rest))
@@ -226,7 +226,7 @@ def _stops(node: Any, is_leaf: IsLeaf) -> bool:
 
 
 def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Apply a function to the leaves of a tree, or to those of several trees together.
+    """Apply a function to the leaves of a tree, or to the corresponding leaves of several trees.
 
     Args:
       f: a function of one leaf, and of one subtree of each of ``rest``.
@@ -255,9 +255,9 @@ def reduce(
     """Combine the leaves of a tree, from left to right.
 
     Args:
-      function: from what has been combined and the next leaf to what is then combined.
+      function: takes the combination so far and the next leaf; returns the new combination.
       tree: the tree.
-      initializer: what to start from; by default, the first leaf.
+      initializer: the initial value; by default, the first leaf.
       is_leaf: which nodes to take for leaves.
 
     Raises:
@@ -345,7 +345,7 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
 
 
 def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves of a prefix of a tree, each repeated for all the leaves of the tree that are below it.
+    """Return the leaves of a prefix of a tree, each repeated for all the leaves of the tree below it.
 
     Args:
       prefix_tree: a tree with leaves where ``full_tree`` has subtrees.
@@ -353,7 +353,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
       is_leaf: which nodes of ``prefix_tree`` to take for leaves.
 
     Returns:
-      A list as long as that of the leaves of ``full_tree``.
+      A list with an entry for each leaf of ``full_tree``.
 
     Raises:
       ValueError: it is no prefix; the message says where they first disagree, and how.
@@ -373,7 +373,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -
 
 
 def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """A tree of the structure of ``full_tree`` with the leaves of a prefix of it.
+    """Return a tree of the structure of ``full_tree`` with the leaves of a prefix of it.
 
     Args:
       prefix_tree: a prefix of ``full_tree``.
@@ -390,7 +390,7 @@ def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = None) ->
 
 
 def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, message: str) -> list[Any]:
-    """The subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``."""
+    """Return the subtrees of ``other`` at the leaves of ``treedef``, the structure of ``tree``."""
     try:
         return treedef.flatten_up_to(other)
     except ValueError as error:
@@ -403,7 +403,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:
-    """The path at which ``other`` lacks a node of ``tree``, with descriptions of what each has there."""
+    """Return the first path at which ``other`` lacks a node of ``tree``, and descriptions of both nodes there."""
     if _stops(tree, is_leaf):
         return None
     if nodes.is_leaf(other) or _outline(tree) != _outline(other):
@@ -418,7 +418,7 @@ def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -
 
 
 def _outline(node: Any) -> tuple[Any, ...]:
-    """What two nodes must share to match: type and number of children, and keys or auxiliary data."""
+    """Return a key that matching nodes share: type, number of children, and keys or auxiliary data."""
     if isinstance(node, dict) and not nodes.is_registered(type(node)):
         return dict, frozenset(node)
     children, aux = flatten_one_level(node)
@@ -470,7 +470,7 @@ def flatten_with_path(
     visit((), tree)
     if is_leaf is None:
         return found, structure(tree)
-    # optree asks about the nodes in the order of the visit, so that the answers are known.
+    # optree calls is_leaf in the order of the traversal, so the answers can be replayed.
     answers: Iterator[bool] = iter(decisions)
     return found, structure(tree, lambda _: next(answers))
 
@@ -498,7 +498,7 @@ def map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> PyTree:
-    """Apply a function to the paths and leaves of a tree, or of several together; see :func:`tree_map`.
+    """Apply a function to the paths and leaves of one or several trees; see :func:`tree_map`.
 
     Args:
       f: takes a path, and a leaf of each tree.
@@ -523,7 +523,7 @@ def map_with_path(
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a single node: that of a leaf, or of an empty container.
+    """Whether a structure is a single node: a leaf or an empty container.
 
     >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
     (True, False)
@@ -576,7 +576,7 @@ def static(**options: Any) -> Any:
 
 
 class _Opaque:
-    """A ``functools.partial`` within a :class:`Partial`, kept from being merged with it."""
+    """A wrapper of a ``functools.partial`` within a :class:`Partial`, so that Python does not merge the two."""
 
     __slots__ = ("function",)
 
@@ -597,9 +597,9 @@ class _Opaque:
 
 
 class Partial(functools.partial[Any]):
-    """A ``functools.partial`` that is a tree: the arguments are its children, the function its structure.
+    """A ``functools.partial`` that is a tree: the bound arguments are its children, the function is its structure.
 
-    The arguments of a partial function that is given as ``func`` are part of that function.
+    If ``func`` is itself a partial function, its arguments stay in the structure.
 
     >>> add = Partial(lambda x, y: x + y, 1)
     >>> leaves(add), tree_map(lambda x: 10 * x, add)(2)

@@ -1,7 +1,7 @@
-"""What a node of a tree is: the built-in containers, the classes registered here, and the keys of children.
+"""Nodes of trees: built-in containers, the registry of classes, and the keys of children.
 
-Trees are the work of ``optree``, in a namespace of our own. It is imported when the first tree comes that
-needs it, since importing it takes longer than all of a small gradient.
+Trees are flattened by ``optree``, in a namespace of its own. It is imported for the first tree that needs it, since
+its import takes longer than a whole small gradient.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMESPACE = "pullback"
 
 
 class _Key:
-    """A step of a path. Each kind has one attribute, and its own spelling."""
+    """The base class of the keys in a path. Each subclass has one attribute, and its own spelling."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -116,7 +116,7 @@ KeyPath = tuple[KeyEntry, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A path as Python would spell it.
+    """Format a path as Python would spell it.
 
     Args:
       keys: the path.
@@ -136,7 +136,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 
 class _Node(NamedTuple):
-    """How a registered class is taken apart and put together."""
+    """The functions that flatten and unflatten a registered class."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten: Callable[[Any, Any], Any]
@@ -150,7 +150,7 @@ _loading = lock(globals(), "_loading")
 _modules: list[Any] = []
 """The module ``optree``, once it is loaded."""
 
-# Types whose instances are leaves for certain: looking here first saves most calls of optree.
+# Types whose instances are always leaves: checking here first saves most calls of optree.
 leaf_types: set[type] = {bool, int, float, complex, np.ndarray, *np.sctypeDict.values()}
 
 
@@ -163,7 +163,7 @@ def register_leaf_type(*classes: type) -> None:
 
 
 def optree() -> Any:
-    """The module ``optree``, with the registered classes in it."""
+    """Import ``optree`` at the first call, register the classes with it, and return it."""
     if not _modules:
         with _registry_lock:
             uninterrupted(_load)
@@ -171,7 +171,7 @@ def optree() -> Any:
 
 
 def _load() -> None:
-    with _loading:  # a signal handler of the user's may come here while the module is loaded
+    with _loading:  # a user's signal handler may call this while the module is loaded
         if _modules:
             return
         module = _imported_to_stay()
@@ -181,11 +181,10 @@ def _load() -> None:
 
 
 def _imported_to_stay() -> Any:
-    """The module ``optree``, which does not forget lists, tuples and dictionaries at the end of the process.
+    """Import ``optree`` without the exit handler that unregisters lists, tuples and dictionaries.
 
-    It would do so before the user's functions at exit that were registered earlier, whose trees would have one leaf.
-    What it forgets is memory of its own, which the end of the process frees too. Where somebody else has imported it
-    before, its function cannot be found any more.
+    The handler would run before users' exit handlers that were registered earlier, whose trees would then be leaves. It
+    only frees memory, which the end of the process does too. If optree was imported before, the handler stays.
     """
     registered: list[Any] = []
     register = atexit.register
@@ -207,7 +206,7 @@ def _imported_to_stay() -> Any:
 
 @functools.cache
 def native_flatten() -> Callable[..., Any]:
-    """The function beneath ``optree.tree_flatten``, which is a tenth faster than it; or else that one."""
+    """Return optree's native flatten, a tenth faster than ``optree.tree_flatten``; the latter if it is missing."""
     module = optree()
     try:
         native: Callable[..., Any] = module._C.flatten
@@ -274,7 +273,7 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: _Class) -> _Class:
-    """Register a class by its methods ``tree_flatten(self)`` and ``tree_unflatten(cls, aux, children)``.
+    """Register a class with its methods ``tree_flatten(self)`` and ``tree_unflatten(cls, aux, children)``.
 
     Returns:
       The class, so that this serves as a decorator.
@@ -338,7 +337,7 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: _Class) -> _Class:
-    """Register a class by its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
+    """Register a class with its methods ``tree_flatten_with_keys`` and ``tree_unflatten``.
 
     Args:
       cls: the class; its method ``tree_flatten`` is used, too, if it has one.
@@ -372,7 +371,7 @@ def register_pytree_with_keys_class(cls: _Class) -> _Class:
 
 
 def register_static(cls: _Class) -> _Class:
-    """Make the instances of a class nodes without leaves, which are part of the structure of a tree.
+    """Make the instances of a class nodes without leaves, which belong to the structure of a tree.
 
     Returns:
       The class, so that this serves as a decorator. Its instances are compared and hashed.
@@ -397,14 +396,14 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> _Class:
-    """Make the instances of a dataclass nodes, with fields that are children and fields that are structure.
+    """Make the instances of a dataclass nodes: some fields are children, the others belong to the structure.
 
     Args:
       nodetype: the dataclass (or, if both kinds of fields are given, a class built from them by keyword).
       data_fields: the names of the children.
-      meta_fields: the names of those that are part of the structure, and so are compared and hashed. By
-        default, the fields with ``metadata={"static": True}``; all others are children.
-      drop_fields: the names of fields to leave to their defaults.
+      meta_fields: the names of the fields that belong to the structure, and are compared and hashed. By default, the
+        fields with ``metadata={"static": True}``; all others are children.
+      drop_fields: the names of fields that keep their defaults.
 
     Returns:
       The class, so that this serves as a decorator.
@@ -451,7 +450,7 @@ def _dataclass_fields(
     meta_fields: Sequence[str] | None,
     drop_fields: Sequence[str],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the data fields and of the metadata fields, checked."""
+    """Check the names of the data fields and of the metadata fields, and return both."""
     import dataclasses
 
     name = nodetype.__qualname__
@@ -485,7 +484,7 @@ def _dataclass_fields(
 
 
 def is_leaf(tree: Any) -> bool:
-    """Whether an object is a leaf; None is not, but an empty tree.
+    """Whether an object is a leaf; None is an empty tree, not a leaf.
 
     >>> is_leaf(1), is_leaf([]), is_leaf(None)
     (True, False, False)
@@ -524,7 +523,7 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, 
 
 
 def is_registered(cls: type) -> bool:
-    """Whether a class was registered as a node, as opposed to the built-in containers."""
+    """Whether a class, other than the built-in containers, was registered as a node."""
     return cls in _nodes
 
 

@@ -23,18 +23,18 @@ _NOWHERE: Final[frozenset[Any]] = frozenset()
 
 
 class AbstractValue:
-    """What is known of a value before it is computed; the type of arrays is :class:`ShapedArray`."""
+    """The base class of the types of values; :class:`ShapedArray` is the type of arrays."""
 
     __slots__ = ()
 
 
 class ShapedArray(AbstractValue):
-    """What is known of an array before it is computed.
+    """The type of an array, known before its elements are computed.
 
     Attributes:
       shape: the size of each axis.
       dtype: the type of an element.
-      weak_type: whether the type gives way to that of other operands, as a Python number's does.
+      weak_type: whether promotion prefers the types of other operands, as for a Python number.
       varying: the named axes along which the value varies.
     """
 
@@ -49,14 +49,14 @@ class ShapedArray(AbstractValue):
         *,
         sharding: Any = None,
     ) -> None:
-        """The type of an array.
+        """Make the type of an array.
 
         Args:
           shape: the size of each axis.
           dtype: the type of an element.
-          weak_type: whether the type gives way to that of other operands.
+          weak_type: whether promotion prefers the types of other operands.
           varying: the named axes along which the value varies.
-          sharding: is taken for JAX's sake; where an array is, is no part of its type here.
+          sharding: is ignored; JAX has it. The sharding of an array is not part of its type here.
         """
         if not isinstance(dtype, np.dtype):
             if type(dtype) is not KeyDtype:
@@ -80,12 +80,12 @@ class ShapedArray(AbstractValue):
         return size
 
     def batched(self, axis: MappedAxis, dim: int | None = 0) -> ShapedArray:
-        """The type of a batch of values of this type, whose mapped axis is at ``dim``: it varies along that no more."""
+        """Return the type of a batch of these values, with the mapped axis at ``dim`` and removed from ``varying``."""
         shape = self.shape if dim is None else (*self.shape[:dim], axis.size, *self.shape[dim:])
         return self.update(shape=shape, varying=self.varying - {axis.key})
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The same abstract value with some attributes replaced."""
+        """Return the same type with some attributes replaced."""
         get = changes.get
         return ShapedArray(
             get("shape", self.shape), get("dtype", self.dtype), get("weak_type", self.weak_type),
@@ -94,27 +94,27 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> None:
-        """None: where an array is, is no part of its type."""
+        """None, since the sharding of an array is not part of its type."""
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
-        """The type as text, ``float32[3]``, or ``f32[3]`` with ``short_dtypes``."""
+        """Return the type as text: ``float32[3]``, or ``f32[3]`` with ``short_dtypes``."""
         name = short_name(self.dtype) if short_dtypes else dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type of its tangents; those of integers and booleans are ``float0``."""
+        """Return the type of tangents; for integers and booleans its dtype is ``float0``."""
         return self.update(dtype=tangent_dtype(self.dtype))
 
     def to_ct_aval(self) -> ShapedArray:
-        """The type of its cotangents."""
+        """Return the type of cotangents."""
         return self.to_tangent_aval()
 
     def strip_weak_type(self) -> ShapedArray:
-        """The same type, not weak."""
+        """Return the same type, not weak."""
         return self.update(weak_type=False)
 
     def update_weak_type(self, weak_type: bool) -> ShapedArray:
-        """The same type, weak or not."""
+        """Return the same type with another ``weak_type``."""
         return self.update(weak_type=weak_type)
 
     def _key(self) -> tuple[Any, ...]:
@@ -143,16 +143,16 @@ def _unpickled(shape: Shape, dtype: np.dtype[Any], weak_type: bool, varying: fro
 
 
 class MappedAxis(NamedTuple):
-    """The axis over which a function is mapped.
+    """An axis over which a function is mapped, by ``vmap`` or ``shard_map``.
 
     Attributes:
-      name: its name, None if it has none.
+      name: its name; None if it has none.
       size: its size.
-      mapped_by: what maps it, for error messages.
-      reduced: whether reverse mode, which is at work, sums cotangents over it, of values that do not vary along it.
-      checked: whether it always does, as in ``shard_map``, whose results are checked not to vary where they must not.
-      level: how many axes of the same name are in scope outside of it.
-      spmd_name: the axis of a mesh, or axes, that it is to be divided among in constraints within.
+      mapped_by: the mapping transformation, for error messages.
+      reduced: whether reverse mode, now active, sums over it the cotangents of values that do not vary along it.
+      checked: whether it always does, as in ``shard_map``, which checks along which axes its results vary.
+      level: the number of outer axes of the same name in scope.
+      spmd_name: the mesh axis, or axes, that sharding constraints within the function divide it among.
     """
 
     name: Any
@@ -165,12 +165,12 @@ class MappedAxis(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What stands for the axis in types: its name, but for one that hides an axis of the same name."""
+        """The key of the axis in ``varying``: its name, or name and level if it shadows an axis of the same name."""
         return (self.name, self.level) if self.level else self.name
 
 
 class SymbolicZero:
-    """A tangent or cotangent known to be zero. It has no shape: that of the value it belongs to is at hand."""
+    """A tangent or cotangent known to be zero. It has no shape; the value that it belongs to has one."""
 
     __slots__ = ()
 

@@ -1,8 +1,7 @@
-"""What threads look for while they have a switch on: NaNs, indices out of range, keys that are used twice.
+"""Debugging switches that watch operations for NaNs, indices out of range, and random keys that are used twice.
 
-At the bottom of the traces of a thread is one that evaluates. With a switch on it is another one, which looks at
-operations on the way: so nothing is paid for while the switch is off. A switch that is set for the whole process
-reaches all threads.
+While such a switch is on, another trace replaces the evaluating trace of a thread, and inspects operations; while it is
+off, it costs nothing. A switch that is set for the whole process reaches all threads.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from pullback.core.trace import EVAL, EvalTrace, Primitive, recorders, state
 
 
 class Watcher(NamedTuple):
-    """What a thread looks for at the bottom of its traces, while it has a switch on.
+    """The functions by which a :class:`WatchedTrace` inspects operations while a switch is on.
 
     Attributes:
-      process: takes the trace that evaluates, and an operation; returns its results.
-      run_program: takes that trace, and what :meth:`EvalTrace.run_program` does; None if it looks at no programs.
-      quick: whether operations on arrays need not be handed to it.
-      watches: whether it looks at what comes out.
+      process: called with the evaluating trace and an operation; returns its results.
+      run_program: called with that trace and the arguments of :meth:`EvalTrace.run_program`; None to ignore programs.
+      quick: whether operations on arrays may bypass it.
+      watches: whether it inspects results.
     """
 
     process: Callable[[EvalTrace, Primitive, tuple[Any, ...], dict[str, Any]], Any]
@@ -34,11 +33,11 @@ class Watcher(NamedTuple):
 
 
 class WatchedTrace(EvalTrace):
-    """Computes by another trace, and looks for something.
+    """An evaluating trace that wraps another one, and inspects operations by a watcher.
 
     Attributes:
-      inner: the trace that evaluates.
-      watcher: what looks.
+      inner: the wrapped evaluating trace.
+      watcher: the functions that inspect operations.
     """
 
     __slots__ = ("inner", "watcher", "watches")
@@ -59,12 +58,12 @@ class WatchedTrace(EvalTrace):
 
 
 WATCHED = EvalTrace(None)
-"""Evaluates, but not by the quick paths: for a thread whose operands are looked at, by the functions of arrays."""
+"""An evaluating trace without fast paths, for threads whose operands are checked by the functions of arrays."""
 WATCHED.quick = False
 
 
 def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
-    """The trace that evaluates for a thread, by its own switches, which outweigh those of the process."""
+    """Return the evaluating trace for a thread's own switches, which take precedence over those of the process."""
     switches = {**vars(Config), **own}
     found = EVAL if switches["numpy_rank_promotion"] == "allow" else WATCHED
     for what, names in _WATCHED_FOR.items():
@@ -74,17 +73,17 @@ def _evaluator(own: Mapping[str, Any]) -> EvalTrace:
 
 
 def _watched(inner: EvalTrace, what: str) -> EvalTrace:
-    """The trace that looks for something, on another one; ``WATCHED`` before the floor that has it is there."""
+    """Wrap a trace by the watcher for ``what``; return ``WATCHED`` if its module is not imported yet."""
     if (inner, what) not in _watched_traces and what in _watchers:
         _watched_traces[inner, what] = WatchedTrace(inner, _watchers[what]())
     return _watched_traces.get((inner, what), WATCHED)
 
 
 class SwitchedThread:
-    """A thread, as others reach it that set a switch for the whole process.
+    """A thread's handle for other threads that set a switch for the whole process.
 
     Attributes:
-      dynamic: what the attributes of ``state`` are there.
+      dynamic: the attributes of the thread's ``state``.
       switches: the switches that the thread has set for itself.
     """
 
@@ -94,7 +93,7 @@ class SwitchedThread:
         self.dynamic, self.switches = dynamic, switches
 
     def apply_config(self) -> None:
-        """Put the trace that the switches ask for at the bottom of those that are at work."""
+        """Replace the evaluating trace beneath the active traces by the one that the switches select."""
         found = _evaluator(self.switches)
         self.dynamic["bottom"] = found
         if self.dynamic["trace"].is_bottom:
@@ -113,9 +112,9 @@ class SwitchedThread:
 
 
 def _apply_config_to_all(everywhere: bool) -> None:
-    """Have this thread, or all, evaluate as their switches ask for."""
+    """Update the evaluating trace of this thread, or of all threads, after a switch was set."""
     with _lock:
-        own = state.switched  # which is not among those that live before it is asked for
+        own = state.switched  # reading it adds this thread to the living ones
         living = _switched_threads.living()
         for thread in living if everywhere else [own]:
             thread.apply_config()
@@ -125,7 +124,7 @@ def _apply_config_to_all(everywhere: bool) -> None:
 
 
 def watch_by(what: str, make: Callable[[], Watcher]) -> None:
-    """Set what looks for one of the keys of ``_WATCHED_FOR``, made when a switch first asks for it."""
+    """Register the watcher for a key of ``_WATCHED_FOR``; ``make`` is called when its switch is first set."""
     _watchers[what] = make
     _apply_config_to_all(True)
 
@@ -135,7 +134,7 @@ _WATCHED_FOR = {
     "indices": ("check_indices", "error_checking_behavior_oob"),
     "keys": ("debug_key_reuse",),
 }
-"""What is looked for, from the first to the last that sees an operation's results, and the switches that ask for it."""
+"""The kinds of watchers, in the order in which they see an operation's results, with the switches that select each."""
 _watchers: dict[str, Callable[[], Watcher]] = {}
 _watched_traces: dict[tuple[EvalTrace, str], EvalTrace] = {}
 _lock = lock(globals(), "_lock")
@@ -144,7 +143,7 @@ _switched_threads: Registry[SwitchedThread] = Registry()
 
 @provides
 def begin_thread(state: Any) -> None:
-    """Have a thread evaluate as its switches ask for, now and whenever one is set."""
+    """Set the evaluating trace of a thread by its switches, now and whenever one is set."""
     state.trace = state.bottom = _evaluator(vars(config))
     state.switched = SwitchedThread(vars(state), vars(config))
     _switched_threads.add(state.switched)

@@ -1,4 +1,4 @@
-"""Dense zeros for symbolic ones, where a rule asks for them."""
+"""Dense zeros for symbolic ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pullback.core.types import ZERO, ShapedArray
 
 
 def zeros_of(aval: ShapedArray) -> Any:
-    """Zeros of a shape and dtype: an operation in a program, which computes them, instead of being kept with it."""
+    """Return zeros of a type; in a program under construction, as an operation rather than a constant."""
     if aval.shape == ():
         dtype = aval.dtype
-        zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # the type of float0 is void's
+        zero = dtype.type(0) if dtype.num != dtypes.VOID else np.zeros((), dtype)[()]  # float0 is a void
         return scalar_array(zero, aval.weak_type)
     if recorders and runtime.is_recording():
         return runtime.zeros(aval)
@@ -25,7 +25,7 @@ def zeros_of(aval: ShapedArray) -> Any:
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:
-    """A tangent, made dense if it is the symbolic zero, which has the shape of ``primal``."""
+    """Return a tangent, replacing the symbolic zero by dense zeros of the tangent type of ``primal``."""
     if tangent is not ZERO:
         return tangent
     aval = typeof(primal)
@@ -33,5 +33,5 @@ def instantiate(tangent: Any, primal: Any) -> Any:
 
 
 def densify(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Tangents or cotangents of some types, made dense where they are the symbolic zero."""
+    """Return tangents or cotangents, replacing symbolic zeros by dense zeros of the types ``avals``."""
     return [zeros_of(a) if x is ZERO else x for x, a in zip(values, avals, strict=True)]
