@@ -102,7 +102,7 @@ def test_rules_are_right_by_the_check_of_rules() -> None:
 def test_refusals() -> None:
     with pytest.raises(errors.ArgumentError, match=r"method must be one of \('transpose', 'basis'\), got 'both'"):
         jvp_from_vjp(jnp.sin, "both")
-    with pytest.raises(errors.NotDifferentiableError, match='method="basis" does not serve'):
+    with pytest.raises(errors.NotDifferentiableError, match='method="basis" does not support'):
         jvp(jvp_from_vjp(jnp.sin, "basis"), (1j,), (1j,))
     assert_close(jvp(jvp_from_vjp(jnp.sin), (1j,), (2.0 + 1j,))[1], jnp.cos(1j) * (2.0 + 1j))
 

@@ -1,8 +1,8 @@
-"""Derivatives of functions of users' own data types, whose tangents are of another type.
+"""Derivatives of functions of users' data types whose tangents have another type.
 
-A class of numbers on a curved space, such as rotations, has more components than degrees of freedom. Its values are
-moved along tangents, and two values near each other differ by a tangent: with these two functions, any derivative is
-one of a function of tangents, at zero.
+A class of points on a manifold, such as rotations, has more components than degrees of freedom. A point can be moved
+along a tangent, and two nearby points differ by a tangent. By these two operations, any derivative is the derivative
+of a function of tangents at zero.
 
 Source: J. Solà, J. Deray and D. Atchuthan, A micro Lie theory for state estimation in robotics, arXiv:1812.01537
 (2018).
@@ -41,13 +41,14 @@ def register_data_type(
     move: Callable[[Any, Any], Any],
     difference: Callable[[Any, Any], Any],
 ) -> None:
-    """Declare what the tangents of a class of values are.
+    """Declare the tangents of a class of values.
 
     Args:
-      cls: a class that is a pytree; each instance is one value. Subclasses are declared by themselves.
+      cls: a class that is a pytree; each instance is one value. Subclasses are declared separately.
       zero: ``zero(x)``, the zero tangent of a value: a tree of arrays.
       move: ``move(x, tangent)``, the value at the end of a tangent that begins at ``x``; ``x`` itself for the zero.
-      difference: ``difference(x, y)``, the tangent at ``x`` that leads to a value ``y`` near by: ``move`` inverted.
+      difference: ``difference(x, y)``, the tangent at ``x`` that leads to a nearby value ``y``: the inverse of
+        ``move``.
 
     Raises:
       ArgumentError: ``cls`` is no class, or is declared already (a TypeError and ValueError).
@@ -81,7 +82,7 @@ def _is_declared(x: Any) -> bool:
 
 
 def zero_tangent(x: Any) -> Any:
-    """The zero tangent of a tree: that of each declared type in its place, ``float0`` for integers and booleans.
+    """Return the zero tangent of a tree, with each value of a declared type replaced by its zero tangent.
 
     Args:
       x: a tree of arrays and of values of declared types.
@@ -102,7 +103,7 @@ def _zero_of(x: Any) -> Any:
 
 
 def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """A function of each value of a tree, and what stands at its place in another tree."""
+    """Apply a function to each value of a tree and the corresponding subtree of another tree."""
     values, treedef = tree.flatten(x, _is_declared)
     try:
         others = treedef.flatten_up_to(other)
@@ -112,7 +113,7 @@ def _each(what: str, function: Callable[[Any, Any], Any], x: Any, other: Any) ->
 
 
 def move(x: Any, tangent: Any) -> Any:
-    """The tree at the end of a tangent that begins at ``x``: arrays are added, values of declared types moved.
+    """Move a tree along a tangent: add arrays, and move values of declared types.
 
     Args:
       x: a tree of arrays and of values of declared types.
@@ -134,7 +135,7 @@ def _moved(x: Any, t: Any) -> Any:
 
 
 def difference(x: Any, y: Any) -> Any:
-    """The tangent at ``x`` that leads to a tree near by: of arrays ``y - x``, of declared types what they declare.
+    """Return the tangent at ``x`` that leads to a nearby tree: ``y - x`` for arrays, ``difference`` of declared types.
 
     Args:
       x: a tree of arrays and of values of declared types.
@@ -156,16 +157,16 @@ def _difference_of(x: Any, y: Any) -> Any:
 
 
 def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A function of values of declared types, near a point, as one of tangents.
+    """Express a function of values of declared types, near a point, as a function of tangents.
 
     Args:
       fun: takes and returns trees of arrays and of values of declared types.
       args: the point.
 
     Returns:
-      ``(function, zeros)``. ``function`` takes a tangent for each argument, and returns the tangent at ``fun(*args)``
-      to the value at their ends. At ``zeros`` its derivatives of the first order are those of ``fun``, in all
-      transformations; higher ones are those in the coordinates that ``move`` and ``difference`` make.
+      ``(function, zeros)``. ``function`` moves each argument along its tangent, applies ``fun``, and returns the
+      difference from ``fun(*args)`` as a tangent. At ``zeros`` its first derivatives are those of ``fun``, in all
+      transformations; higher derivatives depend on the coordinates that ``move`` and ``difference`` define.
 
     >>> from pullback import jacfwd
     >>> function, zeros = in_coordinates(lambda x: x**2, 3.0)
@@ -181,14 +182,14 @@ def in_coordinates(fun: Callable[..., Any], *args: Any) -> tuple[Callable[..., A
 
 
 def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A derivative rule on the types' own tangents, as ``defjvp`` takes it.
+    """Convert a derivative rule in terms of declared tangents to one that ``defjvp`` accepts.
 
     Args:
-      rule: ``rule(primals, tangents) -> (out, tangent_out)``, of a function of values of declared types: tangents are
-        those of these types.
+      rule: ``rule(primals, tangents) -> (out, tangent_out)`` for a function of values of declared types, whose tangents
+        are those declared.
 
     Returns:
-      The rule on tangents of the components, which ``custom_jvp(f).defjvp`` takes and ``check_rule`` checks.
+      The rule in terms of tangents of the components, for ``custom_jvp(f).defjvp`` and ``check_rule``.
 
     >>> from pullback import custom_jvp, grad
     >>> square = custom_jvp(lambda x: x**2)
@@ -210,11 +211,11 @@ def local_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_data_type(x: Any, atol: float = 1e-5) -> None:
-    """Check at a value that ``move`` and ``difference`` of its type are inverse to each other, and smooth at zero.
+    """Check that ``move`` and ``difference`` of a value's type are inverse to each other at it, and smooth at zero.
 
     Args:
-      x: a value of a declared type, or a tree of such.
-      atol: how far a component may be off.
+      x: a value of a declared type, or a tree of such values.
+      atol: the absolute tolerance of each component.
 
     Raises:
       RuleCheckError: moving along zero leads elsewhere, or moving and taking the difference is not the identity to

@@ -1,4 +1,4 @@
-"""Traces and diagonals of matrices that are known by their products alone, estimated from random vectors."""
+"""Stochastic estimates of traces and diagonals of matrices, from their products with random vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHODS = ("hutchinson", "hutch++")
 
 
 class Estimate(NamedTuple):
-    """What was estimated, and how far off it is, as one standard deviation.
+    """An estimate and its standard error.
 
     Attributes:
       value: the mean over the samples.
@@ -34,19 +34,19 @@ class Estimate(NamedTuple):
 def stochastic_trace(
     a: Any, key: Any, samples: int, *, method: str = "hutchinson", chunk_size: int | None = None
 ) -> Estimate:
-    """The trace of a matrix, estimated from its products with random vectors.
+    """Estimate the trace of a matrix from its products with random vectors.
 
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
       samples: how many products to compute, at least 2, and for ``"hutch++"`` 4.
       method: ``"hutchinson"``, the mean of v^T A v over vectors of signs; or ``"hutch++"``, which takes a third of the
-        products for a subspace of large eigenvalues, has the trace there exactly, and estimates the rest: its error
-        falls with 1 / samples for any matrix without negative eigenvalues, instead of 1 / sqrt(samples).
+        products for a subspace of large eigenvalues, computes the trace on it exactly, and estimates the rest: its
+        error falls with 1 / samples for any matrix without negative eigenvalues, instead of 1 / sqrt(samples).
       chunk_size: how many vectors are in memory at a time; all by default. It does not change the vectors.
 
     Returns:
-      An :class:`Estimate` of two scalars. With ``"hutch++"`` the standard error is that of the rest.
+      An :class:`Estimate` of two scalars. With ``"hutch++"`` the standard error covers only the estimated remainder.
 
     Raises:
       ArgumentError: ``samples``, ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
@@ -67,14 +67,14 @@ def stochastic_trace(
 def stochastic_diag(
     a: Any, key: Any, samples: int, *, method: str = "hutchinson", chunk_size: int | None = None
 ) -> Estimate:
-    """The diagonal of a matrix, estimated from its products with random vectors.
+    """Estimate the diagonal of a matrix from its products with random vectors.
 
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       key: a random key.
       samples: how many products to compute, at least 2, and for ``"hutch++"`` 4.
       method: ``"hutchinson"``, the mean of v * A v over vectors of signs; or ``"hutch++"``, which takes a third of the
-        products for a subspace of large eigenvalues, whose part of the diagonal is exact, and estimates the rest.
+        products for a subspace of large eigenvalues, whose share of the diagonal is exact, and estimates the rest.
       chunk_size: how many vectors are in memory at a time; all by default. It does not change the vectors.
 
     Returns:
@@ -152,7 +152,7 @@ def _of_hessian(name: str, f: Any, estimate: Callable[..., Estimate]) -> Callabl
 
 
 def matrix_product(name: str, a: Any) -> tuple[Callable[[Any], Any], int, Any]:
-    """The product with a vector, the number of rows and the dtype of an operator or a square matrix."""
+    """Return the matrix-vector product, the number of rows and the dtype of an operator or a square matrix."""
     if isinstance(a, CurvatureOperator):
         return a.matvec, a.shape[0], a.dtype
     a = pnp.asarray(a)
@@ -193,7 +193,7 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
     of_q = _mapped(product, q.T, chunk_size)
 
     def rest(key: Any) -> Any:
-        """A sample of (1 - Q Q^T) A, of which the trace takes both sides: that has the smaller spread."""
+        """Return one sample of the trace of (1 - Q Q^T) A, projected on both sides, which has the smaller variance."""
         v = random.rademacher(key, (n,), dtype)
         if trace:
             v = v - q @ (q.T @ v)
@@ -207,7 +207,7 @@ def _estimate(name: str, trace: bool, a: Any, key: Any, samples: int, method: st
 
 
 def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -> Any:
-    """A function of each row, of some rows at a time."""
+    """Map a function over rows, ``chunk_size`` rows at a time."""
     size = rows.shape[0]
     if chunk_size is None or chunk_size >= size:
         return vmap(function)(rows)
@@ -219,10 +219,10 @@ def _mapped(function: Callable[[Any], Any], rows: Any, chunk_size: int | None) -
 
 
 def _moments(sample: Callable[[Any], Any], keys: Any, chunk_size: int | None) -> tuple[Any, Any]:
-    """The mean of the samples of some keys and its standard error, with a chunk of the samples in memory at a time.
+    """Return the mean and the standard error of one sample for each key, with one chunk in memory at a time.
 
     Source: T. F. Chan, G. H. Golub and R. J. LeVeque, Algorithms for computing the sample variance, The American
-    Statistician 37 (1983), for the sum of squares of two parts.
+    Statistician 37 (1983), for combining the sums of squares of two chunks.
     """
 
     def part(keys: Any) -> tuple[Any, Any]:

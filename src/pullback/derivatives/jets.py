@@ -30,19 +30,19 @@ from pullback.transforms.traces.taylor import taylor_flat
 
 @api_boundary
 def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bool = True) -> tuple[Any, Any]:
-    """The value of a function along a curve, and its derivatives by the curve's parameter.
+    """Return the value of a function at the start of a curve, and its derivatives along it.
 
     The curve h(t) starts at the primals. It is given by its derivatives h', h'', ... at t = 0, of which there may be
-    any number n; the results are the derivatives of fun(h(t)) up to order n. They cost of the order of n² operations
-    for each that ``fun`` does, where n nested :func:`pullback.jvp` cost 2ⁿ.
+    any number n; the results are the derivatives of fun(h(t)) up to order n. They cost O(n²) times as much as ``fun``,
+    where n nested :func:`pullback.jvp` cost 2ⁿ times as much.
 
     Args:
       fun: takes and returns trees of arrays.
       primals: a tuple or list of the arguments.
-      series: a tuple or list of the derivatives of each argument: a tree like the argument, in which in the place of
-        each leaf is a sequence of n arrays or numbers of its shape and dtype. All are of one length.
-      factorial_scaled: whether derivatives are given and returned; otherwise Taylor coefficients, which are these
-        divided by k!.
+      series: a tuple or list of the derivatives of each argument: a tree like the argument, with a sequence of n arrays
+        or numbers of its shape and dtype instead of each leaf. All have the same length.
+        factorial_scaled: whether ``series`` and the result are derivatives; otherwise Taylor coefficients, which are
+        derivatives divided by k!.
 
     Returns:
       ``(out, series)``: the value of ``fun``, and a tree like it of lists of n arrays.
@@ -86,14 +86,14 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
 
 @api_boundary
 def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -> list[Any]:
-    """The Taylor coefficients of a function at a point.
+    """Return the Taylor coefficients of a function at a point.
 
     Args:
       fun: a function of one argument, a tree of real or complex arrays; it returns such a tree.
       x: the point.
-      order: that of the last coefficient, not negative.
-      direction: a tree of arrays like ``x``: the coefficients are those of ``fun(x + t * direction)`` by t. By default
-        ones, which returns for a function of each element the coefficients at each.
+      order: the order of the last coefficient, not negative.
+      direction: a tree of arrays like ``x``: the expansion is of ``fun(x + t * direction)`` in t. By default all ones,
+      which gives an elementwise function its coefficients at each element.
 
     Returns:
       A list of ``order + 1`` trees like the result of ``fun``: the derivatives of order k by t, divided by k!.
@@ -139,27 +139,27 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
 
 
 def check_order(order: Any, what: str) -> None:
-    """Refuse what is not the order of a derivative."""
+    """Raise an error unless ``order`` is a nonnegative integer."""
     if not isinstance(order, int) or isinstance(order, bool) or order < 0:
         raise ArgumentError(f"{what}: order must be an integer from 0 on, got {order!r}")
 
 
 def scaled(c: Any, scale: float) -> Any:
-    """A derivative or coefficient, times a number."""
+    """Return a derivative or coefficient times a number."""
     return c if c is ZERO or scale == 1 or not dtypes.is_inexact(c.dtype) else mul(c, scale)
 
 
 def _along(
     fun: Any, arrays: Sequence[Any], in_tree: Any, series: Sequence[Sequence[Any]], order: int
 ) -> tuple[FlatFunction, list[Any], list[list[Any]]]:
-    """A function along a curve: as a flat function, its results, and their coefficients from order 1 on."""
+    """Evaluate a function along a curve: return it flattened, its results, and their coefficients from order 1 on."""
     flat = FlatFunction(fun, in_tree)
     outs, coefficients = taylor_flat(fun, flat, arrays, series, order)
     return flat, outs, coefficients
 
 
 def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, list[Sequence[Any]]]:
-    """The leaves of the arguments, their tree, and the derivatives of each."""
+    """Check and flatten the arguments of ``jet``: return the leaves, their tree, and the derivatives of each leaf."""
     for what, given in (("primals", primals), ("series", series)):
         if not isinstance(given, (tuple, list)):
             raise ArgumentError(
@@ -189,7 +189,7 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
 
 
 def _coefficient(c: Any, x: Any, place: Callable[[], str]) -> Any:
-    """A derivative of an argument; ``ZERO`` for one that is known to vanish, and for those of integers."""
+    """Convert a derivative of an argument; return ``ZERO`` if it is known to vanish or the argument is an integer."""
     if not dtypes.is_inexact(x.dtype) or (type(c) in SCALARS and c == 0):
         return ZERO
     if type(c) in SCALARS and not x.shape:

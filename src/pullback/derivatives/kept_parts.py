@@ -1,4 +1,4 @@
-"""``preaccumulate``: functions whose derivative is kept as a local Jacobian."""
+"""``preaccumulate``: functions whose derivative is stored as a local Jacobian."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
-    """A function of which differentiation makes the local Jacobian at once, and keeps that alone.
+    """Return a function whose differentiation computes the local Jacobian in the forward pass, and stores only that.
 
-    Reverse mode keeps values of each operation until the backward pass. Of this function it keeps the derivatives of
-    the results by the inputs, which are made while the function is computed: with few inputs and few results that is
-    much less, and the backward pass is a product with them. Values and derivatives are the same but for rounding, to
-    any order and under all transformations. Forward mode multiplies by the same Jacobian.
+    Reverse mode usually stores residuals of each operation until the backward pass. For this function it stores the
+    derivatives of the results by the inputs, which take much less memory if inputs and results are few, and the
+    backward pass is a product with them. Values and derivatives agree to rounding, to any order and under all
+    transformations. Forward mode multiplies by the same Jacobian.
 
-    Of operations on elements (with ``vmap``, or by themselves) the Jacobian is one array for each pair of an input and
-    a result, made by elimination of vertices of the computational graph. Loops on numbers take part as one operation,
-    whose derivatives are made forwards. Any other function has its Jacobian made column by column or row by row, and
-    it may have 65,536 entries.
+    For elementwise functions (with or without ``vmap``) the Jacobian is one array for each pair of an input and a
+    result, computed by vertex elimination in the computational graph. A loop on numbers is one vertex, differentiated
+    in forward mode. The Jacobian of any other function is computed by columns or rows, and may have 65,536 entries.
 
     Args:
       fun: takes and returns trees of arrays. It is traced, as by ``jit``; values that it closes over count as inputs.
-      order: in which the vertices are eliminated: ``"forward"``, ``"reverse"``, or ``"markowitz"``, by the lowest
-        degree. It decides how many products are computed, and nothing else.
+      order: the order of elimination: ``"forward"``, ``"reverse"``, or ``"markowitz"``, lowest degree first. It affects
+        only the number of products.
 
     Returns:
-      A function of the same arguments. Eager, one of more than 100 operations runs as a compiled program, as loops do,
-      unless its arrays are large; under ``disable_jit`` it is ``fun`` itself.
+      A function of the same arguments. In eager calls, a function of more than 100 operations or with loops runs as a
+      compiled program, unless its arrays are large; under ``disable_jit`` it is ``fun`` itself.
 
     Raises:
       ArgumentError: there is no such order (a TypeError and ValueError).
@@ -74,7 +73,7 @@ def preaccumulate(fun: F, *, order: str = "markowitz") -> F:
 
 
 def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a call, under the current trace."""
+    """Return the result of a call, under the current trace."""
     if config.disable_jit:
         return fun(*args, **kwargs)
     leaves, in_tree = tree.flatten_call(args, kwargs)
@@ -89,12 +88,12 @@ def _results(fun: Any, order: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _check(jaxpr: Jaxpr, name: str) -> None:
-    """Refuse what does more than to compute results from its inputs."""
+    """Raise an error if the program has effects or refers to named axes."""
     for eqn in jaxpr.eqns:
         axes = sorted(map(str, free_axes(eqn.primitive, eqn.params)))
         if eqn.effect or axes:
             what = "has an effect" if eqn.effect else f"goes along the named axis {', '.join(axes)}"
             raise PreaccumulationError(
-                f"preaccumulate of {name}: {eqn.primitive} at {source.describe(eqn.made_at)} {what}, and a part with a "
-                "local Jacobian only computes results from its inputs. Move it out of the function."
+                f"preaccumulate of {name}: {eqn.primitive} at {source.describe(eqn.made_at)} {what}, and a "
+                "function with a local Jacobian only computes results from its inputs. Move it out of the function."
             )

@@ -1,4 +1,4 @@
-"""Spectra of symmetric matrices that are known by their products alone, by Lanczos' method."""
+"""Lanczos' method: spectra of symmetric matrices from matrix-vector products."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pullback.transforms.functions.api_boundary import api_boundary
 
 
 class Tridiagonal(NamedTuple):
-    """A symmetric matrix on the space of the vectors that Lanczos' method went through: A Q is nearly Q T.
+    """The result of Lanczos' method: a tridiagonal T and orthonormal vectors Q with A Q close to Q T.
 
     Attributes:
       alphas: the diagonal of T, of shape ``(steps,)``.
-      betas: the diagonal beside it, and last the size of what is left over; of shape ``(steps,)``.
-      basis: Q^T, of orthonormal rows; of shape ``(steps, n)``.
+      betas: the off-diagonal of T, followed by the norm of the residual; of shape ``(steps,)``.
+      basis: Q^T, with orthonormal rows; of shape ``(steps, n)``.
     """
 
     alphas: Any
@@ -29,8 +29,7 @@ class Tridiagonal(NamedTuple):
     basis: Any
 
     def ritz(self) -> tuple[Any, Any, Any]:
-        """Ritz values, ascending; their vectors, as rows of shape ``(steps, n)``; and for each how far at most the next
-        eigenvalue is."""
+        """Return the ascending Ritz values, their vectors as rows, and bounds on the distances to eigenvalues."""
         values, vectors = _eigh(self.alphas, self.betas)
         return values, vectors.T @ self.basis, pnp.abs(self.betas[-1] * vectors[-1])
 
@@ -42,15 +41,15 @@ def _eigh(alphas: Any, betas: Any) -> tuple[Any, Any]:
 
 @api_boundary
 def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
-    """The tridiagonal matrix of Lanczos' method, whose eigenvalues approach the outermost ones of a matrix first.
+    """Run Lanczos' method, whose tridiagonal matrix approximates the extreme eigenvalues of a matrix first.
 
-    Each new vector is made orthogonal to all others, twice, so that no eigenvalue appears more often than it is there.
-    Where the vectors span an invariant space, the method goes on from a fresh one.
+    Each new vector is orthogonalized against all others, twice, so that no spurious copies of eigenvalues appear. If
+    the vectors span an invariant subspace, the method restarts from a new vector.
 
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
       start: the first vector, of coordinates, not zero; or a random key, for a random one.
-      steps: how many products to compute, at most as many as the matrix has rows. ``steps`` vectors are kept.
+      steps: the number of products, at most the number of rows of the matrix. ``steps`` vectors are stored.
 
     Returns:
       A :class:`Tridiagonal`; its ``ritz()`` are eigenvalues and eigenvectors with bounds of their errors.
@@ -72,7 +71,7 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
         raise ArgumentError(f"lanczos: steps must be at most {n}, the number of rows of {quoted(a)}, got {steps}")
     first = _first(start, n, dtype)
     tiny = 10 * float(pnp.finfo(dtype).eps)
-    restarts = random.key(0)  # any vectors do that are not in the span: those of a fixed key
+    restarts = random.key(0)  # any vector outside of the span will do: drawn by a fixed key
 
     def orthogonal(w: Any, basis: Any) -> Any:
         for _ in range(2):
@@ -92,7 +91,7 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
         def fresh(w: Any) -> Any:
             other = orthogonal(random.normal(random.fold_in(restarts, i), (n,), dtype), basis)
             size = pnp.linalg.norm(other)
-            return other / pnp.where(size > 0, size, 1)  # after n steps nothing is left
+            return other / pnp.where(size > 0, size, 1)  # zero after n steps
 
         following = cond(ended, fresh, lambda w: w / beta, w)
         return (basis, following, scale), (alpha, pnp.where(ended, 0, beta))
@@ -103,7 +102,7 @@ def lanczos(a: Any, start: Any, steps: int) -> Tridiagonal:
 
 
 def _first(start: Any, n: int, dtype: Any) -> Any:
-    """A vector of unit length, which was given or is drawn by a key."""
+    """Normalize a start vector, or draw one by a random key."""
     v = pnp.asarray(start)
     if not pnp.issubdtype(v.dtype, pnp.inexact):
         v = random.normal(start, (n,), dtype)
@@ -113,11 +112,11 @@ def _first(start: Any, n: int, dtype: Any) -> Any:
 
 
 class Spectrum(NamedTuple):
-    """The density of the eigenvalues of a matrix: weights at places, of which each sample has its own.
+    """The density of the eigenvalues of a matrix: nodes and weights, for each sample.
 
     Attributes:
-      nodes: places on the real line, of shape ``(samples, steps)``.
-      weights: the fraction of the eigenvalues there; of the same shape, with the sum 1 for each sample.
+      nodes: points on the real line, of shape ``(samples, steps)``.
+      weights: the fraction of the eigenvalues at each node; of the same shape, with the sum 1 for each sample.
       size: the number of eigenvalues.
     """
 
@@ -126,7 +125,7 @@ class Spectrum(NamedTuple):
     size: int
 
     def trace(self, function: Any) -> Estimate:
-        """The estimated trace of a function of the matrix: ``pnp.log`` makes it the logarithm of the determinant.
+        """Estimate the trace of a function of the matrix; for ``pnp.log`` that is the logarithm of its determinant.
 
         Args:
           function: maps arrays of eigenvalues, element by element.
@@ -137,7 +136,7 @@ class Spectrum(NamedTuple):
 
 @api_boundary
 def spectrum(a: Any, key: Any, steps: int, samples: int = 2) -> Spectrum:
-    """The density of the eigenvalues of a matrix, by Lanczos' method from random vectors.
+    """Estimate the density of the eigenvalues of a matrix, by Lanczos' method from random vectors.
 
     Args:
       a: a :class:`CurvatureOperator`, or a square matrix, both real and symmetric.
@@ -150,7 +149,7 @@ def spectrum(a: Any, key: Any, steps: int, samples: int = 2) -> Spectrum:
       matrix, with respect to that vector.
 
     Raises:
-      ArgumentError: ``steps`` or ``samples`` is not such a Python integer (a TypeError and ValueError).
+      ArgumentError: ``steps`` or ``samples`` is not a Python integer in this range (a TypeError and ValueError).
 
     Source: S. Ubaru, J. Chen and Y. Saad, Fast estimation of tr(f(A)) via stochastic Lanczos quadrature, SIAM Journal
     on Matrix Analysis and Applications 38 (2017).

@@ -27,7 +27,7 @@ from pullback.transforms.traces.laplacian import dense as whole
 
 
 class ForwardLaplacian(NamedTuple):
-    """What one forward pass finds.
+    """The results of a forward Laplacian pass.
 
     Attributes:
       value: the output of the function.
@@ -43,14 +43,14 @@ class ForwardLaplacian(NamedTuple):
 def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None) -> Callable[..., Any]:
     """The Laplacian of a function: the sum of its unmixed second derivatives, in one forward pass.
 
-    The pass carries the first derivatives along all directions, and the second ones summed. Where a Hessian's trace by
-    products costs a gradient and its tangent for each direction, this costs a tangent.
+    The pass propagates the first derivatives along all directions, and the sum of the second derivatives. For each
+    direction it costs a tangent, where the trace by Hessian-vector products costs a gradient and its tangent.
 
     Args:
       fun: takes trees of arrays, and returns a tree of arrays, real or complex.
       argnums: which positional arguments to differentiate with respect to: real ones.
-      weights: what each second derivative is multiplied by, such as inverse masses: a tree like the chosen arguments,
-        or a prefix of one, whose leaves broadcast to the arguments' leaves; of either sign. All are 1 by default.
+      weights: the factors of the second derivatives, such as inverse masses: a tree like the chosen arguments, or a
+        prefix of one, whose leaves broadcast to the arguments' leaves; of either sign. All are 1 by default.
 
     Returns:
       A function of the same arguments that returns a tree like the output of ``fun``.
@@ -73,7 +73,7 @@ def laplacian(fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
 def forward_laplacian(
     fun: Callable[..., Any], argnums: Argnums = 0, weights: Any = None
 ) -> Callable[..., ForwardLaplacian]:
-    """A function's value, its Jacobian and its Laplacian, which one forward pass finds together.
+    """Return a function that computes the value, the Jacobian and the Laplacian of ``fun`` in one forward pass.
 
     Args:
       fun: takes trees of arrays, and returns a tree of arrays, real or complex.
@@ -136,7 +136,7 @@ def _laplacian(fun: Callable[..., Any], options: DerivativeOptions, weights: Any
 
 
 def _identity(x: Any) -> Blocks:
-    """The derivative of an array by itself: each index along the first axis has directions of its own."""
+    """Return the derivative of an array by itself, as blocks: each index of axis 0 has its own directions."""
     n, *rest = x.shape
     size = math.prod(rest)
     eye = np.eye(size, dtype=x.dtype).reshape(size, 1, *rest) if rest else np.ones((1, 1), x.dtype)
@@ -144,7 +144,7 @@ def _identity(x: Any) -> Blocks:
 
 
 def _weights(name: str, weights: Any, point: Any, primals: Any) -> Any:
-    """The weights of the directions as a vector."""
+    """Check the weights of the directions, and return them as a vector."""
     try:
         leaves = tree.broadcast_prefix(weights, point)
     except ValueError as error:

@@ -20,26 +20,26 @@ from pullback.transforms.functions.api_boundary import api_boundary
 from pullback.transforms.functions.arguments import check_callable, name_of
 
 Index = tuple[int, ...]
-"""How often each variable occurs in a partial derivative: ``(2, 1)`` is that by the first, twice, and by the second."""
+"""A multi-index, the order in each variable: ``(2, 1)`` is twice by the first variable, and once by the second."""
 
 
 @api_boundary
 def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size: int | None = None) -> Any:
-    """All partial derivatives of an order: for 1 the Jacobian, for 2 the Hessian, for 3 the tensor of third ones.
+    """Return all partial derivatives of an order: the Jacobian for 1, the Hessian for 2, and so on.
 
-    They are found by interpolation: a partial derivative is a sum of derivatives of that order along straight lines, of
-    which there are as many as different partial derivatives. For n variables that are ``binomial(n + order - 1,
-    order)``, each of which costs of the order of ``order``² evaluations; ``order`` nested Jacobians take n to that
-    power. The sums cancel: small elements have absolute errors of some roundings of the largest.
+    A partial derivative is computed by interpolation, as a sum of derivatives of that order along straight lines. There
+    are as many lines as different partial derivatives, ``binomial(n + order - 1, order)`` for n variables; each costs
+    O(``order``²) evaluations, where nested Jacobians cost n to the power ``order``. The sums cancel: small elements
+    have absolute errors of a few roundings of the largest.
 
     Args:
       fun: takes a real or complex array, and returns one.
       x: the point, of any shape.
       order: of the derivatives, not negative.
-      chunk_size: how many lines to compute at a time, which bounds the memory that is used; all by default.
+      chunk_size: the number of lines to compute at a time, which bounds the memory; all by default.
 
     Returns:
-      An array of the shape of the result and then, ``order`` times, that of ``x``. It is symmetric in these.
+      An array of the shape of the result followed by ``order`` times the shape of ``x``. It is symmetric in the latter.
 
     Raises:
       ArgumentError: ``order`` is no integer from 0 on, or ``fun`` does not return an array (a TypeError and
@@ -83,11 +83,11 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
 
 @functools.lru_cache(64)
 def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
-    """How partial derivatives are made of coefficients along lines.
+    """Compute the interpolation from Taylor coefficients along lines to partial derivatives.
 
     Returns:
       The directions of the lines; for each partial derivative the weights of the Taylor coefficients along these; and
-      where in the tensor of shape ``(n,) * order`` each partial derivative is.
+      for each element of the tensor of shape ``(n,) * order`` the number of its partial derivative.
     """
     indices = [
         tuple(chosen.count(i) for i in range(n)) for chosen in itertools.combinations_with_replacement(range(n), order)
@@ -101,7 +101,7 @@ def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
 
 
 def _weight(i: Index, j: Index) -> Fraction:
-    """The share of the line along j in the partial derivative i: equation (13.14) of Griewank and Walther."""
+    """Return the weight of the line along j in the partial derivative i: equation (13.14) of Griewank and Walther."""
     order = sum(i)
     total = Fraction(0)
     for k in itertools.product(*[range(m + 1) for m in i]):
@@ -117,5 +117,5 @@ def _weight(i: Index, j: Index) -> Fraction:
 
 
 def _binomial(a: Fraction, b: int) -> Fraction:
-    """The generalised binomial coefficient."""
+    """Return the generalised binomial coefficient."""
     return math.prod(((a - m) / (m + 1) for m in range(b)), start=Fraction(1))

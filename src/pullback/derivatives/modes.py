@@ -30,20 +30,20 @@ METHODS = ("transpose", "basis")
 def jvp_from_vjp(
     fun: Callable[..., Any], method: str = "transpose", chunk_size: int | None = None
 ) -> Callable[..., Any]:
-    """The same function, whose forward mode uses nothing but the reverse mode of ``fun``.
+    """Return ``fun`` with a forward mode that is computed from its reverse mode.
 
-    It is for functions whose rules serve in reverse mode alone: a ``custom_vjp`` whose backward rule leaves Python by a
-    callback, for example.
+    It is for functions that have rules for reverse mode only: a ``custom_vjp`` whose backward rule calls another
+    language by a callback, for example.
 
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
       method: ``"transpose"`` transposes the backward pass, at the cost of about one: all operations in it must be
-        linear and have transposes. ``"basis"`` runs it for each element of the output, whatever it does.
-      chunk_size: with ``"basis"``, how many vectors there are at a time; all by default. With 1 the backward pass is
-        not mapped, and needs no batching rules.
+        linear and have transposes. ``"basis"`` runs it for each element of the output, without these conditions.
+      chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the backward pass is
+      not mapped, and needs no batching rules.
 
     Returns:
-      A ``custom_jvp`` function. Reverse mode of it works too with ``"transpose"``.
+      A ``custom_jvp`` function. With ``"transpose"`` it has reverse mode too.
 
     Raises:
       ArgumentError: ``method`` or ``chunk_size`` is not one of these (a TypeError and ValueError).
@@ -76,17 +76,17 @@ def jvp_from_vjp(
 def vjp_from_jvp(
     fun: Callable[..., Any], method: str = "transpose", chunk_size: int | None = None
 ) -> Callable[..., Any]:
-    """The same function, whose reverse mode uses nothing but the forward mode of ``fun``.
+    """Return ``fun`` with a reverse mode that is computed from its forward mode.
 
-    It is for functions whose rules serve in forward mode alone: a primitive whose jvp rule binds an operation without a
-    transpose, for example.
+    It is for functions that have rules for forward mode only: a primitive whose jvp rule binds an operation without a
+    transposition rule, for example.
 
     Args:
       fun: takes trees of arrays, by position, and returns a tree of arrays.
       method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs it for each element of the
-        arguments, whatever it does: for functions of few numbers.
-      chunk_size: with ``"basis"``, how many vectors there are at a time; all by default. With 1 the forward pass is not
-        mapped, and needs no batching rules.
+        arguments, without conditions: for functions of few numbers.
+      chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the forward pass is not
+      mapped, and needs no batching rules.
 
     Returns:
       A ``custom_vjp`` function; in forward mode it is ``fun``.
@@ -127,7 +127,7 @@ def vjp_from_jvp(
 
 
 def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
-    """Whether to go through a basis; refuses options that are none."""
+    """Check the options, and return whether the method is ``"basis"``."""
     check_callable(fun, name)
     check_chunk_size(chunk_size, name)
     if method not in METHODS:
@@ -136,7 +136,7 @@ def _checked(name: str, fun: Any, method: Any, chunk_size: Any) -> bool:
 
 
 def _of_numbers(fun: Any, args: Sequence[Any]) -> tuple[list[Any], Callable[..., Any]]:
-    """The numbers among the arguments, real and complex, and the function of these: to those of the output, and all."""
+    """Return the inexact leaves of the arguments, and ``fun`` of these, returning its inexact leaves and output."""
     leaves, treedef = tree.flatten(tuple(args))
     values = [x for x in leaves if _is_number(x)]
 
@@ -153,7 +153,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _with_others(whole: Any, found: Sequence[Any], other: Callable[[Any], Any]) -> Any:
-    """A tree like ``whole``: of what was found for its real and complex leaves, and of something else for others."""
+    """Replace the inexact leaves of ``whole`` by ``found``, and every other leaf by ``other(leaf)``."""
     leaves, treedef = tree.flatten(whole)
     given = iter(found)
     return tree.unflatten(treedef, [next(given) if _is_number(x) else other(typeof(pnp.asarray(x))) for x in leaves])
@@ -166,10 +166,10 @@ def _products_with_basis(
     vectors: Sequence[Any],
     chunk_size: int | None,
 ) -> list[Any]:
-    """The inner products of some vectors with the images of a basis, as arrays like those of the space."""
+    """Return the inner products of vectors with the images of a basis under ``linear``, as arrays like the space's."""
     if any(dtypes.is_complex(dtypes.dtype_of(x)) for x in [*space, *vectors]):
         raise NotDifferentiableError(
-            f'{name_of(fun)} has complex arguments or results, for which method="basis" does not serve: pass real and '
+            f'{name_of(fun)} has complex arguments or results, which method="basis" does not support: pass real and '
             'imaginary parts as two real arrays, or use method="transpose"'
         )
 

@@ -1,4 +1,4 @@
-"""Products with matrices of second derivatives, which are never formed: of Hessians, of Gauss and Newton, of Fisher."""
+"""Matrix-free products with matrices of second derivatives: Hessian, Gauss-Newton and Fisher."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from pullback.transforms.functions.arguments import (
 
 @api_boundary
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The product of a function's Hessian with a vector, by one forward pass over the gradient.
+    """Return the product of a function's Hessian with a vector, by forward mode over the gradient.
 
     Args:
       f: takes trees of arrays, and returns a real scalar.
       primals: a tuple or list of the arguments: the point.
-      tangents: a tuple or list of the parts of the vector: the same trees, shapes and dtypes.
+      tangents: the vector, as a tuple or list of one tangent for each argument: of the same trees, shapes and dtypes.
 
     Returns:
-      A tree like the argument, if there is one; of several arguments a tuple of such trees. It costs a small multiple
-      of the time and memory of the gradient.
+      A tree like the argument, or a tuple of trees for several arguments. It costs a small multiple of the time and
+      memory of the gradient.
 
     Raises:
       TangentMismatchError: a tangent of another tree, shape or dtype; the message names the argument (a TypeError).
@@ -62,16 +62,15 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 
 
 class CurvatureOperator:
-    """A symmetric matrix of second derivatives at a point, of which only products with vectors are computed.
+    """A symmetric matrix of second derivatives at a point, as a linear operator.
 
     It is linearised once, when it is made. ``operator @ v`` takes a tree like the point, or coordinates: a vector of
-    ``shape[0]`` elements, or a matrix of such columns. It can also be called, on trees. So it fits
-    ``pullback.scipy.sparse.linalg.cg`` and its kin, and SciPy's. It is a pytree: transformed functions take and return
-    it.
+    ``shape[0]`` elements, or a matrix of such columns. It can also be called on trees, so that the solvers of
+    ``pullback.scipy.sparse.linalg`` and of SciPy accept it. It is a pytree: transformed functions take and return it.
 
     Attributes:
       shape: ``(n, n)``, for points of ``n`` numbers.
-      dtype: that of the coordinates: the one to which the dtypes of the point promote.
+      dtype: the dtype of the coordinates, to which the dtypes of the point promote.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.scipy.sparse.linalg import cg
@@ -83,12 +82,12 @@ class CurvatureOperator:
     __slots__ = ("curvature", "jacobian", "name", "treedef", "types")
 
     def __init__(self, jacobian: LinearFunction | None, curvature: LinearFunction, name: str) -> None:
-        """A matrix J^T C J.
+        """Make the operator of a matrix J^T C J.
 
         Args:
           jacobian: J, from tangents of the point to tangents of an output; None for the identity.
           curvature: C, from tangents to cotangents of that output, or of the point.
-          name: of the matrix, for messages.
+          name: the name of the matrix, for messages.
         """
         self.jacobian, self.curvature, self.name = jacobian, curvature, name
         whole = curvature if jacobian is None else jacobian
@@ -97,7 +96,7 @@ class CurvatureOperator:
 
     @property
     def vectors(self) -> Vectors:
-        """How trees like the point and vectors of coordinates become each other."""
+        """The conversions between trees like the point and vectors of coordinates."""
         return Vectors(tree.unflatten(self.treedef, self.types))
 
     @property
@@ -113,7 +112,7 @@ class CurvatureOperator:
 
     @api_boundary
     def __call__(self, v: Any) -> Any:
-        """The product with a tree like the point."""
+        """Return the product with a tree like the point."""
         if self.jacobian is None:
             return self.curvature(v)
         j = self.jacobian
@@ -129,10 +128,10 @@ class CurvatureOperator:
         return self.matvec(x)
 
     def matvec(self, v: Any) -> Any:
-        """The product with a vector of coordinates.
+        """Return the product with a vector of coordinates.
 
         Raises:
-          ShapeError: it is not a vector of as many elements as the point has (a TypeError and ValueError).
+          ShapeError: it is not a vector with as many elements as the point (a TypeError and ValueError).
         """
         x = pnp.asarray(v)
         vectors = self.vectors
@@ -147,7 +146,7 @@ class CurvatureOperator:
         return vectors.ravel(product).reshape(x.shape)
 
     def matmat(self, columns: Any) -> Any:
-        """The product with a matrix, whose columns are vectors of coordinates."""
+        """Return the product with a matrix whose columns are vectors of coordinates."""
         return vmap(self.matvec, in_axes=1, out_axes=1)(pnp.asarray(columns))
 
     # Names of SciPy's: the matrix is symmetric.
@@ -163,7 +162,7 @@ class CurvatureOperator:
 
 
 def _unflatten(aux: Any, parts: Any) -> CurvatureOperator:
-    operator = CurvatureOperator.__new__(CurvatureOperator)  # whatever the parts are: trees are built of anything
+    operator = CurvatureOperator.__new__(CurvatureOperator)  # without checks: trees may be built with any leaves
     operator.jacobian, operator.curvature = parts
     operator.name, operator.treedef, operator.types = aux
     return operator
@@ -175,7 +174,7 @@ tree.register_pytree_node(
 
 
 def _at_point(f: Any, transformation: str, argnum: int, args: tuple[Any, ...]) -> tuple[Callable[[Any], Any], Any]:
-    """A function of one of its arguments, and the point, checked."""
+    """Return a function of the one argument to differentiate by, and the point, after checking both."""
     (where,) = positions(argnum, len(args), transformation, f)
     leaves, treedef = tree.flatten(args[where])
     arrays = to_arrays(leaves, transformation, f, args, (where,))
@@ -212,7 +211,7 @@ def _check_argnum(argnums: Any, transformation: str) -> int:
 
 
 def hessian_operator(f: Callable[..., Any], argnums: int = 0) -> Callable[..., CurvatureOperator]:
-    """The Hessian of a function as an operator, linearised once for many products.
+    """Return the Hessian of a function as an operator, linearised once for many products.
 
     Args:
       f: takes trees of arrays, and returns a real scalar.
@@ -244,7 +243,7 @@ def hessian_operator(f: Callable[..., Any], argnums: int = 0) -> Callable[..., C
 def gauss_newton(
     f: Callable[..., Any], loss: Callable[[Any], Any], argnums: int = 0
 ) -> Callable[..., CurvatureOperator]:
-    """The generalised Gauss-Newton matrix of ``loss(f(x))`` as an operator, linearised once for many products.
+    """Return the generalised Gauss-Newton matrix of ``loss(f(x))`` as an operator, linearised once for many products.
 
     It is the Hessian without the curvature of ``f``: J^T C J, with the Jacobian J of ``f``, and the Hessian C of
     ``loss`` at the output. Where ``loss`` is convex it has no negative eigenvalue.
@@ -288,7 +287,7 @@ def _of_outputs(
     return operator
 
 
-# A family of distributions is its log-normaliser, whose Hessian is Fisher's matrix of the natural parameters.
+# A family is represented by its log-normaliser, whose Hessian is the Fisher matrix of the natural parameters.
 _FAMILIES: dict[str, Callable[[Any], Any]] = {
     "normal": lambda z: pnp.sum(z**2) / 2,
     "bernoulli": lambda z: pnp.sum(softplus(z)),
@@ -300,13 +299,13 @@ _FAMILIES: dict[str, Callable[[Any], Any]] = {
 def fisher(
     f: Callable[..., Any], family: str | Callable[[Any], Any], argnums: int = 0
 ) -> Callable[..., CurvatureOperator]:
-    """Fisher's information matrix of a model as an operator, linearised once for many products.
+    """Return the Fisher information matrix of a model as an operator, linearised once for many products.
 
-    The outputs of ``f`` are natural parameters of an exponential family; all that is expected over its distributions
-    is exact, without samples. Outputs are independent, and their information is summed.
+    The outputs of ``f`` are natural parameters of an exponential family; expectations over its distributions are exact,
+    without samples. Outputs are independent, and their information is summed.
 
     Args:
-      f: takes trees of real arrays, and returns an array, or for a function as ``family`` any tree.
+      f: takes trees of real arrays, and returns an array, or any tree if ``family`` is a function.
       family: ``"normal"`` (means, of variance 1), ``"bernoulli"`` (logits), ``"categorical"`` (logits along the last
         axis), ``"poisson"`` (logarithms of rates); or the family's log-normaliser, from the output of ``f`` to a
         scalar.
@@ -316,7 +315,7 @@ def fisher(
       A function of the arguments of ``f`` that returns a :class:`CurvatureOperator`.
 
     Raises:
-      ArgumentError: ``family`` is neither a function nor one of these names (a TypeError and ValueError).
+      ArgumentError: ``family`` is not a function or one of these names (a TypeError and ValueError).
 
     Source: J. Martens, New insights and perspectives on the natural gradient method, JMLR 21 (2020), section 9.
 
@@ -336,13 +335,13 @@ def fisher(
 
 
 def empirical_fisher(log_likelihood: Callable[..., Any], centred: bool = False) -> Callable[..., CurvatureOperator]:
-    """The mean over examples of the outer products of their scores, as an operator linearised once for many products.
+    """Return the empirical Fisher matrix, the mean of the outer products of scores over examples, as an operator.
 
-    It is Fisher's matrix where the examples are drawn from the model, as in variational Monte Carlo.
+    It estimates the Fisher matrix if the examples are drawn from the model, as in variational Monte Carlo.
 
     Args:
       log_likelihood: takes parameters, a tree of real arrays, and one example; returns a real scalar.
-      centred: whether the mean of the scores is subtracted from each: the matrix of stochastic reconfiguration.
+      centred: whether to subtract the mean score from each score, as in stochastic reconfiguration.
 
     Returns:
       A function of the parameters and of the examples, along the first axes of all other arguments, that returns a

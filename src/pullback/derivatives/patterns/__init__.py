@@ -1,8 +1,8 @@
-"""Sparse derivatives: where they are not zero, and how few products compute them.
+"""Sparse derivatives: sparsity detection, colouring, and compressed products.
 
-* ``boolean``: matrices of booleans; ``pattern``: those that users see, ``pictures``: drawings of them.
-* ``dependence``: the interpreter that finds patterns; ``rules``, ``indexed``, ``programs``: its rules.
-* ``colouring``, ``greedy``, ``lattice``, ``bidirectional``, ``symmetric``: which columns and rows share a product.
-* ``products``, ``reading``: the products, of which only the elements that are wanted are computed.
-* ``jacobian``, ``hessian``: the functions of users.
+* ``boolean``: boolean matrices; ``pattern``: the public class of patterns; ``pictures``: drawings of patterns.
+* ``programs``: the interpreter that finds patterns; ``dependence``, ``rules``, ``indexed``: its rules.
+* ``colouring``, ``greedy``, ``lattice``, ``bidirectional``, ``symmetric``: columns and rows that share a product.
+* ``products``, ``reading``: the compressed products, of which only the wanted elements are computed.
+* ``jacobian``, ``hessian``: the public functions.
 """

@@ -1,10 +1,10 @@
-"""Colourings of columns and rows at once: each element is read from a product in forward mode, or from one in reverse.
+"""Bidirectional colourings: each element is read from a forward-mode or from a reverse-mode product.
 
-Long rows are worth products of their own, in reverse mode, and long columns in forward mode. Which elements are read
-from which is decided by Coleman and Verma 1998, *The efficient computation of sparse Jacobian matrices using automatic
-differentiation*: rows and columns with the fewest elements are taken out of the matrix in turns. Elements of a row that
-is taken out are read from products of columns, and those of a column from products of rows; either side needs as many
-colours as the longest that it took out.
+Long rows deserve reverse-mode products of their own, and long columns forward-mode products. The elements are divided
+as in Coleman and Verma 1998, *The efficient computation of sparse Jacobian matrices using automatic differentiation*:
+rows and columns with the fewest elements are removed from the matrix in turns. Elements of removed rows are read from
+products of columns, elements of removed columns from products of rows; each side needs as many colours as its longest
+removed row or column has elements.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 
 ROUNDS = 100
-"""The last round takes out all that is left: each of them looks at all of that."""
+"""The last round removes all that is left, since each round takes time proportional to that."""
 
 
 def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
-    """Which elements of a matrix are read from products of rows, and how many colours there must be at least.
+    """Return which elements are read from products of rows, and a lower bound for the number of colours.
 
-    All rows are taken out at once that need no more colours than the columns have already, and the same of columns.
+    Each round removes all rows that need no more colours than the columns already do, and the columns likewise.
 
     Args:
       i, j: the rows and columns of the elements.
-      shape: that of the matrix.
+      shape: the shape of the matrix.
     """
     by_row = np.zeros(len(i), bool)
     left = np.arange(len(i))
     sides = [i, j]
-    longest = [0, 0]  # of the rows that were taken out, and of the columns
+    longest = [0, 0]  # of the removed rows, and of the removed columns
     for number in range(ROUNDS):
         if not len(left):
             break
@@ -48,22 +48,22 @@ def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
 
 
 def first_fit(rows: Any, mine: Any, order: Iterable[int]) -> Any:
-    """The colours of columns of which some elements are read, each the smallest that is free when its turn comes.
+    """Colour columns greedily, in the given order, if only some of their elements are read.
 
-    Two columns differ if they share a row in which an element of one is read from its product.
+    Two columns get different colours if they share a row in which an element of either is read.
 
     Args:
       rows: the matrix.
       mine: for each of its elements whether it is read from a product of columns.
-      order: the columns, as their turns come; others get -1.
+      order: the columns to colour, in order; others get -1.
     """
-    # Each element's number, as data of the matrix, so that the transpose tells where it was.
+    # The data of the matrix are the elements' numbers, so that its transpose is their permutation.
     numbered = type(rows)((np.arange(1, len(rows.indices) + 1), rows.indices, rows.indptr), shape=rows.shape)
     by_column = numbered.T.tocsr()
     bounds, members = by_column.indptr.tolist(), by_column.indices.tolist()
     read = mine[by_column.data - 1].tolist()
-    seen = [0] * rows.shape[0]  # colours in a row, as bits of an integer
-    seen_read = [0] * rows.shape[0]  # of these, those of elements that are read
+    seen = [0] * rows.shape[0]  # the colours in each row, as bits of an integer
+    seen_read = [0] * rows.shape[0]  # the colours of elements that are read
     colours = np.full(rows.shape[1], -1, np.int32)
     for column in order:
         span = range(bounds[column], bounds[column + 1])
@@ -80,7 +80,7 @@ def first_fit(rows: Any, mine: Any, order: Iterable[int]) -> Any:
 
 
 def smallest(rows: Any, mine: Any) -> Any:
-    """The colouring of columns with the fewest colours, of those in the natural order and with long columns first."""
+    """Return the better of two greedy colourings of columns: in the natural order, and with long columns first."""
     counts = np.bincount(rows.indices[mine], minlength=rows.shape[1])
     used = np.flatnonzero(counts)
     by_length = used[np.argsort(-counts[used], kind="stable")]

@@ -1,6 +1,6 @@
-"""Boolean matrices that hold for each element of a value the inputs that it depends on: one row an element.
+"""Boolean dependence matrices: row i holds the inputs that element i of a value depends on.
 
-They are SciPy's, by rows, so that everything below is one call of compiled code, whatever the number of elements.
+They are SciPy's CSR arrays, so that every function below runs in compiled code, without loops over elements.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ Rows = Any
 """A ``csr_array`` of booleans: all stored elements are True."""
 
 LARGEST = 2**30
-"""How many elements a matrix may have: beyond that a derivative is not sparse, and memory ends."""
+"""The largest number of elements of a matrix, to bound memory: beyond it a derivative is not sparse."""
 
 
 def rows_of(indptr: Any, places: Any, shape: tuple[int, int]) -> Rows:
-    """A matrix of the columns of each row, in order, one row after the other."""
+    """Make a matrix from CSR arrays whose columns are in order in each row."""
     return _made(np.asarray(indptr), np.asarray(places), shape)
 
 
 def from_pairs(rows: Any, columns: Any, shape: tuple[int, int]) -> Rows:
-    """A matrix of its elements, in any order, of which some may be there twice."""
+    """Make a matrix from the rows and columns of its elements, in any order and with duplicates."""
     matrix = sp.csr_array((np.ones(len(rows), bool), (rows, columns)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
 def identity(count: int, width: int, first: int = 0) -> Rows:
-    """Each of ``count`` elements depends on itself: on the inputs ``first``, ``first + 1``, ..."""
+    """Return the dependence of ``count`` elements on the inputs ``first``, ``first + 1``, ..., one each."""
     return rows_of(np.arange(count + 1), np.arange(first, first + count), (count, width))
 
 
 def empty(count: int, width: int) -> Rows:
-    """``count`` elements that depend on nothing."""
+    """Return the dependence of ``count`` elements that depend on no input."""
     return sp.csr_array((count, width), dtype=bool)
 
 
 def select(rows: Rows, numbers: Any) -> Rows:
-    """The rows of some numbers, in this order; those of -1 are empty."""
+    """Return the rows with the given numbers, in this order; a number of -1 makes an empty row."""
     numbers = np.asarray(numbers).ravel()
     count, width = rows.shape
     size = len(numbers)
@@ -54,7 +54,7 @@ def select(rows: Rows, numbers: Any) -> Rows:
     if size and numbers[0] >= 0 and numbers[-1] == numbers[0] + size - 1 and bool((np.diff(numbers) == 1).all()):
         start, stop = rows.indptr[numbers[0]], rows.indptr[numbers[-1] + 1]
         return _made(rows.indptr[numbers[0] : numbers[-1] + 2] - start, rows.indices[start:stop], (size, width))
-    # The place of each element of the result in the elements of the matrix.
+    # The position of each element of the result among the elements of the matrix.
     lengths = np.diff(rows.indptr)
     lengths = np.where(numbers >= 0, lengths[numbers] if count else 0, 0)
     indptr = np.zeros(size + 1, np.int64)
@@ -66,7 +66,7 @@ def select(rows: Rows, numbers: Any) -> Rows:
 
 
 def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
-    """A matrix of arrays that fit and whose columns are in order, without looking at them."""
+    """Make a matrix from CSR arrays that are known to be valid and sorted, without checks."""
     kind = np.int32 if len(columns) < 2**31 and max(shape) < 2**31 else np.int64
     made = copy.copy(_like(shape)) if shape[0] < 10_000 else sp.csr_array(shape, dtype=bool)
     made.indptr, made.indices = indptr.astype(kind, copy=False), columns.astype(kind, copy=False)
@@ -76,29 +76,29 @@ def _made(indptr: Any, columns: Any, shape: tuple[int, int]) -> Rows:
 
 @lru_cache(maxsize=256)
 def _like(shape: tuple[int, int]) -> Rows:
-    """A matrix of a shape, to copy: SciPy's constructor takes 20 µs, ten times as long."""
+    """Return a cached empty matrix, to be copied: SciPy's constructor takes 20 µs, ten times as long."""
     return sp.csr_array(shape, dtype=bool)
 
 
 def union(matrices: Sequence[Rows]) -> Rows:
-    """The elements that any of some matrices of one shape has."""
+    """Return the elementwise or of matrices of one shape."""
     some = [m for m in matrices if len(m.indices)]
     return reduce(lambda a, b: a if a is b else a + b, some) if some else matrices[0]
 
 
 def keep(rows: Rows, mask: Any) -> Rows:
-    """The rows where a mask is True; the others become empty."""
+    """Keep the rows where a mask is True; empty the others."""
     mask = np.asarray(mask).ravel()
     return rows if mask.all() else select(rows, np.where(mask, np.arange(len(mask)), -1))
 
 
 def merge(rows: Rows, groups: Any, count: int) -> Rows:
-    """The union of the rows of each group.
+    """Return the union of the rows of each group.
 
     Args:
       rows: the matrix.
       groups: for each row the number of its group, -1 for none.
-      count: how many groups there are.
+      count: the number of groups.
     """
     groups = np.asarray(groups).ravel()
     members = np.flatnonzero(groups >= 0)
@@ -106,7 +106,7 @@ def merge(rows: Rows, groups: Any, count: int) -> Rows:
 
 
 def times(which: Rows, rows: Rows) -> Rows:
-    """For each row of ``which`` the union of the rows of ``rows`` that it names."""
+    """Return the boolean product: for each row of ``which``, the union of the rows of ``rows`` at its columns."""
     product = which @ rows
     check_size(product.nnz)
     product.sort_indices()
@@ -114,42 +114,42 @@ def times(which: Rows, rows: Rows) -> Rows:
 
 
 def everything(rows: Sequence[Rows], count: int) -> Rows:
-    """``count`` elements, each of which depends on all that some matrices depend on."""
+    """Return the dependence of ``count`` elements, each on all inputs that occur in the matrices ``rows``."""
     columns = np.unique(np.concatenate([r.indices for r in rows]))
     check_size(len(columns) * count)
     return rows_of(np.arange(count + 1) * len(columns), np.tile(columns, count), (count, rows[0].shape[1]))
 
 
 def kron(factors: Sequence[Rows]) -> Rows:
-    """What happens along each axis of an array, as a matrix of its elements: the Kronecker product."""
+    """Return the Kronecker product: matrices that act on the axes of an array, as one that acts on its elements."""
     return reduce(_kron, factors) if factors else identity(1, 1)
 
 
 def _kron(a: Rows, b: Rows) -> Rows:
-    """The Kronecker product of two matrices; SciPy's takes five times as long for what loops ask for."""
+    """Return the Kronecker product of two matrices, five times as fast as SciPy's for the sizes that loops need."""
     shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
     lengths = np.diff(a.indptr)
     if lengths.max(initial=0) > 1:
         return sp.csr_array(sp.kron(a, b, "csr")).astype(bool)
     check_size(a.nnz * b.nnz)
-    # With one element in a row of the first, the rows of the product are those of the second, shifted.
+    # If each row of the first has one element, the rows of the product are the second's rows, shifted.
     columns = (a.indices[:, None].astype(np.int64) * b.shape[1] + b.indices).ravel()
     counts = (lengths[:, None] * np.diff(b.indptr)).ravel()
     return _made(np.concatenate([[0], np.cumsum(counts)]), columns, shape)
 
 
 def along(rows: Rows, shape: Sequence[int], axes: dict[int, Rows]) -> Rows:
-    """Combine rows along some axes of an array of ``shape``: each axis by the matrix of its places."""
+    """Combine rows along axes of an array of ``shape``: ``axes`` has a matrix on the indices of each axis."""
     return times(kron([axes.get(i, identity(n, n)) for i, n in enumerate(shape)]), rows)
 
 
 def full(count: int, size: int) -> Rows:
-    """A matrix without a False."""
+    """Return a matrix without a False."""
     return rows_of(np.arange(count + 1) * size, np.tile(np.arange(size), count), (count, size))
 
 
 def stacked(parts: Sequence[Rows]) -> Rows:
-    """The rows of some matrices, one after the other."""
+    """Stack matrices vertically."""
     if len(parts) == 1:
         return parts[0]
     starts = np.cumsum([0, *(len(p.indices) for p in parts)]).tolist()
@@ -159,7 +159,7 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 
 def columns(rows: Rows, start: int, stop: int) -> Rows:
-    """Some neighbouring columns of a matrix."""
+    """Return the columns from ``start`` to ``stop`` of a matrix."""
     if (start, stop) == (0, rows.shape[1]):
         return rows
     inside = (rows.indices >= start) & (rows.indices < stop)
@@ -168,13 +168,13 @@ def columns(rows: Rows, start: int, stop: int) -> Rows:
 
 
 def shift(count: int, by: int) -> Rows:
-    """A matrix by which each of ``count`` elements becomes the one ``by`` places after it."""
+    """Return the matrix that shifts ``count`` elements by ``by`` positions: element i becomes element i + ``by``."""
     bounds = np.maximum(np.arange(count + 1) - by, 0)
     return _made(bounds, np.arange(max(count - by, 0)), (count, count))
 
 
 def check_size(count: int) -> None:
-    """Refuse a matrix that is too large to be worth anything."""
+    """Raise an error for a matrix of more than ``LARGEST`` elements."""
     if count > LARGEST:
         raise PatternError(
             f"a derivative with {count} elements that may not be zero is not sparse enough to be kept as one "

@@ -1,4 +1,4 @@
-"""Colourings: which columns and rows of a sparse matrix share a product, and where each element is read."""
+"""Colourings: which columns and rows of a sparse matrix share a product, and the position of each element in it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ METHODS = ("auto", "star", "acyclic", "columns")
 
 
 class Forest:
-    """How elements of an acyclic colouring are found: from the leaves of trees inwards.
+    """The two-coloured trees of an acyclic colouring, by which elements are computed from the leaves inwards.
 
-    Each edge of a tree is an element. Its product also has the edges below it, whose signs alternate with the depth, so
-    that an element is the sum over all edges below it.
+    Each edge of a tree is an element. Its entry in a product also contains the edges below it. So the element is the
+    sum of the entries of all edges below it, with signs that alternate with the depth.
 
     Attributes:
-      above: for each edge the next one on the way to the root, -1 at the root: integers (edges,).
+      above: for each edge the next edge towards the root, -1 at the root: integers (edges,).
       signs: 1 or -1 for each edge: integers (edges,).
       elements: for each element of the pattern its edge: integers (nnz,).
     """
@@ -38,7 +38,7 @@ class Forest:
         self.above, self.signs, self.elements = above, signs, elements
 
     def jumps(self) -> list[Any]:
-        """For each power of two, the edge so many steps nearer to the root; -1 beyond it."""
+        """Return, for each power of two, the edge that many steps nearer to the root; -1 beyond the root."""
         jumps = []
         at = self.above
         while (at >= 0).any():
@@ -48,7 +48,7 @@ class Forest:
 
 
 class Colouring:
-    """A pattern, with the colours of its columns or rows, or both: what a sparse derivative needs beside the function.
+    """A pattern with the colours of its columns or rows, or both, from which a sparse derivative is computed.
 
     Columns of one colour share a product with the Jacobian in forward mode, rows of one colour one in reverse mode.
     It can be pickled, and saved in a file; :func:`colour_jacobian` and :func:`colour_hessian` make it, and ``prepare``
@@ -59,9 +59,9 @@ class Colouring:
       method: ``"columns"``, ``"rows"`` or ``"both"`` of a Jacobian; ``"star"``, ``"acyclic"`` or ``"columns"`` of a
         Hessian.
       columns: the colour of each column, -1 of those without a product: integers (columns,).
-      rows: the same of the rows: integers (rows,).
-      places: where elements are read in the products, those of columns before those of rows: integers.
-      forest: how elements are found of what was read, with an acyclic colouring; otherwise None.
+      rows: the colour of each row, -1 of those without a product: integers (rows,).
+      places: the positions of elements in the products of columns, followed by those of rows: integers.
+      forest: the trees by which elements are computed from entries, with an acyclic colouring; otherwise None.
 
     >>> c = colour_jacobian(Pattern([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))
     >>> c
@@ -91,7 +91,7 @@ class Colouring:
 
     @property
     def products(self) -> Any:
-        """For each element the number of the product that it is read from, those of columns first: integers (nnz,)."""
+        """The number of the product that each element is read from, products of columns first: integers (nnz,)."""
         places = self.places if self.forest is None else self.places[self.forest.elements]
         of_columns, _ = self.counts
         rows, columns = self.pattern.shape
@@ -114,7 +114,7 @@ class Colouring:
 
     @staticmethod
     def load(file: str | os.PathLike[str]) -> Colouring:
-        """The colouring that :meth:`save` wrote to a file.
+        """Read the colouring that :meth:`save` wrote to a file.
 
         Args:
           file: its path.
@@ -136,7 +136,7 @@ class Colouring:
         return self.picture()
 
     def picture(self, size: int = 400) -> str:
-        """A picture of the pattern, each element in the colour of its product, as SVG.
+        """Return a picture of the pattern as SVG, with each element in the colour of its product.
 
         Products of columns are bright, those of rows dark.
 
@@ -183,22 +183,21 @@ def colour_jacobian(
     orders: Sequence[str] = tuple(greedy.ORDERS),
     shapes: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]] | None = None,
 ) -> Colouring:
-    """Colours of the columns or rows of a Jacobian, or of both: as few as are found.
+    """Colour the columns or rows of a Jacobian, or both, with few colours.
 
-    Columns of one colour have no row in common, so that one product in forward mode has all their elements; rows in
-    reverse mode are the same of the transpose. With ``"both"`` elements of long rows are read from products of rows,
-    and columns need to differ only in the others; and the other way round (Coleman and Verma 1998, *The efficient
+    Columns of one colour have no row in common, so that one product in forward mode contains all their elements; rows
+    of one colour share a product in reverse mode likewise. With ``"both"`` elements of long rows are read from products
+    of rows, so that columns may share colours there; and long columns likewise (Coleman and Verma 1998, *The efficient
     computation of sparse Jacobian matrices using automatic differentiation*).
 
     Args:
-      pattern: a :class:`Pattern`, or what makes one.
-      mode: ``"forward"``, ``"reverse"``, ``"both"``, or ``"auto"``, which keeps the one with the fewest colours:
-        columns rather than rows, and both if that saves a product in four.
-      orders: the orders in which a greedy colouring goes through the columns, of which the best is kept: some of
-        ``"natural"``, ``"largest_first"``, ``"smallest_last"`` and ``"incidence_degree"``. Very large patterns are
-        coloured in the natural order alone.
-      shapes: the shapes of the arguments and those of the results, which tell regular patterns, as of stencils, at
-        once; one vector each by default.
+      pattern: a :class:`Pattern`, or an argument of one.
+      mode: ``"forward"``, ``"reverse"``, ``"both"``, or ``"auto"``, which selects the fewest colours: columns rather
+      than rows, and both if that saves a product in four.
+      orders: the orders of greedy colouring to try: some of ``"natural"``, ``"largest_first"``, ``"smallest_last"`` and
+      ``"incidence_degree"``. Very large patterns are coloured in the natural order only.
+      shapes: the shapes of the arguments and of the results, by which regular patterns, as of stencils, are coloured
+      quickly; one vector each by default.
 
     Returns:
       The :class:`Colouring`.
@@ -219,8 +218,8 @@ def colour_jacobian(
     rows = pattern.to_scipy()
     of_columns, of_rows = shapes or ([(pattern.shape[1],)], [(pattern.shape[0],)])
     if mode in ("auto", "both"):
-        # At least so many products are there of one kind: with a row and a column of a million elements, where no
-        # greedy colouring ends, both are known to be better before any is made.
+        # A lower bound for the products of one kind: with a row and a column of a million elements, whose greedy
+        # colouring takes too long, it shows that "both" is better without any.
         longest = min(int(np.diff(rows.indptr).max(initial=0)), int(np.bincount(rows.indices).max(initial=0)))
         best = _mixed(pattern, rows, None if mode == "both" else longest)
         if best is not None:
@@ -244,7 +243,7 @@ def _total(colours: Colours) -> int:
 
 
 def _one_kind(pattern: Pattern, rows: Any, mode: str, orders: Sequence[str], shapes: Any) -> Colours:
-    """Colours of columns, or of rows, whichever are fewer."""
+    """Colour columns or rows, as ``mode`` says, whichever needs fewer colours by default."""
     best: Colours | None = None
     of_columns, of_rows = shapes
     if mode in ("auto", "forward"):
@@ -268,7 +267,7 @@ def _transposed(rows: Any) -> Any:
 
 
 def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) -> Colouring:
-    """The colouring of columns and rows, with the places of the elements."""
+    """Make a colouring from colours of columns and rows, with the positions of the elements in the products."""
     i, j = pattern.rows, pattern.columns
     columns, rows = _needed(columns, j[~by_row]), _needed(rows, i[by_row])
     count = int(columns.max(initial=-1)) + 1
@@ -279,7 +278,7 @@ def _jacobian_colouring(pattern: Pattern, columns: Any, rows: Any, by_row: Any) 
 
 
 def _needed(colours: Any, members: Any) -> Any:
-    """Colours of some columns alone, numbered anew."""
+    """Return the colours of ``members``, renumbered without gaps; -1 for the others."""
     members = np.unique(members)
     found = _uncoloured(len(colours))
     found[members] = np.unique(colours[members], return_inverse=True)[1]
@@ -287,12 +286,12 @@ def _needed(colours: Any, members: Any) -> Any:
 
 
 WORTH_BOTH = 0.75
-"""Columns and rows are coloured at once if that takes at most so many of the products of one kind: each of the two
-modes goes through the function, and reverse mode keeps its values."""
+"""Colour both columns and rows if that takes at most this fraction of the products of one kind: running both modes
+evaluates the function twice, and reverse mode stores residuals."""
 
 
 def _mixed(pattern: Pattern, rows: Any, other: int | None) -> Colours | None:
-    """Colours of columns and rows at once; None if they are not worth it, where there is another number of colours."""
+    """Colour both columns and rows; return None if ``other`` colours of one kind make that not worth it."""
     most = None if other is None else int(WORTH_BOTH * other)
     # Each product has at most one element of a row, or of a column.
     if most is not None and (most < 2 or pattern.nnz > most * max(pattern.shape)):
@@ -300,7 +299,7 @@ def _mixed(pattern: Pattern, rows: Any, other: int | None) -> Colours | None:
     by_row, least = bidirectional.by_rows(pattern.rows, pattern.columns, pattern.shape)
     if most is not None and least > most:
         return None
-    # The elements of the transpose in its order: by column, and by row within it.
+    # The elements in the order of the transpose: by column, then by row.
     turned = np.argsort(pattern.columns, kind="stable")
     of_columns = bidirectional.smallest(rows, ~by_row)
     found = Colours(of_columns, bidirectional.smallest(_transposed(rows), by_row[turned]), by_row)
@@ -316,14 +315,13 @@ def colour_hessian(
     orders: Sequence[str] = tuple(greedy.ORDERS),
     shapes: Sequence[Sequence[int]] | None = None,
 ) -> Colouring:
-    """Colours of the columns of a Hessian: as few as are found, where an element may be read as its mirror image.
+    """Colour the columns of a Hessian with few colours, using its symmetry.
 
     Args:
-      pattern: a :class:`Pattern`, or what makes one, that is symmetric; an element whose mirror image is missing
-        brings that with it.
+      pattern: a :class:`Pattern`, or an argument of one; missing mirror images of elements are added.
       method: ``"star"``: each element is read from a product, its own or that of its mirror image. ``"acyclic"``: fewer
-        colours, and elements are differences of what is read, so that rounding errors add up along a tree.
-        ``"columns"``: as of a Jacobian. ``"auto"``: star or columns, whichever has fewer colours; or acyclic, if that
+        colours, and elements are differences of entries, so that rounding errors add up along a tree.
+        ``"columns"``: as for a Jacobian. ``"auto"``: star or columns, whichever has fewer colours; or acyclic, if that
         saves half of the products, and ten of them.
       orders: as for :func:`colour_jacobian`.
       shapes: the shapes of the arguments.
@@ -356,7 +354,7 @@ def colour_hessian(
         if method == "columns":
             columns = greedy.smallest(rows, orders, best=columns)
             return _jacobian_colouring(pattern, columns, _uncoloured(pattern.shape[0]), np.zeros(pattern.nnz, bool))
-        # Where all rows are alike, mirror images do not help.
+        # For regular patterns symmetry does not help.
         lengths = np.diff(rows.indptr)
         if columns is not None and columns.max() < lengths.max() <= 1.25 * lengths.mean():
             return _hessian_colouring(pattern, "star", columns)
@@ -364,13 +362,13 @@ def colour_hessian(
 
 
 WORTH_SUBSTITUTION = 10
-"""An acyclic colouring is taken by itself if it saves half of the products of a star colouring, and so many: then
-elements that are sums over trees cost less than the products (44 and 17 products of 2,000 columns: 4.6 and 0.8 ms; with
-17 and 8 products: 0.34 and 0.39 ms)."""
+"""``"auto"`` selects an acyclic colouring if it saves half of the products of a star colouring, and at least this many:
+then the sums over trees cost less than the products (44 and 17 products of 2,000 columns: 4.6 and 0.8 ms; 17 and 8
+products: 0.34 and 0.39 ms)."""
 
 
 def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: Any) -> tuple[str, Any]:
-    """The method, ``"star"`` or ``"acyclic"``, and the colours; ``columns`` are some that there are already."""
+    """Colour symmetrically; return the method that was used, and the colours, or ``columns`` if none are better."""
     neighbours = symmetric.neighbours_of(rows)
     order = active = np.flatnonzero(np.diff(rows.indptr))
     count = None if columns is None else int(columns.max()) + 1
@@ -389,7 +387,7 @@ def _symmetric_colours(rows: Any, method: str, orders: Sequence[str], columns: A
 
 
 def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring:
-    """Where the elements are: each in the product of its column, unless that has another element of the row too."""
+    """Make a colouring: read each element from its column's product, or as its mirror image if the row has a clash."""
     size = pattern.shape[0]
     rows = _uncoloured(size)
     i, j = pattern.rows, pattern.columns
@@ -402,10 +400,10 @@ def _hessian_colouring(pattern: Pattern, method: str, columns: Any) -> Colouring
 
 
 def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
-    """Where edges are read, and the trees of two colours that they form.
+    """Return the positions of the edges in the products, and the two-coloured trees that they form.
 
-    An element on the diagonal is an edge of its own. A vertex belongs to a tree for each colour of its neighbours; a
-    new vertex joins all trees, so that one search goes through them all.
+    An element on the diagonal is a separate edge. A vertex belongs to one tree for each colour of its neighbours; an
+    extra vertex joins all trees, so that one search traverses them all.
     """
     size, count = len(columns), int(columns.max(initial=-1)) + 1
     diagonal = i == j
@@ -428,7 +426,7 @@ def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
     _, parent = csgraph.breadth_first_order(joined.tocsr(), total, directed=True)
     parent = np.where(parent == total, -1, parent)[:total]
     depth = _depths(parent)
-    # The edge of a node is the one to its parent; a root has none, but for one that stands for the diagonal.
+    # The edge of a node leads to its parent; a root has none, except if it represents the diagonal.
     vertex = keys % size
     colour = columns[vertex[np.maximum(parent, 0)]].astype(np.int64)
     places = np.where(parent >= 0, colour * size + vertex, 0)
@@ -441,7 +439,7 @@ def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
 
 
 def _depths(parent: Any) -> Any:
-    """The number of steps from each node to its root, by doubling."""
+    """Return the depth of each node, by pointer doubling."""
     depth = (parent >= 0).astype(np.int64)
     at = parent
     while (at >= 0).any():

@@ -1,6 +1,7 @@
-"""What is known of a value: which inputs a tangent depends on, element by element, or what the value is.
+"""Abstract values of sparsity detection: the dependence of a tangent, a known value, or ``UNKNOWN``.
 
-Rules of the kind ``sparsity`` say what an operation makes of it. What holds for operations without such a rule is here.
+Rules of the kind ``sparsity`` map the abstract operands of an operation to its abstract results. This module has the
+rules for operations without one.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ sparsity = RuleKind(
     "by the programs that it holds, the traits and the kept axes, or every element of the results depends on every one "
     "of the operands",
 )
-"""``rule(walk, eqn, operands) -> results``: what is known of the results of an operation, from what is known of its
-operands, of which at least one is a tangent. Each is one of three things: the dependence of a tangent (a ``csr_array``
-of booleans, with a row for each element), a value (a NumPy array), or ``UNKNOWN``, a value that is not known."""
+"""``rule(walk, eqn, operands) -> results``: the abstract results of an operation on abstract operands, at least one of
+them a tangent. An abstract value is the dependence of a tangent (a ``csr_array`` of booleans, with a row for each
+element), a known value (a NumPy array), or ``UNKNOWN``, a value without tangents that is not known."""
 
 
 class Unknown:
-    """A value of which nothing is known but that no tangent is part of it."""
+    """The abstract value of an unknown constant, which depends on no tangent."""
 
     __slots__ = ()
 
@@ -44,16 +45,16 @@ class Unknown:
 
 UNKNOWN = Unknown()
 VARIES = Unknown()
-"""A value that is known, and another one in each step of a loop."""
+"""The abstract value of a constant that differs between the steps of a loop, though each is known."""
 
 
 def is_tangent(x: Any) -> bool:
-    """Whether something known is the dependence of a tangent."""
+    """Whether an abstract value is the dependence of a tangent."""
     return isinstance(x, sp.csr_array)
 
 
 def join(a: Any, b: Any) -> Any:
-    """What is known of a value that is one of two."""
+    """Return the join of two abstract values, valid for a value that is either."""
     if a is b:
         return a
     tangents = [x for x in (a, b) if is_tangent(x)]
@@ -64,14 +65,14 @@ def join(a: Any, b: Any) -> Any:
 
 
 def value_of(x: Any) -> Any:
-    """What is known of an array: its elements, if it is concrete."""
+    """Return the abstract value of an array: its elements if it is concrete, else ``UNKNOWN``."""
     if isinstance(x, ArrayImpl):
         return np.asarray(host_value(x))
     return UNKNOWN if isinstance(x, Array) else np.asarray(x)
 
 
 def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """The values of the results of an operation on values, as far as they can be had."""
+    """Evaluate an operation on known values; return ``UNKNOWN`` for results that cannot be computed."""
     primitive = eqn.primitive
     nothing: list[Any] = [VARIES if any(x is VARIES for x in operands) else UNKNOWN] * len(eqn.outvars)
     if eqn.effect or not all(isinstance(x, np.ndarray) for x in operands):
@@ -87,9 +88,9 @@ def evaluated(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def otherwise(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """What holds of any operation: each element of a result may depend on all that any operand depends on.
+    """Apply the rule for any operation: each element of a result may depend on all inputs of all operands.
 
-    An operation that says itself what it consists of is looked into.
+    If the operation has a program of its own, evaluate that instead.
     """
     if traits.elementwise.of(eqn.primitive):
         return union(walk, eqn, operands)
@@ -107,26 +108,26 @@ def otherwise(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequen
 
 
 def numbers(shape: Sequence[int]) -> Any:
-    """The number of each element of an array, in row-major order."""
+    """Number the elements of an array in row-major order."""
     return np.arange(math.prod(shape)).reshape(shape)
 
 
 def spread(rows: Any, shape: Sequence[int], to: Sequence[int]) -> Any:
-    """The dependence of an array that is broadcast, as NumPy does it."""
+    """Broadcast the dependence of an array from ``shape`` to the shape ``to``."""
     return rows if tuple(shape) == tuple(to) else boolean.select(rows, np.broadcast_to(numbers(shape), to))
 
 
 def union(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Each element depends on what the same element of any operand depends on."""
+    """Apply the rule of elementwise operations: an element depends on the same element of each operand."""
     to = eqn.outvars[0].aval.shape
     pairs = zip(operands, eqn.invars, strict=True)
     return [boolean.union([spread(x, v.aval.shape, to) for x, v in pairs if is_tangent(x)])]
 
 
 def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
-    """For each operand the numbers of its elements among those of all tangents, from 1 on; and the tangents.
+    """Number the elements of all tangent operands from 1 on; return the numbers of each operand, and the tangents.
 
-    What is no tangent has the number 0.
+    The elements of other operands have the number 0.
     """
     numbered: list[Any] = []
     tangents: list[Any] = []
@@ -142,12 +143,12 @@ def number_operands(eqn: Eqn, operands: Sequence[Any]) -> tuple[list[Any], Any]:
 
 
 def _all_move(eqn: Eqn) -> bool:
-    """Whether no operand says where the elements of others go."""
+    """Whether no operand holds indices by which the elements of others move."""
     return all(dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
 
 
 def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """An operation all of whose operands are moved."""
+    """Apply the rule of operations that only move elements, by running them on the elements' numbers."""
     numbered, rows = number_operands(eqn, operands)
     assert eqn.primitive.host_rule is not None
     outs = eqn.primitive.host_rule(*numbered, **eqn.params)
@@ -158,7 +159,7 @@ def moved(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def program_of(eqn: Eqn) -> ClosedJaxpr | None:
-    """The program that an operation runs once on its operands; None if it runs none, or otherwise."""
+    """Return the program that an operation runs once on its operands, or None."""
     avals = [v.aval for v in eqn.invars]
     for value in eqn.params.values():
         if isinstance(value, ClosedJaxpr) and fits(value, eqn):
@@ -174,7 +175,7 @@ def program_of(eqn: Eqn) -> ClosedJaxpr | None:
         return None
     try:
         return stage_flat(eqn.primitive, run, avals)
-    except (PullbackError, NotImplementedError):  # it cannot be taken to parts
+    except (PullbackError, NotImplementedError):  # it has no decomposition
         return None
 
 
@@ -187,13 +188,13 @@ def fits(closed: ClosedJaxpr, eqn: Eqn) -> bool:
 
 
 def conservative(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Each element of a result may depend on all that any operand depends on."""
+    """Return results each element of which depends on all inputs of all operands."""
     tangents = [x for x in operands if is_tangent(x)]
     return [boolean.everything(tangents, math.prod(v.aval.shape)) for v in eqn.outvars]
 
 
 def by_kept_axes(eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Each element depends on all that have the same indices along the axes that the operation keeps."""
+    """Return results whose elements depend on all operands' elements of the same indices along the kept axes."""
     rule: Any = axis_kept.of(eqn.primitive)
     given = [v.aval.shape for v in eqn.invars]
     parts: list[list[Any]] = [[] for _ in eqn.outvars]

@@ -1,4 +1,4 @@
-"""What sparse Jacobians and Hessians have in common: arguments, patterns, programs that are compiled once, results."""
+"""The common base of sparse Jacobians and Hessians: arguments, patterns, compiled programs, results."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class Options:
 
     Args:
       fun: the function.
-      name: what the user called, for error messages.
+      name: the public function that was called, for error messages.
       argnums: the arguments to differentiate by.
-      mode: the way to colour, one of ``modes``.
+      mode: the method of colouring, one of ``modes``.
 
     Raises:
-      ArgumentError: they make no sense (a ValueError).
+      ArgumentError: an option is unknown, or two exclude each other (a ValueError).
     """
 
     fun: InitVar[Any]
@@ -95,7 +95,7 @@ class Options:
             raise ArgumentError(f"{name}: colouring must be a Colouring, as prepare returns it, got {self.colouring!r}")
         if sum((self.colouring is not None, self.pattern is not None, bool(self.local))) > 1:
             raise ArgumentError(
-                f"{name} takes one of colouring, pattern and local: each of them says what the pattern is"
+                f"{name} takes one of colouring, pattern and local: each of them determines the pattern"
             )
         object.__setattr__(self, "argnums", check_argnums(self.argnums, name))
         if self.pattern is not None:
@@ -103,23 +103,23 @@ class Options:
 
 
 class At:
-    """A function at some arguments: flat, with the leaves that it is differentiated by.
+    """A function flattened at its arguments, with the leaves to differentiate by.
 
-    Arrays and floats are arguments of the program, so that it is traced once for all of their values. Other leaves
-    (integers, strings) are what Python sees, and part of ``key``.
+    Arrays and floats are arguments of the program, which is traced once for all of their values. Other leaves
+    (integers, strings) are static, and part of ``key``.
 
     Attributes:
-      flat: the function, of all leaves that are arrays or floats.
-      leaves: these.
-      active: the positions among them of those that it is differentiated by.
+      flat: the function of the leaves that are arrays or floats.
+      leaves: these leaves.
+      active: the positions among them of the leaves to differentiate by.
       tree: the tree of the arguments to differentiate by, as a tuple.
-      key: equal for arguments for which the program is the same; None if they cannot be compared.
+      key: a cache key, equal for arguments of equal programs; None if static leaves are not hashable.
     """
 
     def __init__(
         self, fun: Any, options: Options, args: tuple[Any, ...], kwargs: dict[str, Any], described: bool = False
     ) -> None:
-        """A function at some arguments, of which types are enough if they may be ``described``."""
+        """Flatten a function at its arguments, which may be given by their types only if ``described``."""
         where = positions(options.argnums, len(args), options.name, fun)
         chosen, self.tree = tree.flatten(tuple(args[i] for i in where))
         rest = list(args)
@@ -149,7 +149,7 @@ class At:
     def _called(
         self, fun: Any, where: Sequence[int], traced: Sequence[bool], fixed: Sequence[Any], other_tree: Any
     ) -> Any:
-        """The function of the leaves."""
+        """Return the function of the traced leaves, with the ``fixed`` ones bound."""
         count = self.tree.num_leaves
 
         def call(*leaves: Any) -> Any:
@@ -163,28 +163,28 @@ class At:
 
 
 def _changes(x: Any) -> bool:
-    """Whether an argument that is not differentiated may have another value in the next call of the program."""
+    """Whether a leaf that is not differentiated is an argument of the program, rather than static."""
     return isinstance(x, (Array, np.ndarray, np.generic)) or type(x) in (float, complex)
 
 
 def _is_type(x: Any) -> bool:
-    """Whether something stands for an array of its shape and dtype."""
+    """Whether an object describes an array by its shape and dtype."""
     return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (Array, np.ndarray, np.generic))
 
 
 @dataclass
 class Prepared:
-    """What is kept of a function for arguments of some types.
+    """The cached analysis of a function for arguments of given types.
 
     Attributes:
-      closed: the program whose Jacobian is wanted; of a Hessian it is that of the gradient.
-      count: by how many of its inputs, the first ones, it is differentiated.
+      closed: the program whose Jacobian is computed; for a Hessian, the program of the gradient.
+      count: the number of inputs to differentiate by, which come first.
       out_tree: the tree of its results, None for a single array.
       colouring: the pattern and its colours.
-      blocks: where the elements of each pair of leaves are.
-      compiled: the elements, from the leaves.
+      blocks: the block of elements of each pair of a result and an argument.
+      compiled: the compiled function from the leaves to the elements.
       checked: whether the user's pattern has been compared with the derivative.
-      constant: whether it holds no traced value and refers to no named axis, so that it serves in other calls.
+      constant: whether it holds no traced value and refers to no named axis, so that other calls may reuse it.
     """
 
     closed: ClosedJaxpr
@@ -210,7 +210,7 @@ class SparseDerivative(Transformed):
         self._quick: dict[Any, Callable[..., Any]] = {}
 
     def prepare(self, *args: Any, **kwargs: Any) -> Colouring:
-        """The pattern of the derivative and its colours, which :func:`sparse_jacobian` or ``sparse_hessian`` then take.
+        """Find the pattern of the derivative and colour it, for the option ``colouring`` of the same function.
 
         Args:
           args, kwargs: arguments of the function. Shapes and dtypes are enough, unless the pattern is a local one.
@@ -220,18 +220,18 @@ class SparseDerivative(Transformed):
         """
         return self._prepared(At(self.__wrapped__, self.options, args, kwargs, described=True)).colouring
 
-    # What Jacobians and Hessians do differently --------------------------------------------------------------------
+    # The methods that Jacobians and Hessians define ----------------------------------------------------------------
 
     def _program(self, at: At) -> tuple[ClosedJaxpr, Any]:
-        """The program whose Jacobian is wanted, and the tree of its results."""
+        """Return the program whose Jacobian is computed, and the tree of its results."""
         raise NotImplementedError
 
     def _coloured(self, pattern: Pattern, closed: ClosedJaxpr, arguments: Sequence[ShapedArray]) -> Colouring:
-        """A pattern with its colours."""
+        """Colour a pattern."""
         raise NotImplementedError
 
     def _result(self, at: At, out_tree: Any, table: list[list[Any]]) -> Any:
-        """The tree of the blocks."""
+        """Arrange the table of blocks as the tree that the user gets."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class SparseDerivative(Transformed):
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # The quick way, for one array of a kind that was there before: 5 of 50 µs.
+        # The fast path for one array of a known type: 5 instead of 50 µs.
         if len(args) == 1 and not kwargs and type(args[0]) is ArrayImpl and not watching:
             quick = self._quick.get((config.trace_context, signature_of(args[0])))
             if quick is not None:
@@ -283,7 +283,7 @@ class SparseDerivative(Transformed):
         return self._result(at, made.out_tree, table)
 
     def _keep_quick(self, made: Prepared, x: ArrayImpl) -> None:
-        """Keep what a call with one array does, if there is one matrix."""
+        """Store the fast path for calls with one array, if the result is one matrix."""
         if made.out_tree is None and len(made.blocks) == 1 and isinstance(self.options.argnums, int):
             compiled, (block,), form = made.compiled, made.blocks[0], self.options.format
             self._quick[config.trace_context, signature_of(x)] = lambda x: block.of(compiled(x), form)
@@ -302,7 +302,7 @@ class SparseDerivative(Transformed):
         return run
 
     def _check(self, made: Prepared, at: At, data: Any) -> None:
-        """Compare a product of the sparse derivative with one of the function: a pattern that is too small shows."""
+        """Compare a product of the sparse derivative with a jvp of the function, to detect a too small pattern."""
         from pullback.transforms.autodiff.jvp import jvp
 
         function, count = jaxpr_as_fun(made.closed), made.count
@@ -340,7 +340,7 @@ def _check_shape(pattern: Pattern, shape: tuple[int, int], derivative: SparseDer
 
 
 def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
-    """The pattern of the Jacobian of a program, by the leaves that it is differentiated by."""
+    """Find the pattern of the Jacobian of a program, with respect to the active leaves."""
     count, results = len(closed.in_avals), len(closed.out_avals)
     active = [i in at.active for i in range(count)]
     both, _ = jvp_jaxpr(closed, active, True)
@@ -361,7 +361,7 @@ def found_pattern(closed: ClosedJaxpr, at: At, options: Options) -> Pattern:
 
 
 def check_results(fun: Any, name: str, avals: Sequence[ShapedArray]) -> None:
-    """Refuse results that are not real."""
+    """Raise an error unless all results are real."""
     for a in avals:
         if not dtypes.is_inexact(a.dtype) or dtypes.is_complex(a.dtype):
             raise NotDifferentiableError(

@@ -1,7 +1,7 @@
 """Greedy colourings of the columns of a matrix: columns of one colour have no row in common.
 
-One product with the sum of the columns of a colour then has each of their elements by itself (Curtis, Powell and Reid
-1974). Gebremedhin, Manne and Pothen 2005, *What color is your Jacobian?*, is the survey, also of the orders.
+One product with the sum of the columns of a colour then contains each of their elements separately (Curtis, Powell and
+Reid 1974). Gebremedhin, Manne and Pothen 2005, *What color is your Jacobian?*, surveys the methods and the orders.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 from pullback.derivatives.patterns import boolean
 
 MOST_EDGES = 2_000_000
-"""How many pairs of neighbours an order may look at: going through a million takes a second."""
+"""The largest number of pairs of neighbours for which an order is computed: a million takes a second."""
 
 
 def first_fit(rows: Any, order: Iterable[int]) -> Any:
-    """The colours of the columns of a matrix, each the smallest that is free when its turn comes.
+    """Colour the columns of a matrix greedily: each, in order, gets the smallest colour that its rows do not have yet.
 
-    A row keeps the colours that it has seen as the bits of an integer, so that the work is two steps an element, and
-    the graph of columns with a row in common, which one dense row makes complete, is never made.
+    The colours in a row are the bits of an integer, so that the work is two steps per element, and the graph of columns
+    with a row in common, which one dense row makes complete, is never built.
 
     Args:
       rows: the matrix.
-      order: the columns, as their turns come; others get -1.
+      order: the columns to colour, in order; others get -1.
     """
     by_column = rows.T.tocsr()
     bounds, members = by_column.indptr.tolist(), by_column.indices.tolist()
@@ -47,17 +47,17 @@ def first_fit(rows: Any, order: Iterable[int]) -> Any:
 
 
 def natural(neighbours: Any) -> Any:
-    """From the first vertex to the last."""
+    """Return the vertices in their natural order."""
     return np.arange(neighbours.shape[0])
 
 
 def largest_first(neighbours: Any) -> Any:
-    """Vertices with many neighbours first (Welsh and Powell 1967)."""
+    """Order vertices by decreasing degree (Welsh and Powell 1967)."""
     return np.argsort(-np.diff(neighbours.indptr), kind="stable")
 
 
 def smallest_last(neighbours: Any) -> Any:
-    """Last the vertex with the fewest neighbours, before it the one with the fewest among the others, and so on.
+    """Order vertices from the end: the vertex with the fewest neighbours among those left is placed last, repeatedly.
 
     Matula and Beck 1983, *Smallest-last ordering and clustering and graph coloring algorithms*.
     """
@@ -65,15 +65,15 @@ def smallest_last(neighbours: Any) -> Any:
 
 
 def incidence_degree(neighbours: Any) -> Any:
-    """Next the vertex with the most neighbours that have had their turn (Coleman and Moré 1983)."""
+    """Order vertices so that the next has the most neighbours among those before it (Coleman and Moré 1983)."""
     return _by_degree(neighbours, largest=True)
 
 
 def _by_degree(neighbours: Any, largest: bool) -> Any:
-    """Vertices by the number of neighbours left (the smallest next), or of those that went before (the largest next).
+    """Order vertices by their number of remaining neighbours, smallest next, or of ordered neighbours, largest next.
 
-    Buckets of vertices of one number make each step cheap; a vertex whose number changed is put in its new bucket, and
-    is passed by in the old one.
+    Buckets of vertices of equal number make each step cheap. A vertex whose number changes is added to its new bucket;
+    its stale entry in the old bucket is skipped.
     """
     count = neighbours.shape[0]
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
@@ -82,7 +82,7 @@ def _by_degree(neighbours: Any, largest: bool) -> Any:
     number = [0] * count if largest else list(degrees)
     first = np.argsort(
         degrees, kind="stable"
-    ).tolist()  # of equals, the one with the most neighbours: taken from the end
+    ).tolist()  # ties: the vertex with the most neighbours, popped from the end
     buckets: list[list[int]] = [[] for _ in range(max(degrees, default=0) + 2)]
     for v in first:
         buckets[number[v]].append(v)
@@ -115,14 +115,14 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 
 
 def smallest(rows: Any, orders: Sequence[str], members: Any = None, best: Any = None, neighbours: Any = None) -> Any:
-    """The colouring of columns with the fewest colours, of those by some orders and one that is there already.
+    """Return the colouring of columns with the fewest colours, among greedy ones in several orders and ``best``.
 
     Args:
       rows: the matrix.
       orders: names of orders.
-      members: the columns to be coloured; by default those with an element.
-      best: colours of them that are there already.
-      neighbours: the graph of columns with a row in common, if that is known.
+      members: the columns to colour; by default those with an element.
+      best: an existing colouring of them.
+      neighbours: the graph of columns with a row in common, if it has been computed.
     """
     lengths = np.diff(rows.indptr)
     least = int(lengths.max(initial=0))

@@ -1,4 +1,4 @@
-"""Sparse Hessians: Jacobians of the gradient, whose elements come in pairs."""
+"""Sparse Hessians: Jacobians of the gradient, which are symmetric."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SparseHessian(SparseDerivative):
 
 
 def _gradient(fun: Any, at: At, options: Options) -> ClosedJaxpr:
-    """The program of the gradient."""
+    """Trace the gradient to a program."""
 
     def scalar(*leaves: Any) -> Any:
         outs = at.flat(*leaves)
@@ -64,10 +64,10 @@ def sparse_hessian(
     method: str = "auto",
     **choices: Unpack[Choices],
 ) -> SparseHessian:
-    """The Hessian of a function as a sparse matrix, from as few products, forward over reverse, as its pattern allows.
+    """Return a function that computes the Hessian of ``fun`` as a sparse matrix, from few Hessian-vector products.
 
-    The pattern is that of the gradient's Jacobian, found in the gradient's program: what is linear in the arguments has
-    left nothing there that depends on them.
+    The pattern is that of the gradient's Jacobian, found in the gradient's program, where terms that are linear in the
+    arguments have become constants.
 
     Args:
       fun: takes trees of arrays, and returns a real number.
@@ -95,12 +95,12 @@ def sparse_hessian(
 
 
 def hessian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bool = False) -> Callable[..., Pattern]:
-    """Which elements of the Hessian of a function may not be zero.
+    """Return a function that finds which elements of the Hessian of ``fun`` may not be zero.
 
     Args:
       fun: takes trees of arrays, and returns a real number.
       argnums: which positional arguments to differentiate with respect to.
-      local: whether to find it at the point of the arguments alone; see :func:`sparse_jacobian`.
+      local: whether the pattern holds only at the arguments; see :func:`sparse_jacobian`.
 
     Returns:
       A function of the same arguments that returns the :class:`Pattern`, which is symmetric.

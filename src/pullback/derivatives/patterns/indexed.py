@@ -1,4 +1,4 @@
-"""Patterns of operations at indices: exact where these are known, and otherwise any place that they may mean."""
+"""Sparsity rules of indexing operations: exact for known indices, otherwise for any index within range."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _known(indices: Sequence[Any]) -> bool:
 
 
 def _zeros(eqn: Eqn, first: int) -> list[Any]:
-    """Indices that stand in for unknown ones."""
+    """Return zero indices instead of unknown ones."""
     return [np.zeros(v.aval.shape, v.aval.dtype) for v in eqn.invars[first:]]
 
 
 def _unless_indices_move(rule: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """A rule for indices that are no tangents; any element may depend on those that are, as in a loop that they end."""
+    """Wrap a rule for constant indices; if indices are tangents, any element may depend on all of them."""
 
     def guarded(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
         values = eqn.primitive.linear_in
@@ -48,7 +48,7 @@ def _gather(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any
     shape = eqn.invars[0].aval.shape
     params = eqn.params
     if not isinstance(indices, np.ndarray):
-        # Any place along an axis that is indexed: all of them are made equal, and then it is no matter which is taken.
+        # With unknown indices, the dependence is made uniform along indexed axes, so that zeros will do as indices.
         rows = blend(rows, shape, params["dimension_numbers"].start_index_map)
         (indices,) = _zeros(eqn, 1)
     return [boolean.select(rows, _gathered(numbers(shape) + 1, indices, params) - 1)]
@@ -66,7 +66,7 @@ def _scatter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
     if not isinstance(operands[1], np.ndarray):
         return _scatter_add(walk, eqn, operands)
     places = taken_back(shape, operands[1], updates_shape, eqn.params)
-    if np.bincount(places[places > 0]).max(initial=0) > 1:  # which of several updates stays is not said
+    if np.bincount(places[places > 0]).max(initial=0) > 1:  # which of several updates wins is undefined
         return _scatter_add(walk, eqn, operands)
     (x, _, updates), rows = number_operands(eqn, operands)
     assert scatter.scatter_p.host_rule is not None
@@ -81,7 +81,7 @@ def _scatter_add(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
     parts = [x] if is_tangent(x) else []
     if is_tangent(updates):
         taken = indices if isinstance(indices, np.ndarray) else _zeros(eqn, 1)[0]
-        # Where in the operand each element of the updates goes.
+        # The target in the operand of each element of the updates.
         places = taken_back(shape, taken, updates_shape, eqn.params)
         added = boolean.merge(updates, places - 1, math.prod(shape))
         if taken is not indices:
@@ -91,7 +91,7 @@ def _scatter_add(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 
 def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, Any]) -> Any:
-    """Where in the operand of a scatter each element of the updates goes: a number from 1 on, and 0 for nowhere."""
+    """Return the target of each element of a scatter's updates: its number in the operand, from 1, or 0 if dropped."""
     outer, state.trace = state.trace, state.bottom
     try:
         found = scatter.take_back(ArrayImpl(numbers(shape) + 1), indices, shape, updates_shape, params)
@@ -102,7 +102,7 @@ def taken_back(shape: Any, indices: Any, updates_shape: Any, params: dict[str, A
 
 @sparsity(scatter.scatter_mul_p)
 def _scatter_mul(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """Each element times factors, which are no tangents."""
+    """Apply the rule of a scatter that multiplies by constant updates: elements keep their dependence."""
     return [operands[0]] if is_tangent(operands[0]) and not is_tangent(operands[2]) else conservative(eqn, operands)
 
 
@@ -170,7 +170,7 @@ def _add_along_axis(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> 
 
 
 def _places_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
-    """The row and column of each block that is inside, and its number; of unknown indices, all rows and columns."""
+    """Return row, column and number of each block within bounds; all rows and columns if the indices are unknown."""
     if isinstance(indices, np.ndarray):
         i, j = indices.T.astype(np.int64)
         inside = np.flatnonzero((i >= 0) & (i < rows) & (j >= 0) & (j < columns))
@@ -191,7 +191,7 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
     i, j, e = _places_of_blocks(given, first, second)
     at, (out, into) = (j, (k, p)) if transposed else (i, (p, k))
     source = i if transposed else j
-    # Each block's own terms: the row and column of the block, and the column of the dense matrix.
+    # The terms of each block: by row and column of the block, and column of the dense matrix.
     a, b, c = (x.ravel() for x in np.indices((out, into, q)))
     result = ((at[:, None] * out + a) * q + c).ravel()
     parts = []
@@ -221,7 +221,7 @@ def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) 
     return [boolean.union(parts)]
 
 
-# With masked zeros these stand in the places of products.
+# With masked zeros these replace products.
 for _p, _rule in (
     (scatter.scatter_mul_p, _scatter_mul),
     (sparse.blocks_times_dense_p, _blocks_times_dense),

@@ -41,7 +41,7 @@ class SparseJacobian(SparseDerivative):
         return lines[0] if out_tree is None else tree.unflatten(out_tree, lines)
 
 
-# long: because of what its docstring says of each option
+# long: its docstring describes each option
 def sparse_jacobian(
     fun: Callable[..., Any],
     argnums: Argnums = 0,
@@ -49,27 +49,27 @@ def sparse_jacobian(
     mode: str = "auto",
     **choices: Unpack[Choices],
 ) -> SparseJacobian:
-    """The Jacobian of a function as a sparse matrix, from as few products as its pattern allows.
+    """Return a function that computes the Jacobian of ``fun`` as a sparse matrix, from few products.
 
     The first call for arguments of some types finds the pattern in the function's program, colours it, and compiles
-    the products; those that follow run them. Traced arguments are fine: the pattern depends on their types alone.
+    the products; later calls run them. Arguments may be traced: the pattern depends only on their types.
 
     Args:
       fun: takes and returns trees of arrays; its results are real.
-      argnums: which positional arguments to differentiate with respect to. Of the others, arrays and floats may change
-        from call to call without anything being compiled again.
-      mode: ``"forward"``: products with columns; ``"reverse"``: with rows; ``"both"``: some rows or columns apart from
-        the others; ``"auto"``: whichever needs fewest.
+      argnums: which positional arguments to differentiate with respect to. Other arguments that are arrays or floats
+        may change from call to call without recompilation. mode: ``"forward"``: products with columns; ``"reverse"``:
+        with rows; ``"both"``: with columns for some elements and with rows for the others; ``"auto"``: whichever needs
+        fewest.
       choices: the options below, which all sparse derivatives take.
       orders: see :func:`colour_jacobian`; all by default.
       format: ``"bcoo"``, the default, or ``"scipy"`` for a ``csr_array`` of shape (result elements, argument elements).
-      chunk_size: how many products to compute at a time, which bounds the memory that is used; all by default.
-      local: whether the pattern is that at the arguments of the call alone: it has no element whose factors are zero
-        there, and follows the branches that are taken there. It is found anew in each call.
+      chunk_size: the number of products to compute at a time, which bounds the memory; all by default.
+      local: whether the pattern holds only at the arguments of the call: it omits elements whose factors are zero
+        there,
+      and follows the branches that are taken there. It is found anew in each call.
       colouring: a pattern with its colours that ``prepare`` returned, here or in another process.
-      pattern: the pattern, as a :class:`Pattern` or what makes one, where you know it better. It is compared with a
-        product of the derivative in the first call with concrete arguments.
-      check: whether it is, as by default.
+      pattern: the pattern, as a :class:`Pattern` or an argument of one, if you know it. check: whether to compare
+        ``pattern`` with a product of the derivative in the first call with concrete arguments.
 
     Returns:
       A function of the same arguments. It returns for each leaf of the result a tree like the chosen arguments, of
@@ -78,8 +78,8 @@ def sparse_jacobian(
 
     Raises:
       NotDifferentiableError: an input or output that is not real (a TypeError).
-      PatternError: a pattern that does not fit the function, or lacks elements, or a derivative that is too dense to be
-        kept as sparse; it names the operation and its line (a ValueError).
+      PatternError: the pattern does not fit the function, or lacks elements, or the derivative is too dense to be
+        sparse; the message names the operation and its line (a ValueError).
 
     The pattern is found by index sets (Walther 2008; Hill and Dalle 2025, *Sparser, better, faster, stronger: sparsity
     detection for efficient automatic differentiation*), the products by Curtis, Powell and Reid 1974; see
@@ -101,12 +101,12 @@ def sparse_jacobian(
 
 
 def jacobian_pattern(fun: Callable[..., Any], argnums: Argnums = 0, *, local: bool = False) -> Callable[..., Pattern]:
-    """Which elements of the Jacobian of a function may not be zero.
+    """Return a function that finds which elements of the Jacobian of ``fun`` may not be zero.
 
     Args:
       fun: takes and returns trees of arrays; its results are real.
       argnums: which positional arguments to differentiate with respect to.
-      local: whether to find it at the point of the arguments alone; see :func:`sparse_jacobian`.
+      local: whether the pattern holds only at the arguments; see :func:`sparse_jacobian`.
 
     Returns:
       A function of the same arguments that returns the :class:`Pattern`. Shapes and dtypes are enough for arguments,

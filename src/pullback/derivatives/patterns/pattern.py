@@ -14,18 +14,18 @@ from pullback.derivatives.patterns.pictures import GREY, picture
 
 
 class Pattern:
-    """Which elements of a Jacobian or Hessian may not be zero: row by row, with the columns of each in order.
+    """The positions of the elements of a Jacobian or Hessian that may not be zero, by row and in order of columns.
 
-    Rows are the elements of the results, one leaf after the other and each in row-major order; columns are those of the
-    arguments. Patterns are compared by ``==``, and can be pickled.
+    Rows are the elements of the results, leaf by leaf in row-major order; columns are the elements of the arguments.
+    Patterns are compared by ``==``, and can be pickled.
 
     Args:
-      matrix: a matrix of SciPy's, a dense one, or a ``BCOO``: elements that are stored and not zero (those of a
-        ``BCOO``: all that are stored) are in the pattern.
+      matrix: a SciPy or dense matrix, whose nonzero elements are in the pattern, or a ``BCOO``, whose stored elements
+        are.
 
     Attributes:
       shape: the number of rows and of columns.
-      bounds: for each row, where its columns begin in ``columns``, and the end: integers (rows + 1,).
+      bounds: the offset in ``columns`` of each row's first column, and the total number: integers (rows + 1,).
       columns: the columns of all elements: integers (nnz,).
 
     Raises:
@@ -97,7 +97,7 @@ class Pattern:
 
 
 def pattern_of(rows: Any) -> Pattern:
-    """The pattern of a matrix of booleans, all of which are True, that is the caller's own."""
+    """Make a pattern of a CSR array of booleans, all True, without a copy."""
     rows.sum_duplicates()
     return _restored((int(rows.shape[0]), int(rows.shape[1])), rows.indptr, rows.indices)
 
@@ -109,7 +109,7 @@ def _restored(shape: tuple[int, int], bounds: Any, columns: Any) -> Pattern:
 
 
 def _as_rows(matrix: Any) -> Any:
-    """A matrix as a ``csr_array`` of booleans, sorted, without duplicates and False."""
+    """Convert a matrix to a ``csr_array`` of booleans, sorted, without duplicates and False."""
     if isinstance(matrix, Pattern):
         return matrix.to_scipy()
     indices = getattr(matrix, "indices", None)

@@ -6,16 +6,16 @@ import colorsys
 from typing import Any
 
 CELLS = 200
-"""Of larger matrices, a square of the picture is a block of elements, in the colour of the last of them."""
+"""The largest picture in squares: in larger matrices a square is a block of elements, in the colour of its last."""
 GREY = "#666666"
 
 
 def picture(shape: tuple[int, int], rows: Any, columns: Any, tones: Any, size: int) -> str:
-    """A picture of a pattern, as SVG.
+    """Draw a pattern as SVG.
 
     Args:
-      shape: that of the matrix.
-      rows, columns: those of its elements.
+      shape: the shape of the matrix.
+      rows, columns: the indices of its elements.
       tones: the colour of each element.
       size: the longer side, in pixels.
     """
@@ -37,6 +37,6 @@ def picture(shape: tuple[int, int], rows: Any, columns: Any, tones: Any, size: i
 
 
 def tones_of(bright: int, dark: int) -> list[str]:
-    """Colours by steps of the golden angle, so that any few of them differ: some bright ones, and then dark ones."""
+    """Return ``bright`` bright colours, then ``dark`` dark ones, in steps of the golden angle, so that they differ."""
     tones = [colorsys.hls_to_rgb(k * 0.618 % 1, 0.55 if k < bright else 0.3, 0.65) for k in range(bright + dark)]
     return [f"#{''.join(f'{round(255 * x):02x}' for x in tone)}" for tone in tones]

@@ -27,30 +27,30 @@ from pullback.transforms.traces.linearize import linearize_flat
 from pullback.transforms.traces.stage import stage_flat
 
 MOST_MASKED = 50_000_000
-"""The elements of all values of a program of which it is found out, a byte for each, where they may not be zero."""
+"""The largest total size of a program's values for which nonzero masks are computed, at a byte per element."""
 
 Run = Callable[..., Sequence[Any]]
 
 FOLDED = 1_000_000
-"""Up to so many elements, what is linear in the function is applied to the vectors of colours while it is traced.
+"""Up to this many elements, linear operations are applied to the seed vectors during tracing.
 
-What a compiled program then holds takes the place of that part: a convolution's Jacobian takes a fifth of the time, and
-that of a differential equation of reaction and diffusion half. Of larger ones it would take the memory of the program.
+The compiled program then holds the results as constants instead of these operations: a convolution's Jacobian takes a
+fifth of the time, a reaction-diffusion equation's half. With more elements, the constants would take too much memory.
 """
 
 
 def elements(
     run: Run, primals: Sequence[Any], colouring: Colouring, chunk_size: int | None, fun: Any, fold: bool = True
 ) -> Any:
-    """The elements of a derivative that are in a pattern, in its order.
+    """Compute the elements of a derivative that are in the pattern, in its order.
 
     Args:
       run: the function, from flat arrays to a list of arrays.
       primals: the point.
       colouring: the pattern and its colours.
-      chunk_size: how many products there are at a time; None for all.
+      chunk_size: the number of products at a time; None for all.
       fun: the user's function, for error messages.
-      fold: whether what is linear in it may be computed at once: not if it refers to a named axis, which is mapped.
+      fold: whether linear operations may be applied during tracing: not if the function refers to a named axis.
     """
     of_columns, of_rows = colouring.counts
     places = colouring.places
@@ -80,7 +80,7 @@ def elements(
 
 
 def _may_read(program: ClosedJaxpr) -> bool:
-    """Whether elements of a program's result may be computed by themselves: without effects, and in bounded memory."""
+    """Whether the wanted elements of a program may be computed separately: it has no effects, and fits in memory."""
     sizes = [math.prod(v.aval.shape) for eqn in program.eqns for v in eqn.outvars]
     return sum(sizes) <= MOST_MASKED and not any(eqn.effect for eqn in program.eqns)
 
@@ -90,7 +90,7 @@ def _narrow(places: Any, size: int) -> Any:
 
 
 def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
-    """The products of the Jacobian with the sum of the columns of each colour, one after the other."""
+    """Return the forward-mode products of the Jacobian with the seed of each colour of columns, concatenated."""
     avals = [typeof(x) for x in primals]
 
     def product(*tangents: Any) -> Any:
@@ -101,7 +101,7 @@ def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: i
 
 
 def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:
-    """The products of the sum of the rows of each colour with the Jacobian, one after the other."""
+    """Return the reverse-mode products of the seed of each colour of rows with the Jacobian, concatenated."""
     outs, program = linearize_flat(fun, run, primals, [True] * len(primals))
     avals = [typeof(x) for x in outs]
 
@@ -112,20 +112,20 @@ def _pulled(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: i
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """The elements of some arrays as one vector."""
+    """Concatenate arrays to one vector."""
     dtype = np.result_type(*[x.dtype for x in parts])
     flat = [convert_element_type(shapes.reshape(x, (x.size,)), dtype) for x in parts]
     return flat[0] if len(flat) == 1 else pnp.concatenate(flat)
 
 
 def _along(product: Callable[..., Any], seeds: Sequence[Any], chunk: int | None) -> Any:
-    """All products, as one vector."""
+    """Return the products of all seeds as one vector, computed in chunks."""
     out = vmap(product, chunk_size=chunk)(*seeds)
     return shapes.reshape(out, (out.size,))
 
 
 def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
-    """For each array and colour, which of its elements have the colour: (count, *shape)."""
+    """Return the seeds, for each array (count, *shape): 1 where an element has the colour of the leading index."""
     seeds = []
     start = 0
     for aval in avals:
@@ -135,13 +135,13 @@ def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
         dtype = dtypes.tangent_dtype(aval.dtype)
         if count * aval.size <= FOLDED:
             seeds.append(ArrayImpl((mine[None] == numbers).astype(dtype)))
-        else:  # the program makes them, instead of holding them
+        else:  # computed by the program, instead of constants in it
             seeds.append(convert_element_type(pnp.asarray(mine)[None] == pnp.asarray(numbers), dtype))
     return seeds
 
 
 def _resolved(read: Any, forest: Forest) -> Any:
-    """The elements of what was read with an acyclic colouring: sums over the edges below, with alternating signs."""
+    """Compute the elements from the entries read with an acyclic colouring: alternating sums over the edges below."""
     signs = pnp.asarray(forest.signs.astype(np.int8)).astype(read.dtype)
     total = read * signs
     for jump in forest.jumps():

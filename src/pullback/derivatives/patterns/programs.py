@@ -1,14 +1,13 @@
-"""The interpreter of patterns: which elements of a tangent depend on which inputs.
+"""The interpreter that finds patterns: which elements of a tangent depend on which inputs.
 
-It goes through the program of the *derivative*, from the tangents of the inputs to those of the results, which is
-linear in them. So only linear operations need a rule of the kind ``sparsity``, a few dozen, and the pattern belongs to
-the derivative that is computed, with custom rules and all. What the program computes of constants alone is computed:
-indices, masks and matrices are known, and their zeros are taken out (index sets of Hill and Dalle 2025, *Sparser,
+It evaluates the program of the *derivative*, from the tangents of the inputs to those of the results, on abstract
+values (see ``dependence``). The program is linear in the tangents, so only the few dozen linear operations need a rule
+of the kind ``sparsity``, and custom derivative rules are respected. Operations on constants are computed: indices,
+masks and matrices are known, and products with their zeros are left out (index sets of Hill and Dalle 2025, *Sparser,
 better, faster, stronger*; bit vectors of Walther 2008, *Computing sparse Hessians with automatic differentiation*).
 
-The programs that an operation holds are entered as its :class:`Feed` says. The steps of a loop are taken all at once,
-where each does the same to tangents; or one by one, where there are few; or else the carry has the fixed point of what
-is known of it.
+The :class:`Feed` of an operation says how its inner programs are run. A loop whose steps all act alike on tangents is
+evaluated by matrix products; a short one is unrolled; for any other, the carry is iterated to a fixed point.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ from pullback.transforms.traces.lift import feed
 
 
 class PatternRun(Interpretation):
-    """Finds what is known of the results of programs, from what is known of their operands.
+    """The abstract interpreter: computes the abstract results of programs from abstract operands.
 
     Attributes:
       width: the number of inputs.
-      steps: how many operations of loops may still be gone through one step after the other.
-      varies: whether a tangent met a value that is another one in each step of a loop.
+      steps: the number of operations that may still be evaluated in unrolled loops.
+      varies: whether a rule combined a tangent with a value that varies between the steps of a loop.
     """
 
     def __init__(self, width: int, steps: int = 100_000) -> None:
@@ -58,7 +57,7 @@ class PatternRun(Interpretation):
         self.varies = False
 
     def run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-        """What is known of the results of a program."""
+        """Return the abstract results of a program."""
         jaxpr = closed.jaxpr
         known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(value_of, closed.consts), strict=True))
         known.update(zip(jaxpr.invars, operands, strict=True))
@@ -71,7 +70,7 @@ class PatternRun(Interpretation):
         return list(map(read, jaxpr.outvars))
 
     def step(self, eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
-        """What is known of the results of an operation."""
+        """Return the abstract results of an operation."""
         primitive = eqn.primitive
         if not any(map(is_tangent, operands)) and not programs_in_step(primitive, eqn.params):
             return evaluated(eqn, operands)
@@ -113,7 +112,7 @@ class PatternRun(Interpretation):
         return [*outs[:count], *[_each_step(y, loop.length) for y in outs[count:]]]
 
     def _may_unroll(self, program: ClosedJaxpr, length: int) -> bool:
-        """Whether a loop is gone through step by step."""
+        """Whether to unroll a loop, within the budget of ``steps``, which is then reduced."""
         cost = length * max(len(program.eqns), 1)
         if cost > self.steps:
             return False
@@ -121,7 +120,7 @@ class PatternRun(Interpretation):
         return True
 
     def _tested(self, loop: Loop) -> list[Any]:
-        """What is known of the results of a loop that goes on as long as a test holds."""
+        """Return the abstract results of a while loop."""
         assert loop.test is not None
         carry = loop.carry
         while self._may_unroll(loop.body, 1):
@@ -134,7 +133,7 @@ class PatternRun(Interpretation):
         return self._fixed_point(loop._replace(carry=carry), [])
 
     def _unrolled(self, loop: Loop, length: int) -> list[Any]:
-        """What is known of the results of a loop, one step after the other."""
+        """Return the abstract results of a loop, evaluated step by step."""
         carry, count = loop.carry, len(loop.carry)
         _, _, sizes, heights = _sizes(loop)
         steps: list[list[Any]] = []
@@ -148,7 +147,7 @@ class PatternRun(Interpretation):
         return [*carry, *[_stacked(self, [s[k] for s in steps], n) for k, n in enumerate(heights)]]
 
     def _fixed_point(self, loop: Loop, elements: Sequence[Any]) -> list[Any]:
-        """What is known of the carry before or after any step, all of them joined, and of what any step stacks."""
+        """Return the joined abstract carries before and after all steps, and the joined results of any step."""
         carry, count = loop.carry, len(loop.carry)
         while True:
             outs = self.run(loop.body, [*loop.consts, *carry, *elements])
@@ -169,16 +168,16 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _sizes(loop: Loop) -> list[list[int]]:
-    """The numbers of elements of the constants, of the carry, of the elements of rows, and of what is stacked."""
+    """Return the sizes of the constants, of the carry, of one step's scanned inputs, and of its stacked results."""
     return [[math.prod(a.shape) for a in avals] for avals in loop.avals()]
 
 
 def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list[Any]:
-    """The dependence of the results of a program, each as a matrix with a row for each element.
+    """Return the dependence of the results of a program, each as a matrix with a row for each element.
 
     Args:
       closed: a program that is linear in some of its inputs.
-      operands: what is known of each input.
+      operands: the abstract value of each input.
       width: the number of inputs that tangents may depend on.
     """
     with np.errstate(all="ignore"):
@@ -189,17 +188,17 @@ def dependence(closed: ClosedJaxpr, operands: Sequence[Any], width: int) -> list
     ]
 
 
-# All steps of a loop at once -----------------------------------------------------------------------------------------
+# Loops with steps that act alike -------------------------------------------------------------------------------------
 
 
 class PatternStep(NamedTuple):
-    """What a step of a loop does to tangents, as matrices: the same in each step.
+    """The action of one loop step on tangents, as boolean matrices, if all steps act alike.
 
     Attributes:
-      tangents: for each constant, carry and element whether it is a tangent.
-      carry: the dependence of the next carry on the tangents among the constants, this carry and the elements.
-      ys: the same of each stacked result, or what else is known of it.
-      same: whether it is the same in each step, for all that is known.
+      tangents: for each constant, carry and scanned input whether it is a tangent.
+      carry: the dependence of the next carry on the tangents among the constants, this carry and the scanned inputs.
+      ys: the same dependence for each stacked result, or its other abstract value.
+      same: whether all steps act alike, as far as is known.
     """
 
     tangents: list[bool]
@@ -209,7 +208,7 @@ class PatternStep(NamedTuple):
 
 
 def _step(walk: PatternRun, loop: Loop) -> PatternStep:
-    """What a step does, found by one walk through its program, with the tangents themselves for inputs."""
+    """Evaluate a step's program once, with its own tangents as the inputs."""
     operands = [*loop.consts, *loop.carry, *loop.rows]
     sizes = list(itertools.chain(*_sizes(loop)[:3]))
     consts, carry = len(loop.consts), len(loop.carry)
@@ -240,17 +239,17 @@ def _step(walk: PatternRun, loop: Loop) -> PatternStep:
 
 
 LARGE_STATE, LONG = 64, 10_000
-"""A loop with so many tangents in its carry, and of fewer than so many steps, is gone through one step after the other,
-so that one state is kept and not all."""
+"""A loop with this many tangents in its carry, and fewer than this many steps, is evaluated step by step, to store one
+state instead of all."""
 
 
-# long: because all that it computes with is named in it
+# long: one formula and its many named terms
 def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> list[Any]:
-    """What is known of a loop whose steps all do the same to tangents, by products of the matrices of a step.
+    """Return the abstract results of a loop whose steps act alike on tangents, by products of the step's matrices.
 
-    The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` is what comes from constants and
-    elements. All of P at once is ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S is A one step later. That is the
-    quickest, but holds the states of all steps: large ones are made one after the other.
+    The carry before step t is ``P[t]``, with ``P[t + 1] = A P[t] + R[t]``, where ``R`` depends on constants and scanned
+    inputs. All carries together are ``(1 + S) (1 + S^2) (1 + S^4) ...`` times R, where S applies A and shifts by one
+    step. This is fastest, but stores the states of all steps: large states are computed step by step instead.
     """
     operands = [*loop.consts, *loop.carry, *loop.rows]
     consts, count = len(loop.consts), len(loop.carry)
@@ -265,7 +264,7 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
     carried = inputs(consts, consts + count)
     init = [_rows(walk, operands[i], sizes[i]) for i in carried]
     moving = inputs(consts + count, len(sizes))
-    # The elements of each step, one step after the other, as the loop comes to them.
+    # The scanned inputs of each step, in the order of the steps.
     places = [order[:, None] * sizes[i] + np.arange(sizes[i]) for i in moving]
     elements = [boolean.select(operands[i], at) for i, at in zip(moving, places, strict=True)]
     widths = sum(sizes[i] for i in inputs(0, consts)), sum(sizes[i] for i in carried)
@@ -273,7 +272,7 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
     size = widths[1]
 
     def each(which: Any, by_const: Any, start: int = 0, stop: int = length) -> Any:
-        """What a result of some steps has from their elements and the constants, (steps * rows of it, width)."""
+        """Return the direct dependence of a result of some steps on their scanned inputs and constants."""
         parts = []
         count = stop - start
         first = 0
@@ -330,7 +329,7 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
 
 
 def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
-    """The state after some steps, each of which makes ``A P + R`` of P, by squaring: none in between is kept."""
+    """Return the state after ``length`` steps ``P -> A P + R``, by repeated squaring."""
     while True:
         if length & 1:
             state = boolean.union([boolean.times(again, state), added])
@@ -342,33 +341,33 @@ def _last_state(again: Any, added: Any, state: Any, length: int) -> Any:
 
 
 def _rows(walk: PatternRun, x: Any, size: int) -> Any:
-    """The dependence of a tangent, which at first may be zero."""
+    """Return the dependence matrix of a carry, empty if its initial value is a constant."""
     return x if is_tangent(x) else boolean.empty(size, walk.width)
 
 
 def _parts(rows: Any, widths: tuple[int, int]) -> tuple[Any, Any, Any]:
-    """What a result of a step has from constants, from the carry, and from elements."""
+    """Split the columns of a step's result by origin: constants, carry, and scanned inputs."""
     ends = [0, widths[0], sum(widths), rows.shape[1]]
     first, second, third = (boolean.columns(rows, a, b) for a, b in itertools.pairwise(ends))
     return first, second, third
 
 
 def _split(rows: Any, start: int, sizes: Sequence[int], tangents: Sequence[bool]) -> list[Any]:
-    """What is known of each carry: the rows of a matrix from one on are those of all that are tangents."""
+    """Return the abstract value of each carry, from the rows of a matrix that hold all tangents among them."""
     ends = np.cumsum([start, *(n if t else 0 for n, t in zip(sizes, tangents, strict=False))]).tolist()
     parts = [boolean.select(rows, np.arange(a, b)) for a, b in itertools.pairwise(ends)]
     return [part if t else UNKNOWN for part, t in zip(parts, tangents, strict=False)]
 
 
 def _element(x: Any, i: int, size: int) -> Any:
-    """What is known of an element of the leading axis."""
+    """Return the abstract value of element ``i`` along the leading axis."""
     if is_tangent(x):
         return boolean.select(x, np.arange(i * size, (i + 1) * size))
     return np.asarray(x[i]) if isinstance(x, np.ndarray) else UNKNOWN
 
 
 def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
-    """What is known of the stacked results of all steps, each of so many elements."""
+    """Stack the abstract results of all steps, each of ``size`` elements."""
     if any(map(is_tangent, parts)):
         return boolean.stacked([x if is_tangent(x) else boolean.empty(size, walk.width) for x in parts])
     known = parts and all(isinstance(x, np.ndarray) for x in parts)
@@ -376,7 +375,7 @@ def _stacked(walk: PatternRun, parts: Sequence[Any], size: int) -> Any:
 
 
 def _any_step(x: Any, length: int, size: int) -> Any:
-    """What is known of the elements of all steps."""
+    """Return the join of the abstract elements of all steps."""
     return boolean.merge(x, np.tile(np.arange(size), length), size) if is_tangent(x) else UNKNOWN
 
 

@@ -1,13 +1,13 @@
-"""Some elements of the result of a program, without the others: what is read of compressed products.
+"""Compute selected elements of a program's result without the others, for compressed products.
 
-A product has an element for each row and colour, of which a sparse matrix wants some, in another order. To compute all
-and to gather these is to compute with these alone: the wanted elements of ``a * b`` are the product of the same
-elements of ``a`` and of ``b``. So the wanted places go through the program, from its result to its inputs. What they
-reach is mostly known: vectors of colours, whose elements are taken while the program is made. Where they are zero
-nothing is computed, and a sum falls into parts: places where one term is zero, or both, or none.
+A product has an element for each row and colour; a sparse matrix needs some of them, in another order. The wanted
+elements of ``a * b`` are the product of the same elements of ``a`` and of ``b``. So the wanted positions are propagated
+through the program, from its result to its inputs, and only these elements are computed. Most inputs are known: seed
+vectors, whose elements are read during tracing. No operation is emitted where they are zero: a sum is divided into
+slices where one term is zero, or both, or none.
 
-Fewer elements than are wanted, such as factors that are the same for all colours, are computed as they stand and read.
-A tridiagonal Jacobian becomes its three diagonals, one beside the other, without a product.
+A value with fewer elements than are wanted, such as a factor that is shared by all colours, is computed in full and
+then read. A tridiagonal Jacobian becomes its three diagonals, concatenated, without a product.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from pullback.primitives.arrays.scatter import scatter_add_p
 from pullback.primitives.sums import add_any_p
 
 Places = Any
-"""Numbers of elements of an array in row-major order: integers (wanted,)."""
+"""Positions of elements of an array, as row-major numbers: integers (wanted,)."""
 
 DEEPEST = 60
-"""After so many operations, the values in between are computed whole: each takes five frames of Python's stack."""
+"""Beyond this depth of operations, values are computed in full: each level takes five frames of Python's stack."""
 MOST_PARTS = 16
-"""With more parts than these, the elements of a value are put together before anything is done with them."""
+"""With more slices than this, the elements of a value are joined to one vector before further operations."""
 
 
 class ReadSlice(NamedTuple):
-    """Some of the wanted elements: where they are among these, in order, and the elements."""
+    """A subset of the wanted elements: their positions among the wanted ones, ascending, and their values."""
 
     at: Any
     elements: Any
 
 
 def read(closed: ClosedJaxpr, args: Sequence[Any], places: Places) -> Any:
-    """Some elements of the one result of a program, as a vector.
+    """Return selected elements of the one result of a program, as a vector.
 
     Args:
-      closed: the program, without effects, and without programs that are run once.
+      closed: the program, without effects, with inner programs that run once inlined.
       args: its inputs.
-      places: the places of the elements.
+      places: the positions of the elements.
 
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> program = make_jaxpr(lambda x: x[None] * pnp.array([[1.0], [0.0]]))(pnp.arange(3.0))
@@ -65,17 +65,16 @@ def read(closed: ClosedJaxpr, args: Sequence[Any], places: Places) -> Any:
 
 
 class Reader:
-    """Reads elements of the values of a program.
+    """Computes selected elements of the values of a program.
 
     Attributes:
-      values: those that are known or have been computed whole.
-      nonzero: for each value that is made of some with known zeros, which of its elements may not be zero, in row-major
-        order.
-      eqns: for each value the number of the equation that makes it.
-      asked: for each value how many elements have been computed by themselves; twice that of one that is not made of
-        known zeros, of which half the elements cost as much as all.
-      kept: of values that are read several times, the places of the elements that may not be zero, and these elements.
-      uses: how many operands each value is.
+      values: the values that are known or have been computed in full.
+      nonzero: for each value with known zeros, a mask of the elements that may not be zero, in row-major order.
+      eqns: for each value the number of the equation that binds it.
+      asked: for each value the number of elements that have been computed separately; counted twice if it has no known
+      zeros, since then half the elements cost as much as all.
+      kept: for values that are read several times, the positions of the elements that may not be zero, and these.
+      uses: the number of times that each value is an operand.
     """
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
@@ -96,8 +95,7 @@ class Reader:
         return _nonzero_elements(atom.val) if isinstance(atom, Literal) else self.nonzero.get(atom)
 
     def _targets(self, eqn: Eqn) -> Any:
-        """The place in the result that each element of the updates of a scatter is added to, -1 for none; None if that
-        is not known."""
+        """Return the target in the result of each element of a scatter's updates, -1 if dropped; None if unknown."""
         indices = self.values.get(eqn.invars[1])
         if not isinstance(indices, ArrayImpl):
             return None
@@ -105,13 +103,13 @@ class Reader:
         return np.ravel(taken_back(shape, host_value(indices), updates_shape, eqn.params)) - 1
 
     def elements(self, atom: Atom, places: Places | None, depth: int = 0) -> Any:
-        """The elements of a value at some places, as a vector; the value itself for no places."""
+        """Return the elements of a value at the given positions, as a vector; the value itself for None."""
         if places is None or isinstance(atom, Literal):
             return atom.val if isinstance(atom, Literal) else self.whole(atom)
         return _together(self.parts(atom, places, depth), len(places), atom.aval.dtype)
 
     def parts(self, atom: Atom, places: Places, depth: int) -> list[ReadSlice]:
-        """The elements of a value at some places, in parts; what is in none of them is zero."""
+        """Return the elements of a value at the given positions, as slices; elements in no slice are zero."""
         if isinstance(atom, Literal):
             return [ReadSlice(np.arange(len(places)), ArrayImpl(np.full(len(places), atom.val, atom.aval.dtype)))]
         mask = self.nonzero.get(atom)
@@ -130,7 +128,7 @@ class Reader:
         return self._by_rule(eqn, rule, places, depth)
 
     def _kept_elements(self, atom: Var, mask: Any, places: Places, depth: int) -> Any:
-        """Elements of a value that is read several times: those that may not be zero are computed once."""
+        """Read a value that is used several times, by computing all elements that may not be zero once."""
         found = self.kept.get(atom)
         if found is None:
             at = np.flatnonzero(mask)
@@ -144,7 +142,7 @@ class Reader:
         return taken(elements, np.searchsorted(at, places))
 
     def _by_rule(self, eqn: Eqn, rule: Any, places: Places, depth: int) -> list[ReadSlice]:
-        """The elements of the result of an operation at some places."""
+        """Read the result of an operation by its ``reads`` rule."""
         outer = state.source_loc
         state.source_loc = eqn.made_at or outer
         try:
@@ -156,7 +154,7 @@ class Reader:
         return found
 
     def whole(self, var: Var) -> Any:
-        """A value, computed with all that it needs."""
+        """Compute a value in full, with all values that it needs."""
         needed: set[int] = set()
         missing = [var]
         while missing:
@@ -176,7 +174,7 @@ class Reader:
 
 
 def taken(x: Any, places: Places) -> Any:
-    """The elements of an array at some places."""
+    """Return the elements of an array at the given positions."""
     if isinstance(x, ArrayImpl):
         return ArrayImpl(np.ravel(host_value(x))[places])
     flat = shapes.reshape(x, (x.size,))
@@ -187,7 +185,7 @@ def taken(x: Any, places: Places) -> Any:
 
 
 def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
-    """The elements of some parts as one vector, zero where there are none."""
+    """Join slices to one vector of ``count`` elements, zero where there are none."""
     parts = [p for p in parts if len(p.at)]
     if not parts:
         return ArrayImpl(np.zeros(count, dtype))
@@ -216,12 +214,12 @@ def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
     return pnp.asarray(base).at[at].set(found, unique_indices=True, mode="promise_in_bounds")
 
 
-# How elements of a result come from those of operands -----------------------------------------------------------------
+# Rules: elements of a result from elements of the operands -----------------------------------------------------------
 
 reads = RuleKind("reads", "of operations on elements by the trait, or the whole result is computed")
-"""``rule(reader, eqn, places, depth) -> parts``: the elements of a result at some places."""
+"""``rule(reader, eqn, places, depth) -> slices``: the elements of a result at the given positions."""
 nonzero = RuleKind("nonzero", "all elements may be other than zero")
-"""``rule(reader, eqn, masks) -> mask``: which elements of a result may not be zero, by those of the operands."""
+"""``rule(reader, eqn, masks) -> mask``: the elements of a result that may not be zero, given the operands' masks."""
 
 
 def _rule_of(primitive: Primitive) -> Rule | None:
@@ -229,7 +227,7 @@ def _rule_of(primitive: Primitive) -> Rule | None:
 
 
 def _places_of(atom: Atom, to: Sequence[int], places: Places) -> Places | None:
-    """The places in an operand, which is broadcast to a shape; None for a number."""
+    """Map positions in a shape to positions in an operand that is broadcast to it; None for a scalar."""
     shape = atom.aval.shape
     if shape == tuple(to):
         return places
@@ -244,7 +242,7 @@ def _on_elements(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[R
 
 
 def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
-    """The rule of an operation that is linear in an operand, whose parts are those of the result."""
+    """Return the rule of an operation that is linear in the operand ``choose``, whose slices become the result's."""
 
     def rule(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
         to = eqn.outvars[0].aval.shape
@@ -266,14 +264,14 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Rea
 
 
 def _sparser(reader: Reader, eqn: Eqn) -> int:
-    """The factor that is known to be zero somewhere, or else the larger."""
+    """Return the position of the factor with known zeros, or else of the larger factor."""
     masks = [reader._mask(a) for a in eqn.invars]
     sizes = [math.prod(a.aval.shape) for a in eqn.invars]
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
 def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
-    """A sum: the places where one term is zero, where the other is, and where neither is."""
+    """Read a sum, by slices: where only the first term is nonzero, only the second, and both."""
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
     if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):
@@ -302,7 +300,7 @@ def _moved(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSli
 
 
 def _moves(eqn: Eqn) -> Any:
-    """For each element of the result of an operation that moves elements, its number among those of all operands."""
+    """Return, for an operation that moves elements, the number among all operands' elements of each result element."""
     assert eqn.primitive.host_rule is not None
     parts = []
     first = 0
@@ -313,7 +311,7 @@ def _moves(eqn: Eqn) -> Any:
 
 
 def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
-    """Elements of arrays that are joined, or of one that is padded: those of each by themselves."""
+    """Read a concatenation or padding: the elements of each operand separately."""
     starts = np.cumsum([0, *(math.prod(a.aval.shape) for a in eqn.invars)])
     number = _moves(eqn)[places]
     which = np.searchsorted(starts, number, side="right") - 1
@@ -326,7 +324,7 @@ def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSl
 
 
 def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
-    """Sums at known places: of the updates that go to the wanted ones, and are not zero."""
+    """Read a scatter-add at known indices: sum the updates that go to wanted positions and may not be zero."""
     x, _, updates = eqn.invars
     targets = reader._targets(eqn)
     at = np.arange(len(places))
@@ -366,11 +364,11 @@ for _p in (*_LINEAR, elementwise.div_p):
 reads(scatter_add_p)(_scattered)
 reads(elementwise.mul_p)(_in_parts_of(_sparser))
 
-# Where results may not be zero ---------------------------------------------------------------------------------------
+# Nonzero masks -------------------------------------------------------------------------------------------------------
 
 
 def _nonzero_elements(x: Any) -> Any:
-    """Which elements of an array are not zero; None for all of them, or if that is not known."""
+    """Return the nonzero mask of an array; None if no element is zero or it is unknown."""
     if isinstance(x, Tracer):
         return None
     found = np.ravel(host_value(x) if isinstance(x, ArrayImpl) else np.asarray(x)) != 0

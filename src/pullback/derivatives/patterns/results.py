@@ -1,4 +1,4 @@
-"""Results of sparse derivatives: the elements of one matrix as a sparse array for each pair of leaves."""
+"""Results of sparse derivatives: a sparse array for each pair of a result and an argument."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FORMATS = ("bcoo", "scipy")
 
 
 class Block(NamedTuple):
-    """The elements that one result has with respect to one argument.
+    """The block of derivatives of one result by one argument.
 
     Attributes:
-      which: their positions among all elements; None if they are all.
-      empty: the array of shape ``result shape + argument shape`` with their indices, whose data are to be set.
-      rows, columns: their rows and columns in the matrix of the two.
-      shape: that shape, as a pair of shapes.
-      dtype: that of the result.
+      which: the positions of its elements among those of the whole matrix; None for all.
+      empty: a ``BCOO`` of shape ``result shape + argument shape`` with their indices, without data.
+      rows, columns: their rows and columns within the block.
+      shape: the shapes of result and argument.
+      dtype: the dtype of the result.
     """
 
     which: Any
@@ -37,9 +37,9 @@ class Block(NamedTuple):
     dtype: Any
 
     def of(self, data: Any, form: str) -> Any:
-        """The sparse array of some elements."""
+        """Return the sparse array of the block, given the elements of the whole matrix."""
         mine = data if self.which is None else data[self.which]
-        if mine.dtype != self.dtype:  # all elements have one dtype until now
+        if mine.dtype != self.dtype:  # the elements of the whole matrix share one dtype
             mine = mine.astype(self.dtype)
         out, into = self.shape
         if form == "bcoo":
@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Sequence[ShapedArray]) -> list[list[Block]]:
-    """For each result and argument, where their elements are."""
+    """Return the block of each result and argument."""
     rows, columns = pattern.rows, pattern.columns
     table = []
     row_start = 0

@@ -1,6 +1,6 @@
-"""What the interpreter of patterns knows of linear operations: on elements, of moves, sums, products and transforms.
+"""Sparsity rules of linear operations: elementwise, moves, sums, products and transforms.
 
-An operation that moves elements is run on their numbers, which says where each element of the result is from.
+An operation that moves elements is run on their numbers, which yields the source of each element of the result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pullback.transforms.traces.interpretation import Interpretation
 
 
 def _product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """As above, but for elements that are multiplied by a known zero."""
+    """As ``union``, except that an element that is multiplied by a known zero depends on no input."""
     (rows,) = union(walk, eqn, operands)
     for x in operands:
         if isinstance(x, np.ndarray):
@@ -50,7 +50,7 @@ def _nothing(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
 
 
 def _each(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """Results that are the last operands, one by one."""
+    """Return the last operands as the results, one for each."""
     return operands[-len(eqn.outvars) :]
 
 
@@ -89,13 +89,13 @@ def _sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def merged(rows: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
-    """The dependence of sums over some axes."""
+    """Return the dependence of sums over axes."""
     once = [1 if a in axes else n for a, n in enumerate(shape)]
     return boolean.merge(rows, np.broadcast_to(numbers(once), shape), math.prod(once))
 
 
 def _running(count: int, reverse: bool) -> Any:
-    """Each place along an axis depends on those before it, and itself."""
+    """Return the matrix of a cumulative sum: each index along an axis depends on itself and the earlier ones."""
     i, j = np.tril_indices(count)
     return boolean.from_pairs(j if reverse else i, i if reverse else j, (count, count))
 
@@ -139,7 +139,7 @@ def _dot(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
 
 
 def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """Where the elements of an operand are not zero: a number of rows if that is not known, or nowhere."""
+    """Return the nonzero mask of a known operand as batched matrices; if dense or unknown, the number of rows."""
     if not isinstance(x, np.ndarray):
         return shape[1]
     nonzero = (x != 0).transpose(order).reshape(shape)
@@ -147,7 +147,7 @@ def _arranged(x: Any, order: Sequence[int], shape: tuple[int, ...]) -> Any:
 
 
 def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
-    """The dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x, where ``other`` tells of y."""
+    """Return the dependence of ``out[b, m, n] = sum(x[b, m, k] * y[b, n, k] for k)`` on x; ``other`` describes y."""
     b, m, k = shape
     if isinstance(other, int):
         summed = boolean.merge(rows, np.broadcast_to(numbers((b, m, 1)), shape), b * m)
@@ -160,7 +160,7 @@ def _contracted(rows: Any, shape: tuple[int, int, int], other: Any) -> Any:
 
 
 def _groups_of_rows(sizes: Any, count: int) -> Any:
-    """The group of each of so many rows, for each batch of sizes; one more than the last for a row in no group."""
+    """Return the group of each of ``count`` rows, for each batch of sizes; the number of groups for rows in none."""
     ends = np.cumsum(np.maximum(sizes, 0), -1, dtype=np.int64)
     return (ends[:, None, :] <= np.arange(count)[:, None]).sum(-1)
 
@@ -207,13 +207,13 @@ def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -
 
 @sparsity(convolution.conv_general_dilated_p)
 def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the features and places of a window."""
+    """``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the features and offsets of a window."""
     numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
     shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
     (bx, cx, *space), (o, i, *window), (bo, _, *places) = (
         [shape[a] for a in spec] for shape, spec in zip(shapes_, numbers_, strict=True)
     )
-    # Which element of the batch and feature of the operand meets which feature of the kernel in which of the result.
+    # Pairs of batch element and feature of the operand, with the features of the kernel and result that they meet.
     at_b, at_o, at_i = (a.ravel() for a in np.indices((bo, o, i)))
     batch = at_o // (o // eqn.params["batch_group_count"]) * bo + at_b
     feature = at_o // (o // groups) * i + at_i
@@ -227,14 +227,14 @@ def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
 
 
 def _order(shape: Sequence[int], spec: Sequence[int]) -> Any:
-    """The numbers of elements in the order of batch, features and space."""
+    """Number the elements of an array, with its axes in the order batch, features, space."""
     return numbers(shape).transpose(spec).ravel()
 
 
 def _places(
     count: int, size: int, window: int, stride: int, padding: Any, base: int, step: int
 ) -> tuple[Any, Any, Any]:
-    """Along an axis: the places of the result, of the operand and of the window that belong together."""
+    """Return the terms along one spatial axis: indices of the result, of the operand and of the window, aligned."""
     s, w = (a.ravel() for a in np.indices((count, window)))
     at = s * stride - padding[0] + w * step
     inside = (at >= 0) & (at % base == 0) & (at // base < size)
@@ -242,13 +242,13 @@ def _places(
 
 
 def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) -> list[Any]:
-    """The dependence of a product whose terms are all combinations of the terms along each axis.
+    """Return the dependence of a bilinear product whose terms are all combinations of the terms along each axis.
 
     Args:
-      terms: for each axis the places of the result, of the first and of the second operand that belong together.
-      sizes: the sizes of these axes, of the three.
-      arranged: for the three the numbers of the elements in the order of the axes.
-      operands: what is known of the operands.
+      terms: for each axis, aligned indices into the result, the first and the second operand.
+      sizes: the sizes of these axes in each of the three arrays.
+      arranged: the numbers of the elements of the three arrays, in the order of the axes.
+      operands: the abstract operands.
     """
     parts = []
     for mine in (0, 1):
@@ -271,7 +271,7 @@ def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) ->
 
 
 def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """All combinations of places along each axis, as numbers in row-major order."""
+    """Return all combinations of indices along each axis, as row-major numbers."""
     flat = np.zeros(1, np.int64)
     for place, size in zip(places, sizes, strict=True):
         flat = (flat[:, None] * size + place).ravel()
@@ -282,7 +282,7 @@ def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[int, Any]:
-    """For each axis, which places are in which window."""
+    """Return, for each axis, the matrix of the indices in each window."""
     sizes, *geometry = windows
     axes = {}
     for a, (count, size) in enumerate(zip(counts, shape, strict=True)):
@@ -294,7 +294,7 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
 @sparsity(window_reductions.reduce_window_sum_p)
 @sparsity(window_reductions.take_chosen_p)
 def _window_sum(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any]:
-    """A window sum; or the chosen element of a window, which may be any."""
+    """Apply the rule of window sums, also for selections of one element of each window, which may be any."""
     shape, counts = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     return [boolean.along(operands[0], shape, _windows(eqn.params["windows"], shape, counts))]
 
@@ -310,7 +310,7 @@ def _put_chosen(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list
 
 
 def blend(rows: Any, shape: Sequence[int], axes: Sequence[int], to: Sequence[int] | None = None) -> Any:
-    """The dependence where each element depends on all along some axes, which become those of the shape ``to``."""
+    """Return the dependence if each element depends on all others along ``axes``, which become the shape ``to``."""
     to = shape if to is None else to
     once = [1 if a in axes else n for a, n in enumerate(shape)]
     return boolean.select(merged(rows, shape, axes), np.broadcast_to(numbers(once), to))
@@ -326,10 +326,10 @@ def _filter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[Any
 def _solved(
     axis: Callable[[dict[str, Any]], int], walk: Interpretation, eqn: Eqn, operands: Sequence[Any]
 ) -> list[Any]:
-    """The solution of equations with a right-hand side, the last operand, for each column (or row) by itself."""
+    """Apply the rule of linear solves: each column (or row) of the right-hand side, the last operand, is separate."""
     *matrices, rows = operands
     shape = eqn.invars[-1].aval.shape
-    if any(map(is_tangent, matrices)):  # not in a derivative
+    if any(map(is_tangent, matrices)):  # a derivative is not linear in the matrix
         return [boolean.everything([x for x in operands if is_tangent(x)], math.prod(shape))]
     return [blend(rows, shape, (len(shape) + axis(eqn.params),))]
 
@@ -340,18 +340,18 @@ sparsity(linalg.triangular_solve_p)(partial(_solved, lambda params: -2 if params
 
 # Along named axes -----------------------------------------------------------------------------------------------------
 
-# The derivative has the same direction at each index of an axis: what comes from another index depends on the inputs as
-# the same element does here. So a sum over an axis and a permutation keep the pattern, as those of one operand do.
+# The derivative has the same direction at each index of a named axis, so that a value from another index has the same
+# dependence as here: a sum over a named axis, or a permutation of it, keeps the pattern.
 
 
 def _scattered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> tuple[Any, Shape]:
-    """The dependence of one of so many slices along a dimension, and its shape: which slice depends on the index."""
+    """Return the dependence and shape of one of ``size`` slices along a dimension; which one depends on the index."""
     divided = (*shape[:dimension], size, *([shape[dimension] // size] if tiled else []), *shape[dimension + 1 :])
     return merged(rows, divided, (dimension,)), (*divided[:dimension], *divided[dimension + 1 :])
 
 
 def _gathered(rows: Any, shape: Shape, dimension: int, size: int, tiled: bool) -> Any:
-    """The dependence of the slices of all indices, next to one another along a dimension."""
+    """Return the dependence of the slices of all indices, concatenated or stacked along a dimension."""
     own = numbers(shape)
     return boolean.select(rows, np.concatenate([own] * size, dimension) if tiled else np.stack([own] * size, dimension))
 
@@ -375,7 +375,7 @@ def _all_to_all(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list
     return [_gathered(rows, shape, eqn.params["concat_axis"], size, tiled)]
 
 
-# With masked zeros these stand in the places of products and solutions.
+# With masked zeros these replace products and solves.
 for _p in (
     elementwise.mul_p, contraction.dot_general_p, convolution.conv_general_dilated_p,
     lu.linear_solve_p, linalg.triangular_solve_p, tridiagonal.tridiagonal_solve_p, reductions.linear_recurrence_p,

@@ -1,9 +1,9 @@
-"""Colourings of symmetric matrices, where one product may serve an element or its mirror image.
+"""Colourings of symmetric matrices, where an element may be read as its mirror image.
 
-*Star*: neighbours differ, and so that every path of four vertices has three colours; each element is then found by
-itself. *Acyclic*: neighbours differ, and every cycle has three colours; elements are then found from the leaves of
-trees inwards. The algorithms are those of Gebremedhin, Tarafdar, Manne and Pothen 2007, *New acyclic and star coloring
-algorithms with application to computing Hessians*.
+*Star*: neighbours differ, and every path of four vertices has three colours; each element is then read directly.
+*Acyclic*: neighbours differ, and every cycle has three colours; elements are then computed from the leaves of trees
+inwards. The algorithms are from Gebremedhin, Tarafdar, Manne and Pothen 2007, *New acyclic and star coloring algorithms
+with application to computing Hessians*.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 
 
 def neighbours_of(rows: Any) -> Any:
-    """The graph of a symmetric matrix: its elements beside the diagonal."""
+    """Return the adjacency graph of a symmetric matrix: its elements off the diagonal."""
     coo = rows.tocoo()
     off = coo.row != coo.col
     return type(rows)((np.ones(int(off.sum()), bool), (coo.row[off], coo.col[off])), shape=rows.shape)
 
 
 def star(neighbours: Any, order: Iterable[int]) -> Any:
-    """The colours of a star colouring, each the smallest that is free when the turn of its vertex comes."""
+    """Compute a star colouring greedily: each vertex, in order, gets the smallest allowed colour."""
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
     near = [members[bounds[v] : bounds[v + 1]] for v in range(len(bounds) - 1)]
     colours = [-1] * len(near)
-    stars: list[dict[int, int]] = [{} for _ in near]  # of each edge, the number of the star that it is in
-    hubs: list[int] = []  # of each star, its centre; -1 where it is one edge
+    stars: list[dict[int, int]] = [{} for _ in near]  # the star of each edge
+    hubs: list[int] = []  # the centre of each star; -1 if it is one edge
     for v in order:
         taken: set[int] = set()
-        first: dict[int, int] = {}  # of each colour, the first neighbour of v that has it
+        first: dict[int, int] = {}  # the first neighbour of v of each colour
         treated: set[int] = set()
         coloured = [w for w in near[v] if colours[w] >= 0]
         for w in coloured:
@@ -70,11 +70,11 @@ def _smallest_free(taken: set[int]) -> int:
 
 
 def acyclic(neighbours: Any, order: Iterable[int]) -> Any:
-    """The colours of an acyclic colouring, each the smallest that is free when the turn of its vertex comes."""
+    """Compute an acyclic colouring greedily: each vertex, in order, gets the smallest allowed colour."""
     bounds, members = neighbours.indptr.tolist(), neighbours.indices.tolist()
     near = [members[bounds[v] : bounds[v + 1]] for v in range(len(bounds) - 1)]
     colours = [-1] * len(near)
-    edges: list[dict[int, int]] = [{} for _ in near]  # of each edge, its number in the forest of trees of two colours
+    edges: list[dict[int, int]] = [{} for _ in near]  # the number of each edge in the forest of two-coloured trees
     above: list[int] = []
 
     def root(e: int) -> int:
@@ -86,7 +86,7 @@ def acyclic(neighbours: Any, order: Iterable[int]) -> Any:
     for v in order:
         coloured = [w for w in near[v] if colours[w] >= 0]
         taken = {colours[w] for w in coloured}
-        visits: dict[int, int] = {}  # of each tree, the neighbour of v through which it was reached
+        visits: dict[int, int] = {}  # the neighbour of v through which each tree was reached
         for w in coloured:
             for x, e in edges[w].items():
                 if colours[x] not in taken:
