@@ -302,7 +302,7 @@ REFUSED = {
     "as an array": (lambda: np.asarray(M), TypeError, "x.todense"),
     "reshape": (lambda: M.reshape(5), ValueError, "cannot have the shape"),
     "transpose": (lambda: M.transpose(0, 0), ValueError, "not distinct axes"),
-    "places": (lambda: sparse.random_bcoo(pullback.random.key(0), (2, 2), nse=9), ValueError, "different places"),
+    "places": (lambda: sparse.random_bcoo(pullback.random.key(0), (2, 2), nse=9), ValueError, "different indices"),
     "jacobian": (lambda: sparse.jacrev(lambda m: 2 * m)(M), TypeError, "returns a sparse array"),
     "argnums": (lambda: sparse.grad(lambda m: m.sum(), argnums=3)(M), TypeError, "argnums=3"),
     "dense operand": (lambda: sparse.bcoo_todense(np.eye(2)), TypeError, "takes a BCOO"),

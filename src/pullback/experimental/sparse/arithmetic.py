@@ -1,4 +1,4 @@
-"""The arithmetic of sparse arrays: what operators do, and the rules of ``sparsify``."""
+"""The arithmetic of sparse arrays, for operators and for the rules of ``sparsify``."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from pullback.numpy.promotion import axes_tuple
 
 
 def is_operand(x: Any) -> bool:
-    """Whether something is an array, sparse or dense, or a number."""
+    """Whether a value is an array, sparse or dense, or a number."""
     return isinstance(x, (JAXSparse, Array, np.ndarray, np.generic, int, float, complex))
 
 
 def sparse_or_array(x: Any) -> Any:
-    """An operand: a BCOO of any sparse one, an array of others."""
+    """Convert an operand: a sparse array to a BCOO, any other to an array."""
     return to_bcoo(x) if isinstance(x, JAXSparse) else x if isinstance(x, Array) else pnp.asarray(x)
 
 
 def with_data(mat: BCOO, data: Any) -> BCOO:
-    """An array with other data at the same places."""
+    """Return an array with the same indices and other data."""
     _, indices = (mat.data, mat.indices) if data.shape[: mat.n_batch] == mat.data.shape[: mat.n_batch] else spread(mat)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
 
 
 def dense_result(name: str) -> UnsupportedArgumentError:
-    """The refusal of an operation that would fill a sparse array."""
+    """Return the error for an operation whose result would be dense."""
     return UnsupportedArgumentError(
         f"{name} of a sparse array would be dense, since it is not zero where the array is; convert it by "
         "sparse.todense(...) first, if that is meant"
@@ -53,19 +53,19 @@ def dense_result(name: str) -> UnsupportedArgumentError:
 
 
 def elementwise(function: Callable[[Any], Any], mat: Any) -> BCOO:
-    """A function that is zero at zero, of each element."""
+    """Apply a function that is zero at zero to each element, after summing duplicates."""
     mat = unique(to_bcoo(mat))
     return with_data(mat, function(mat.data))
 
 
 def linear(function: Callable[[Any], Any], mat: Any) -> BCOO:
-    """A linear function of each element, for which elements at one place need not be summed."""
+    """Apply a linear function to each stored element, without summing duplicates first."""
     mat = to_bcoo(mat)
     return with_data(mat, function(mat.data))
 
 
 def add(x: Any, y: Any) -> Any:
-    """The sum: sparse of two sparse arrays, dense of a sparse and a dense one."""
+    """Return the sum: sparse if both operands are, else dense."""
     x, y = sparse_or_array(x), sparse_or_array(y)
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         return _all_elements(*broadcast_together("add", [x, y]))
@@ -73,7 +73,7 @@ def add(x: Any, y: Any) -> Any:
 
 
 def _all_elements(x: BCOO, y: BCOO) -> BCOO:
-    """The sum of two arrays of one shape: the elements of both."""
+    """Return the sum of two arrays of one shape, which stores the elements of both."""
     x, y = common_layout([x, y])
     a, b, _ = promoted(x.data, y.data)
     n = x.n_batch
@@ -90,9 +90,10 @@ def _add_dense(mat: BCOO, y: Any) -> Any:
         raise ShapeError(f"add: the shapes {mat.shape} and {y.shape} do not broadcast") from None
     if y.shape != shape:
         raise UnsupportedArgumentError(
-            f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be dense, of "
-            f"shape {shape}, and larger than the dense one; convert the sparse one by sparse.todense(...) first, if "
-            "that is meant"
+            f"the sum of a sparse array of shape {mat.shape} and a dense one of shape {y.shape} would be "
+            "dense, of shape "
+            f"{shape}, and larger than the dense one; if that is intended, convert the sparse one by "
+            "sparse.todense(...) first"
         )
     mat = broadcast_to(mat, shape)
     data, y, _dtype = promoted(mat.data, y)
@@ -107,13 +108,13 @@ def negative(x: Any) -> BCOO:
 
 
 def subtract(x: Any, y: Any) -> Any:
-    """The difference."""
+    """Return the difference, as :func:`add` does."""
     x, y = sparse_or_array(x), sparse_or_array(y)
     return add(x, negative(y) if isinstance(y, BCOO) else -y)
 
 
 def multiply(x: Any, y: Any) -> Any:
-    """The product of each element and each: sparse."""
+    """Return the elementwise product, a sparse array."""
     x, y = sparse_or_array(x), sparse_or_array(y)
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         return bcoo_multiply_sparse(x, y)
@@ -135,7 +136,7 @@ def _scaled(mat: BCOO, y: Any, operation: Callable[[Any, Any], Any], name: str) 
 
 
 def _divided(mat: BCOO, ones: BCOO, y: Any) -> Any:
-    """Data divided by the elements of ``y`` at their places, padding by one."""
+    """Divide data by the elements of ``y`` at the same indices, and padding by one."""
     _, sparse, _ = kinds(mat)
     data, indices = spread(mat)
     known = inside(indices, sparse)
@@ -144,7 +145,7 @@ def _divided(mat: BCOO, ones: BCOO, y: Any) -> Any:
 
 
 def divide(x: Any, y: Any) -> Any:
-    """The quotient of a sparse array and a dense one: where nothing is stored it is zero, whatever it is divided by."""
+    """Return a sparse array divided by a dense one; it is zero where no element is stored, even if the divisor is."""
     x, y = sparse_or_array(x), sparse_or_array(y)
     if isinstance(y, BCOO):
         raise dense_result("division by a sparse array: the quotient")
@@ -152,7 +153,7 @@ def divide(x: Any, y: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """The power of each element, by a positive number that is known."""
+    """Raise each element to a power, a concrete positive number."""
     if isinstance(y, JAXSparse):
         raise dense_result("a power whose exponent is sparse: it")
     exponent = np.asarray(y) if isinstance(y, (int, float, np.generic, np.ndarray)) else None
@@ -166,7 +167,7 @@ def absolute(x: Any) -> BCOO:
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The matrix product, as NumPy's: of two sparse arrays a sparse one, else a dense one."""
+    """Return the matrix product, as NumPy's: sparse if both operands are, else dense."""
     x, y = sparse_or_array(x), sparse_or_array(y)
     if not x.ndim or not y.ndim:
         raise ShapeError(f"matmul takes arrays of one axis or more, got shapes {x.shape} and {y.shape}")
@@ -186,7 +187,7 @@ def matmul(x: Any, y: Any) -> Any:
         axes = tuple(range(len(batch)))
         numbers = (((x.ndim - 1,), (y.ndim - 2,)), (axes, axes))
     out = bcoo_dot_general(x, y, dimension_numbers=numbers)
-    if not batch and x.ndim == 2 and y.ndim > 2:  # the rows of the first stand before the batch of the second
+    if not batch and x.ndim == 2 and y.ndim > 2:  # the product has the rows of the first before the batch of the second
         order = (*range(1, y.ndim - 1), 0, y.ndim - 1)
         return bcoo_transpose(out, permutation=order) if isinstance(out, BCOO) else pnp.transpose(out, order)
     return out
@@ -197,7 +198,7 @@ def _to_shape(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-    """The sum over axes: a number, as a dense array, over all of them, else a sparse array."""
+    """Return the sum over axes: a dense scalar over all axes, else a sparse array."""
     mat = to_bcoo(x)
     axes = axes_tuple(axis, mat.ndim, "sum")
     if dtype is not None:

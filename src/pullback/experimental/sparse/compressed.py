@@ -1,4 +1,4 @@
-"""BCSR arrays, and the older formats of one matrix: their conversions, by way of BCOO, and products."""
+"""BCSR arrays, and the matrix formats COO, CSR and CSC: conversions, by way of BCOO, and products."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pullback.transforms.autodiff.vmap import vmap
 
 
 def bcsr(name: str, x: Any) -> BCSR:
-    """An argument that must be a BCSR."""
+    """Return an argument, or raise an error unless it is a BCSR."""
     if not isinstance(x, BCSR):
         raise OperandError(f"{name} takes a BCSR, got {quote(x)} of type {type(x).__name__}")
     return x
 
 
 def rows_of(indptr: Any, count: int) -> Any:
-    """The row of each of ``count`` elements; as many as there are rows for padding."""
+    """Return the row of each of ``count`` elements; for padding, the number of rows."""
     numbers = np.arange(count, dtype=np.int32)
     find = lambda bounds: (pnp.searchsorted(bounds, numbers, side="right") - 1).astype(bounds.dtype)
     for _ in indptr.shape[:-1]:
@@ -37,7 +37,7 @@ def rows_of(indptr: Any, count: int) -> Any:
 
 
 def bounds_of(rows: Any, count: int, dtype: Any) -> Any:
-    """Where each row begins among elements in the order of rows, and the end."""
+    """Return the row pointers of elements that are sorted by row: each row's offset, and the total."""
     numbers = np.arange(count + 1)
     find = lambda r: pnp.searchsorted(r, numbers.astype(np.int32)).astype(dtype)
     for _ in rows.shape[:-1]:
@@ -46,7 +46,7 @@ def bounds_of(rows: Any, count: int, dtype: Any) -> Any:
 
 
 def to_bcoo(mat: Any) -> BCOO:
-    """The BCOO of a sparse array of any format."""
+    """Convert a sparse array of any format to a BCOO."""
     if isinstance(mat, BCOO):
         return mat
     if isinstance(mat, BCSR):
@@ -68,7 +68,7 @@ def to_bcoo(mat: Any) -> BCOO:
 
 
 def from_bcoo(mat: Any) -> BCSR:
-    """The BCSR of a BCOO with two sparse axes.
+    """Convert a BCOO with two sparse axes to a BCSR.
 
     Args:
       mat: a BCOO.
@@ -100,12 +100,12 @@ def from_bcoo(mat: Any) -> BCSR:
 def bcsr_fromdense(
     mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
 ) -> BCSR:
-    """The sparse array of a dense one, row by row; the arguments are those of :func:`bcoo_fromdense`.
+    """Convert a dense array to a BCSR; the arguments are those of :func:`bcoo_fromdense`.
 
     Args:
       mat: an array of ``n_batch + 2 + n_dense`` axes.
-      nse: how many elements are stored for each position of the batch axes.
-      n_batch, n_dense: how many leading axes are batch axes, and how many trailing ones are stored whole.
+      nse: the number of elements to store for each index of the batch axes.
+      n_batch, n_dense: the numbers of leading batch axes and of trailing dense axes.
       index_dtype: the dtype of the indices.
 
     Raises:
@@ -126,7 +126,7 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Array:
-    """The dense array of a BCSR.
+    """Convert a BCSR to a dense array.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -138,11 +138,11 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
-    """The elements of a dense array at the places that a BCSR's indices say.
+    """Return the elements of a dense array at the indices of a BCSR.
 
     Args:
       indices: the columns, integers ``(*batch, nse)``.
-      indptr: where each row begins, and the end, ``(*batch, rows + 1)``.
+      indptr: the row pointers, ``(*batch, rows + 1)``.
       mat: an array ``(*batch, rows, columns, *dense)``.
 
     Returns:
@@ -174,7 +174,7 @@ def bcsr_dot_general(
     preferred_element_type: DTypeLike = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """The sum of products over some axes, of a BCSR and another array; see :func:`bcoo_dot_general`.
+    """Contract a BCSR with another array; see :func:`bcoo_dot_general`.
 
     Args:
       lhs, rhs: a BCSR and an array, an array and a BCSR, or two sparse arrays.
@@ -201,7 +201,7 @@ def bcsr_dot_general(
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
-    """A BCSR repeated along new axes, before rows or after columns; see :func:`bcoo_broadcast_in_dim`.
+    """Repeat a BCSR along new axes, before rows or after columns; see :func:`bcoo_broadcast_in_dim`.
 
     >>> from pullback.experimental import sparse
     >>> matrix = sparse.BCSR.from_bcoo(sparse.eye(2))
@@ -215,7 +215,7 @@ def bcsr_broadcast_in_dim(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """BCSRs one after the other along an axis; see :func:`bcoo_concatenate`.
+    """Concatenate BCSRs along an axis; see :func:`bcoo_concatenate`.
 
     >>> from pullback.experimental import sparse
     >>> matrix = sparse.BCSR.from_bcoo(sparse.eye(2))
@@ -227,12 +227,12 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 
 def relaid_to_rows(mat: BCOO) -> BCOO:
-    """An array with two sparse axes, if batch and dense axes can be so."""
+    """Convert batch and dense axes so that two axes are sparse, if possible."""
     return mat if mat.n_sparse == 2 else layouts.relaid(mat, n_dense=max(mat.ndim - mat.n_batch - 2, 0))
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """A BCSR with elements at one place summed; see :func:`bcoo_sum_duplicates`.
+    """Sum the elements of a BCSR that have the same indices; see :func:`bcoo_sum_duplicates`.
 
     >>> from pullback.experimental import sparse
     >>> sparse.bcsr_sum_duplicates(sparse.BCSR.from_bcoo(sparse.eye(2)))
@@ -245,18 +245,18 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 
 def as_coo(mat: BCOO) -> COO:
-    """The COO of a BCOO that is one matrix."""
+    """Convert a BCOO that is one matrix to a COO."""
     return COO((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted)
 
 
 def as_csr(mat: BCOO) -> CSR:
-    """The CSR of a BCOO that is one matrix."""
+    """Convert a BCOO that is one matrix to a CSR."""
     rows = from_bcoo(mat)
     return CSR((rows.data, rows.indices, rows.indptr), shape=mat.shape)
 
 
 def as_csc(mat: BCOO) -> CSC:
-    """The CSC of a BCOO that is one matrix."""
+    """Convert a BCOO that is one matrix to a CSC."""
     rows = from_bcoo(bcoo_transpose(mat, permutation=(1, 0)))
     return CSC((rows.data, rows.indices, rows.indptr), shape=mat.shape)
 
@@ -269,7 +269,7 @@ def matrix_fromdense(name: str, mat: Any, nse: int | None, index_dtype: Any) -> 
 
 
 def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
-    """The COO of a dense matrix; see :func:`bcoo_fromdense`.
+    """Convert a dense matrix to a COO; see :func:`bcoo_fromdense`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -280,7 +280,7 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
 
 def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
-    """The CSR of a dense matrix; see :func:`bcoo_fromdense`.
+    """Convert a dense matrix to a CSR; see :func:`bcoo_fromdense`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -291,7 +291,7 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
 
 
 def csc_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
-    """The CSC of a dense matrix; see :func:`bcoo_fromdense`."""
+    """Convert a dense matrix to a CSC; see :func:`bcoo_fromdense`."""
     return as_csc(matrix_fromdense("csc_fromdense", mat, nse, index_dtype))
 
 
@@ -302,7 +302,7 @@ def _of(name: str, mat: Any, kind: type) -> BCOO:
 
 
 def coo_todense(mat: COO) -> Array:
-    """The dense matrix of a COO.
+    """Convert a COO to a dense matrix.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -313,7 +313,7 @@ def coo_todense(mat: COO) -> Array:
 
 
 def csr_todense(mat: CSR) -> Array:
-    """The dense matrix of a CSR.
+    """Convert a CSR to a dense matrix.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -333,12 +333,12 @@ def _product(name: str, mat: BCOO, x: Any, rank: int, transpose: bool) -> Any:
 
 
 def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product of a COO and a vector.
+    """Return the product of a COO and a vector.
 
     Args:
       mat: a COO.
       v: a vector.
-      transpose: whether the transpose of ``mat`` is multiplied.
+      transpose: whether to multiply by the transpose of ``mat``.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -349,7 +349,7 @@ def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
 
 
 def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product of a COO and a matrix; the arguments are those of :func:`coo_matvec`.
+    """Return the product of a COO and a matrix; the arguments are those of :func:`coo_matvec`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -360,7 +360,7 @@ def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
 
 
 def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
-    """The product of a CSR and a vector; the arguments are those of :func:`coo_matvec`.
+    """Return the product of a CSR and a vector; the arguments are those of :func:`coo_matvec`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -371,7 +371,7 @@ def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
 
 
 def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
-    """The product of a CSR and a matrix; the arguments are those of :func:`coo_matvec`.
+    """Return the product of a CSR and a matrix; the arguments are those of :func:`coo_matvec`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse

@@ -52,16 +52,16 @@ def empty(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> JAXSparse:
-    """A sparse array that stores nothing, all zeros.
+    """Return a sparse array of zeros, which stores no elements.
 
     Args:
       shape: the shape.
       dtype: the dtype of the elements; the default float by default.
       index_dtype: the dtype of the indices.
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-      kwds: ``n_batch`` and ``n_dense``, how many axes are batch and dense axes, and ``nse``, how many elements are
-      stored,
-        all of them padding.
+      kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes, and ``nse``, the number of stored
+        elements,
+      all of them padding.
 
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).
@@ -91,15 +91,15 @@ def eye(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> JAXSparse:
-    """A sparse matrix with ones on a diagonal.
+    """Return a sparse matrix with ones on a diagonal.
 
     Args:
       N, M: the numbers of rows and columns; as many columns as rows by default.
-      k: which diagonal: 0 is the main one, positive ones are above it.
+      k: the diagonal: 0 for the main one, positive numbers for those above it.
       dtype: the dtype of the elements; the default float by default.
       index_dtype: the dtype of the indices.
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-      kwds: ``n_batch`` and ``n_dense``, how many axes are batch and dense axes.
+      kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes.
 
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).
@@ -139,26 +139,22 @@ def random_bcoo(
     generator: Callable[..., Any] = uniform,
     **kwds: Any,
 ) -> BCOO:
-    """A sparse array with random elements at random places.
+    """Return a sparse array with random elements at random indices.
 
     Args:
       key: a random key.
       shape: the shape.
       dtype: the dtype of the elements.
       indices_dtype: the dtype of the indices; int32 by default.
-      nse: how many elements are stored for each position of the batch axes: a number, or if it is less than 1 the
-      share of
-        the places.
-      n_batch, n_dense: how many axes are batch and dense axes.
-      unique_indices: whether no two elements are at one place.
-      sorted_indices: whether the elements are in order.
+      nse: the number of elements to store for each index of the batch axes; below 1, their fraction of all elements.
+      n_batch, n_dense: the numbers of batch and dense axes.
+      unique_indices: whether the indices of all elements differ.
+      sorted_indices: whether the elements are sorted by their indices.
       generator: draws the elements: ``generator(key, shape, dtype, **kwds)``.
       kwds: further arguments of ``generator``.
 
     Raises:
-      ArgumentError: an argument that makes no sense, such as more unique elements than there are places (a TypeError
-      and
-        ValueError).
+      ArgumentError: an invalid argument, such as more unique elements than the axes have (a TypeError and ValueError).
 
     >>> from pullback import random
     >>> from pullback.experimental import sparse
@@ -175,7 +171,7 @@ def random_bcoo(
     stored = math.ceil(nse * cells) if nse < 1 else int(nse)
     if unique_indices and stored > cells:
         raise ArgumentError(
-            f"{name}: there are no {stored} different places in axes of sizes {sparse}; unique_indices=False"
+            f"{name}: axes of sizes {sparse} do not have {stored} different indices; set unique_indices=False"
         )
     of_places, of_data = split(key)
     kind = layouts.index_type(name, np.int32 if indices_dtype is None else indices_dtype)
@@ -188,7 +184,7 @@ def random_bcoo(
 
 
 def _random_places(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
-    """Random numbers below ``cells``, for each of some rows, all different if they must be."""
+    """Draw ``count`` random numbers below ``cells`` for each row, all different within a row if ``distinct``."""
     dtype = wide_index(cells)
     if not distinct or not count:
         return randint(key, (rows, count), 0, max(cells, 1), dtype)
@@ -198,9 +194,9 @@ def _random_places(key: Any, rows: int, cells: int, count: int, distinct: bool) 
 
 
 def _distinct(key: Any, cells: int, count: int, dtype: Any) -> Any:
-    """Different random numbers: the first of each of many, which holds no more than a few times their number.
+    """Draw distinct random numbers, in memory proportional to ``count``: the first occurrences among more draws.
 
-    Of 2 n + 64 numbers below 16 n or more about n / 8 occur a second time, so that n different ones are among them.
+    Of 2 n + 64 draws below 16 n or more, about n / 8 are repetitions, so that at least n are distinct.
     """
     if cells < 16 * count:
         return permutation(key, cells)[:count].astype(dtype)
@@ -216,15 +212,15 @@ def _distinct(key: Any, cells: int, count: int, dtype: Any) -> Any:
 
 
 def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCOO:
-    """The BCOO of a sparse array or matrix of SciPy, of any format.
+    """Convert a sparse array or matrix of SciPy, of any format, to a BCOO.
 
     Args:
       mat: SciPy's array.
       index_dtype: the dtype of the indices; int32 by default.
-      n_dense, n_batch: only 0, which is what SciPy has.
+      n_dense, n_batch: must be 0, since SciPy's arrays have no batch and dense axes.
 
     Raises:
-      OperandError: ``mat`` is none of SciPy's (a TypeError).
+      OperandError: ``mat`` is not a sparse array of SciPy (a TypeError).
 
     >>> import numpy as np, scipy.sparse
     >>> from pullback.experimental import sparse
@@ -246,7 +242,7 @@ def bcoo_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 
 
 
 def bcsr_from_scipy_sparse(mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> BCSR:
-    """The BCSR of a sparse matrix of SciPy; the arguments are those of ``BCOO.from_scipy_sparse``.
+    """Convert a sparse matrix of SciPy to a BCSR; the arguments are those of ``BCOO.from_scipy_sparse``.
 
     >>> import numpy as np, scipy.sparse
     >>> from pullback.experimental import sparse

@@ -1,4 +1,4 @@
-"""Derivatives with respect to the data of sparse arguments: the places stay as they are."""
+"""Derivatives with respect to the data of sparse arguments, whose indices are constant."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Argnums = int | Sequence[int]
 
 
 def data_of(x: Any) -> Any:
-    """A tree with sparse arrays replaced by their data."""
+    """Replace the sparse arrays in a tree by their data."""
     return tree.tree_map(lambda y: y.data if is_sparse(y) else y, x, is_leaf=is_sparse)
 
 
 def with_data_of(x: Any, data: Any) -> Any:
-    """A tree of sparse and dense arrays with other data."""
+    """Replace the data of the sparse and dense arrays in a tree."""
     leaves, treedef = tree.flatten(x, is_leaf=is_sparse)
     inner = tree.structure(data_of(x))
     new = _leaves_up_to(inner, data)
@@ -49,9 +49,7 @@ def _by_data(
     name: str, transformation: Callable[..., Any], fun: Callable[..., Any], argnums: Any, has_aux: bool, kwargs: Any,
     package: Callable[[Any, Any, Any], Any],
 ) -> Callable[..., Any]:  # fmt: skip
-    """A transformation of ``fun`` as a function of data; ``package`` makes results of what it returns, and
-    arguments.
-    """
+    """Transform ``fun`` as a function of data; ``package`` rebuilds sparse results from the transformed results."""
     check_callable(fun, name)
     nums = check_argnums(argnums, name)
 
@@ -79,18 +77,18 @@ def _by_data(
 
 
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., PyTree]:
-    """The gradient of a function with a scalar result, with respect to the data of sparse arguments.
+    """Return the gradient function of a scalar function, with respect to the data of sparse arguments.
 
     Args:
-      fun: takes arrays, sparse or dense, or trees of them, and returns a scalar, or with ``has_aux`` a pair of a
-      scalar and
-        anything.
+      fun: takes sparse or dense arrays, or trees of them, and returns a scalar; with ``has_aux``, a pair of a scalar
+      and any value.
       argnums: which positional arguments to differentiate with respect to.
-      has_aux: whether ``fun`` returns a pair, whose second part is returned beside the gradient.
+      has_aux: whether ``fun`` returns a pair, whose second element is returned along with the gradient.
       kwargs: further options of ``pullback.grad``.
 
     Returns:
-      A function of the same arguments that returns the gradient: of a sparse argument a sparse array with its indices.
+      A function of the same arguments that returns the gradient: for a sparse argument, a sparse array with its
+        indices.
 
     Raises:
       NotDifferentiableError, ArgumentError: as ``pullback.grad`` does.
@@ -110,7 +108,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
 def value_and_grad(
     fun: Callable[..., R], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., tuple[R, PyTree]]:
-    """A function's value and its gradient with respect to the data of sparse arguments; see :func:`grad`.
+    """Return a function that computes the value and the gradient by the data of sparse arguments; see :func:`grad`.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -129,8 +127,8 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
         for x in tree.leaves(results, is_leaf=is_sparse):
             if is_sparse(x):
                 raise NotDifferentiableError(
-                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian would be with respect to "
-                    "nothing that is stored; let it return its data, or sparse.todense of it"
+                    f"{name}: {name_of(fun)} returns a sparse array, {x!r}, whose Jacobian is not supported; return "
+                    "its data, or sparse.todense of it"
                 )
         return out
 
@@ -151,13 +149,13 @@ def _jacobian(name: str, transformation: Callable[..., Any], fun: Any, argnums: 
 
 
 def _outer_structure(rows: Any, inner: Any) -> Any:
-    """The tree of a function's results: that of its Jacobian, which has the tree of arguments for its leaves."""
+    """Return the tree of a function's results, given its Jacobian, whose leaves are trees like the arguments."""
     is_inner = lambda x: tree.structure(x) == inner
     return tree.structure(rows, is_leaf=is_inner)
 
 
 def _as_jacobian(x: Any, derivative: Any) -> Any:
-    """The derivative with respect to an argument: a sparse array with the axes of the result as batch axes."""
+    """Return the Jacobian by one argument: a sparse array with the axes of the result as batch axes."""
     if not is_sparse(x):
         return derivative
     if not isinstance(x, BCOO):
@@ -172,16 +170,16 @@ def _as_jacobian(x: Any, derivative: Any) -> Any:
 
 
 def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """The Jacobian with respect to the data of sparse arguments, in forward mode.
+    """Return a function that computes the Jacobian by the data of sparse arguments, in forward mode.
 
     Args:
       fun: takes arrays, sparse or dense, and returns dense ones, or trees of them.
       argnums, has_aux, kwargs: those of :func:`grad`.
 
     Returns:
-      A function of the same arguments that returns the Jacobian: with respect to a BCOO a BCOO with the axes of the
-      result
-      before those of the argument, as batch axes.
+      A function of the same arguments that returns the Jacobian: by a BCOO, a BCOO with the axes of the result, as
+        batch
+      axes, before those of the argument.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -192,7 +190,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 
 def jacrev(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """The Jacobian with respect to the data of sparse arguments, in reverse mode; see :func:`jacfwd`.
+    """Return a function that computes the same Jacobian as that of :func:`jacfwd`, in reverse mode.
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse

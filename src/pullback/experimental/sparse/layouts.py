@@ -1,6 +1,6 @@
-"""Layouts of BCOO arrays: indices and data as dense arrays, elements in order, axes moved between the three kinds.
+"""Layouts of BCOO arrays: conversions from and to dense, sorting, and conversions between kinds of axes.
 
-In all of it an index outside of the shape marks padding. What is computed of indices keeps padding outside.
+An index outside of the shape marks padding, and functions of indices keep padding outside.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ DROP = GatherScatterMode.FILL_OR_DROP
 _warned: set[str] = set()
 
 
-# Parts -------------------------------------------------------------------------------------------------------------
+# Data and indices --------------------------------------------------------------------------------------------------
 
 
 def bcoo(name: str, x: Any) -> BCOO:
-    """An argument that must be a BCOO."""
+    """Return an argument, or raise an error unless it is a BCOO."""
     if not isinstance(x, BCOO):
         raise OperandError(f"{name} takes a BCOO, got {quote(x)} of type {type(x).__name__}")
     return x
 
 
 def kinds(mat: BCOO) -> tuple[Shape, Shape, Shape]:
-    """The sizes of batch, sparse and dense axes."""
+    """Return the sizes of the batch, of the sparse and of the dense axes."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     return mat.shape[:a], mat.shape[a:b], mat.shape[b:]
 
 
 def spread(mat: BCOO) -> tuple[Any, Any]:
-    """Data and indices, repeated where a batch axis has size 1 because all positions share them."""
+    """Return data and indices, repeated along batch axes of size 1 that share them."""
     batch = mat.shape[: mat.n_batch]
     data, indices = mat.data, mat.indices
     if data.shape[: len(batch)] != batch:
@@ -65,30 +65,30 @@ def spread(mat: BCOO) -> tuple[Any, Any]:
 
 
 def inside(indices: Any, sizes: Sequence[int]) -> Any:
-    """Which elements are not padding: an array without the last axis."""
+    """Return a mask of the elements that are not padding, of the shape of ``indices`` without the last axis."""
     if not len(sizes):
         return pnp.ones(indices.shape[:-1], bool)
     return pnp.all((indices >= 0) & (indices < limits(sizes, indices.dtype)), axis=-1)
 
 
 def limits(sizes: Sequence[int], dtype: Any) -> Any:
-    """Sizes as an array of a dtype of indices, as large as it can hold."""
+    """Return sizes as an array of an index dtype, clipped to its range."""
     most = dtypes.iinfo(dtype).max
     return np.asarray([min(n, most) for n in sizes], dtype)
 
 
 def kept(data: Any, known: Any) -> Any:
-    """Data with zeros in the place of the elements that are not ``known``."""
+    """Replace the elements that are not ``known`` by zeros."""
     return pnp.where(pnp.reshape(known, known.shape + (1,) * (data.ndim - known.ndim)), data, pnp.zeros((), data.dtype))
 
 
 def with_padding(indices: Any, known: Any, sizes: Sequence[int]) -> Any:
-    """Indices whose elements that are not ``known`` lie outside of the sparse axes."""
+    """Replace the indices of elements that are not ``known`` by padding, outside of the sparse axes."""
     return pnp.where(known[..., None], indices, limits(sizes, indices.dtype))
 
 
 def wide_indices(indices: Any, sizes: Sequence[int]) -> Any:
-    """Indices in a dtype that holds all positions of axes, and one more."""
+    """Convert indices to a dtype wide enough for all flat positions in axes, and one more."""
     extent = max(sizes, default=0)
     if dtypes.iinfo(indices.dtype).max > extent and indices.dtype.kind == "i":
         return indices
@@ -96,7 +96,7 @@ def wide_indices(indices: Any, sizes: Sequence[int]) -> Any:
 
 
 def flat_positions(indices: Any, sizes: Sequence[int], strides: Sequence[int] | None = None) -> Any:
-    """One number for each element, by its indices; -1 for padding."""
+    """Return the flat position of each element, from its indices; -1 for padding."""
     extent = math.prod(sizes)
     dtype = index_dtype(extent)
     if strides is None:
@@ -111,7 +111,7 @@ def flat_positions(indices: Any, sizes: Sequence[int], strides: Sequence[int] | 
 
 
 def batch_positions(shape: Shape, strides: Sequence[int], rank: int, dtype: Any) -> Any:
-    """The number of each position of batch axes, or 0, as an array of ``rank`` axes."""
+    """Return the flat offset of each index of the batch axes, as an array of ``rank`` axes."""
     total: Any = np.zeros((), dtype)
     for i, (n, s) in enumerate(zip(shape, strides, strict=True)):
         if s:
@@ -120,9 +120,7 @@ def batch_positions(shape: Shape, strides: Sequence[int], rank: int, dtype: Any)
 
 
 def everywhere(mat: BCOO) -> tuple[Any, Any]:
-    """The position of each element in the array of batch and sparse axes as one axis, and data: ``(e,)``, ``(e,
-    *dense)``.
-    """
+    """Flatten batch and sparse axes to one: return the flat position of each element ``(e,)`` and data ``(e, *dense)``."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     extent = math.prod(batch) * math.prod(sparse)
@@ -139,7 +137,7 @@ _TAKE = {n: GatherDimensionNumbers(tuple(range(1, n)), (0,), (0,)) for n in rang
 
 
 def take_rows(x: Any, places: Any) -> Any:
-    """The rows of ``x`` at a vector of places, zeros outside."""
+    """Return the rows of ``x`` at a vector of positions, zeros for those out of range."""
     if not x.shape[0]:
         return pnp.zeros((*places.shape, *x.shape[1:]), x.dtype)
     numbers = _TAKE[len(x.shape)]
@@ -147,24 +145,24 @@ def take_rows(x: Any, places: Any) -> Any:
 
 
 def add_rows(x: Any, places: Any, rows: Any) -> Any:
-    """``x`` with rows added at a vector of places, those outside left out."""
+    """Add rows to ``x`` at a vector of positions, ignoring those out of range."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
     return scatter_add(x, places[:, None], rows, numbers, mode=DROP)
 
 
 def put_rows(x: Any, places: Any, rows: Any) -> Any:
-    """``x`` with rows put at a vector of places, those outside left out."""
+    """Set rows of ``x`` at a vector of positions, ignoring those out of range."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
     return scatter(x, places[:, None], rows, numbers, mode=DROP)
 
 
 def known_values(x: Any) -> bool:
-    """Whether an array's values can be looked at."""
+    """Whether an array is concrete."""
     return isinstance(x, ArrayImpl)
 
 
 def check_layout(name: str, n_batch: int, n_dense: int, rank: int) -> int:
-    """The number of sparse axes."""
+    """Check the numbers of batch and dense axes, and return the number of sparse axes."""
     for what, n in (("n_batch", n_batch), ("n_dense", n_dense)):
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise ArgumentError(f"{name}: {what} must be an integer that is not negative, got {n!r}")
@@ -179,7 +177,7 @@ def check_layout(name: str, n_batch: int, n_dense: int, rank: int) -> int:
 
 
 def bcoo_todense(mat: BCOO) -> Array:
-    """The dense array of a sparse one: elements at one place are summed.
+    """Convert a sparse array to a dense one, summing elements with equal indices.
 
     Args:
       mat: a BCOO.
@@ -204,11 +202,11 @@ def bcoo_todense(mat: BCOO) -> Array:
 
 
 def count_nonzero(mask: Any, name: str) -> int:
-    """The largest number of true elements along the last axis, known in Python."""
+    """Return the largest number of true elements along the last axis; raise an error if the mask is traced."""
     if not known_values(mask):
         raise ArgumentError(
-            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are traced, "
-            "as by jit and vmap: it is a part of the shape"
+            f"{name}: nse, the number of stored elements, must be given as a Python integer where values are "
+            "traced, as by jit and vmap: it is part of the shape"
         )
     counts = np.count_nonzero(np.asarray(mask), axis=-1)
     return int(np.max(counts, initial=0))
@@ -221,7 +219,7 @@ def known_nse(name: str, nse: Any) -> int:
 
 
 def index_type(name: str, dtype: Any) -> Any:
-    """A dtype for indices."""
+    """Check the dtype of indices."""
     found = dtypes.requested_dtype(dtype, name)
     if not dtypes.is_integer(found):
         raise DtypeError(f"{name}: index_dtype must be a dtype of integers, got {quote(dtype)}")
@@ -231,21 +229,21 @@ def index_type(name: str, dtype: Any) -> Any:
 def bcoo_fromdense(
     mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = np.int32
 ) -> BCOO:
-    """The sparse array of a dense one: the elements that are not zero, in order.
+    """Convert a dense array to a sparse one of its nonzero elements, in order.
 
     Args:
       mat: an array.
-      nse: how many elements are stored for each position of the batch axes; by default as many as are needed, which
-        must be known in Python. Those that are too many are left out, those that lack are padding.
-      n_batch: how many leading axes are batch axes.
-      n_dense: how many trailing axes are stored whole.
+      nse: the number of elements to store for each index of the batch axes; by default as many as are needed, which
+        requires concrete values. Excess elements are dropped; missing ones are padding.
+        n_batch: the number of leading batch axes.
+        n_dense: the number of trailing dense axes.
       index_dtype: the dtype of the indices.
 
     Returns:
       A BCOO with sorted unique indices.
 
     Raises:
-      ArgumentError: ``nse``, ``n_batch`` or ``n_dense`` makes no sense, or ``nse`` is missing where ``mat`` is traced
+      ArgumentError: ``nse``, ``n_batch`` or ``n_dense`` is invalid, or ``nse`` is missing and ``mat`` is traced
         (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
@@ -271,7 +269,7 @@ def bcoo_fromdense(
 
 
 def _first_true(mask: Any, count: int) -> Any:
-    """The positions of the first true elements along the last axis; the length of the axis where there are no more."""
+    """Return the first ``count`` positions of true elements along the last axis, padded with the length of the axis."""
     batch, n = mask.shape[:-1], mask.shape[-1]
     rows = math.prod(batch)
     dtype = index_dtype(rows * max(count, 1) + n)
@@ -284,7 +282,7 @@ def _first_true(mask: Any, count: int) -> Any:
 
 
 def take_each(x: Any, places: Any, n_batch: int) -> Any:
-    """For each batch the rows of ``x`` at some places, zeros outside."""
+    """Return, for each batch, the rows of ``x`` at positions, zeros for those out of range."""
     batch, cells, rest = x.shape[:n_batch], x.shape[n_batch], x.shape[n_batch + 1 :]
     dtype = index_dtype(math.prod(batch) * cells)
     places = pnp.where((places >= 0) & (places < cells), places, -1).astype(dtype)
@@ -295,7 +293,7 @@ def take_each(x: Any, places: Any, n_batch: int) -> Any:
 
 
 def unravelled(places: Any, sizes: Sequence[int], dtype: Any = None) -> Any:
-    """Indices of positions in axes taken as one, along a new last axis; those outside are outside of all."""
+    """Convert flat positions to indices along a new last axis; out of range remains so, in every axis."""
     if not len(sizes):
         return pnp.zeros((*places.shape, 0), places.dtype if dtype is None else dtype)
     known = (places >= 0) & (places < math.prod(sizes))
@@ -312,7 +310,7 @@ def unravelled(places: Any, sizes: Sequence[int], dtype: Any = None) -> Any:
 
 
 def _sorted(mat: BCOO) -> tuple[Any, Any]:
-    """Data and indices in order, padding last."""
+    """Sort data and indices, with padding last."""
     _, sparse, _ = kinds(mat)
     data, indices = spread(mat)
     if not sparse:
@@ -324,7 +322,7 @@ def _sorted(mat: BCOO) -> tuple[Any, Any]:
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """A sparse array with its elements in the order of their indices, padding last.
+    """Sort the elements of a sparse array by their indices, with padding last.
 
     Args:
       mat: a BCOO.
@@ -342,15 +340,15 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """A sparse array with elements at one place summed: its indices are sorted and unique.
+    """Sum the elements of a sparse array that have equal indices; the result's indices are sorted and unique.
 
     Args:
       mat: a BCOO.
-      nse: how many elements the result stores for each position of the batch axes; by default as many as are needed,
-        which must be known in Python. With fewer than that the last are left out.
+      nse: the number of elements that the result stores for each index of the batch axes; by default as many as are
+        needed, which requires concrete indices. Excess elements, the last ones, are dropped.
 
     Raises:
-      ArgumentError: ``nse`` is no integer, or is missing where the indices are traced (a TypeError and ValueError).
+      ArgumentError: ``nse`` is no integer, or is missing and the indices are traced (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -362,7 +360,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
-    """The same; ``remove_zeros`` leaves out elements that are zero."""
+    """Sum duplicates as :func:`bcoo_sum_duplicates` does; ``remove_zeros`` drops elements that are zero."""
     name = "bcoo_sum_duplicates"
     batch, sparse, dense = kinds(mat)
     data, indices = _sorted(mat)
@@ -386,7 +384,7 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
 
 
 def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
-    """Which elements that are known are the first of their place, and the number of each place that has any."""
+    """Mark the first ``known`` element of each index, and number the distinct indices."""
     nse = indices.shape[-2]
     if not nse:
         return known, known.astype(np.int32)
@@ -403,12 +401,12 @@ def _first_known(indices: Any, known: Any, batch: Shape) -> tuple[Any, Any]:
 
 
 def unique(mat: BCOO) -> BCOO:
-    """The same array with no two elements at one place, and as many stored."""
+    """Sum duplicates, storing as many elements as before."""
     return mat if mat.unique_indices else sum_duplicates(mat, mat.nse, False)
 
 
 def at_most(mat: BCOO, count: int) -> BCOO:
-    """The same array with at most ``count`` elements stored for each batch, which is as many as there are places."""
+    """Store at most ``count`` elements for each batch, the number of its distinct indices, by summing duplicates."""
     return sum_duplicates(mat, count, False) if mat.nse > count else mat
 
 
@@ -418,17 +416,17 @@ def at_most(mat: BCOO, count: int) -> BCOO:
 def bcoo_update_layout(
     mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
 ) -> BCOO:
-    """The same array with other numbers of batch and dense axes.
+    """Convert a sparse array to other numbers of batch and dense axes.
 
     Args:
       mat: a BCOO.
-      n_batch, n_dense: how many batch and dense axes the result has; by default as many as ``mat`` has.
-      on_inefficient: what to do if the result would store many zeros, which it does if either number grows: "error",
-        "warn", or None, which does it silently.
+      n_batch, n_dense: the numbers of batch and dense axes of the result; by default those of ``mat``.
+      on_inefficient: the reaction if the result would store many zeros, as it does if either number grows: "error",
+      "warn", or None for no reaction.
 
     Raises:
       SparseEfficiencyError: the result would store many zeros (a ValueError).
-      ArgumentError: numbers of axes, or an ``on_inefficient``, that make no sense (a TypeError and ValueError).
+      ArgumentError: invalid numbers of axes, or another ``on_inefficient`` (a TypeError and ValueError).
 
     >>> import pullback.numpy as pnp
     >>> from pullback.experimental import sparse
@@ -467,7 +465,7 @@ relaid = partial(bcoo_update_layout, on_inefficient=None)
 
 
 def _dense_to_sparse(mat: BCOO) -> BCOO:
-    """The first dense axis becomes the last sparse one."""
+    """Convert the first dense axis to the last sparse axis."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     indices = wide_indices(indices, dense[:1])
@@ -481,7 +479,7 @@ def _dense_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _batch_to_sparse(mat: BCOO) -> BCOO:
-    """The last batch axis becomes the first sparse one."""
+    """Convert the last batch axis to the first sparse axis."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     indices = wide_indices(indices, batch[-1:])
@@ -493,7 +491,7 @@ def _batch_to_sparse(mat: BCOO) -> BCOO:
 
 
 def _sparse_to_batch(mat: BCOO) -> BCOO:
-    """The first sparse axis becomes the last batch one: each position holds all elements, zeros but for its own."""
+    """Convert the first sparse axis to the last batch axis: each index stores all elements, others' as zeros."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     n = len(batch)
@@ -506,7 +504,7 @@ def _sparse_to_batch(mat: BCOO) -> BCOO:
 
 
 def _sparse_to_dense(mat: BCOO) -> BCOO:
-    """The last sparse axis becomes the first dense one."""
+    """Convert the last sparse axis to the first dense axis."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     size = sparse[-1]
@@ -517,7 +515,7 @@ def _sparse_to_dense(mat: BCOO) -> BCOO:
 
 
 def fitting(x: Any, what: str, shape: Shape) -> Any:
-    """An operand that must have a shape."""
+    """Convert an operand to an array, and raise an error unless it has a shape."""
     if x.shape != shape:
         raise ShapeError(f"{what} must have shape {shape}, got {typeof(x)}")
     return x

@@ -1,4 +1,4 @@
-"""The methods and operators of sparse arrays, attached to their classes: the functions come after the classes."""
+"""Methods and operators of sparse arrays; ``attach`` adds them to the classes, which are defined earlier."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _compared(name: str) -> Any:
 
 
 def _getitem(self: Any, item: Any) -> Any:
-    """A part of the array, sparse; indices are those of dense arrays."""
+    """Index the array as a dense one; the result is sparse."""
     return sparsify(lambda x: x[item])(self)
 
 
@@ -50,19 +50,19 @@ def _iterate(self: Any) -> Any:
 
 
 def _todense(self: Any) -> Any:
-    """The dense array."""
+    """Convert to a dense array."""
     return layouts.bcoo_todense(compressed.to_bcoo(self))
 
 
 def _as_numpy(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     raise OperandError(
-        f"{self!r} does not become a dense array by itself: x.todense() makes one of it, and "
-        "x.to_scipy_sparse() an array of SciPy's"
+        f"{self!r} is not converted to a dense array implicitly: use x.todense(), or "
+        "x.to_scipy_sparse() for an array of SciPy's"
     )
 
 
 def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The sum over some axes, or over all of them, which is a dense number."""
+    """Return the sum over axes, a sparse array, or over all axes, a dense scalar."""
     if out is not None:
         raise ArgumentError("sum of a sparse array has no out")
     return arithmetic.reduce_sum(self, axis, keepdims, dtype)
@@ -74,7 +74,7 @@ def _order(self: Any, axes: tuple[Any, ...]) -> Any:
 
 
 def _transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
-    """The array with its axes in another order; reversed by default."""
+    """Permute the axes; reverse them by default."""
     given = (kwargs.pop("axes"),) if "axes" in kwargs else axes
     if kwargs:
         raise ArgumentError(f"transpose takes axes, got {', '.join(kwargs)}")
@@ -92,7 +92,7 @@ def _transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
 
 
 def _reshape(self: Any, *shape: Any) -> Any:
-    """The array in another shape, of which one size may be -1."""
+    """Reshape the array; one size may be -1."""
     sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if sizes.count(-1) == 1:
         known = 1
@@ -105,7 +105,7 @@ def _reshape(self: Any, *shape: Any) -> Any:
 
 
 def _astype(self: Any, dtype: Any) -> Any:
-    """The array with elements of another dtype."""
+    """Convert the elements to another dtype."""
     mat = compressed.to_bcoo(self)
     target = dtypes.requested_dtype(dtype, "astype")
     return (
@@ -116,12 +116,12 @@ def _astype(self: Any, dtype: Any) -> Any:
 
 
 def _sort_indices(self: BCOO) -> BCOO:
-    """The array with its elements in order, padding last."""
+    """Sort the elements by their indices, with padding last."""
     return layouts.bcoo_sort_indices(self)
 
 
 def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True) -> Any:
-    """The array with elements at one place summed, and those left out that are zero."""
+    """Sum elements with equal indices, and drop zeros if ``remove_zeros``."""
     out = layouts.sum_duplicates(compressed.to_bcoo(self), nse, remove_zeros)
     return compressed.from_bcoo(out) if isinstance(self, BCSR) else out
 
@@ -129,12 +129,12 @@ def _sum_duplicates(self: Any, nse: int | None = None, remove_zeros: bool = True
 def _update_layout(
     self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
 ) -> BCOO:
-    """The array with other numbers of batch and dense axes; see ``bcoo_update_layout``."""
+    """Convert to other numbers of batch and dense axes; see ``bcoo_update_layout``."""
     return layouts.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 
 def _to_scipy_sparse(self: Any) -> Any:
-    """SciPy's sparse array of the same format: a COO of a BCOO, a CSR of a BCSR.
+    """Convert to SciPy's sparse array of the same format: a BCOO to COO, a BCSR to CSR.
 
     Raises:
       ArgumentError: batch or dense axes, which SciPy does not have (a TypeError and ValueError).
@@ -150,19 +150,19 @@ def _to_scipy_sparse(self: Any) -> Any:
 
 
 def _stored(self: Any) -> int:
-    """How many elements are stored, as SciPy counts them: without padding, zeros that are stored included."""
+    """Return the number of stored elements, as SciPy counts them: without padding, and with stored zeros."""
     mat = compressed.to_bcoo(self)
     return int(layouts.inside(mat.indices, mat.shape).sum())
 
 
 def _diagonal(self: Any, k: int = 0) -> Any:
-    """A diagonal of a matrix, as a dense array.
+    """Return a diagonal of a matrix as a dense array.
 
     Args:
-      k: which one: that many places to the right of the main one, or below it if negative.
+      k: the offset of the diagonal: to the right of the main one, or below it if negative.
 
     Raises:
-      ShapeError: it is no matrix, or has batch or dense axes (a TypeError and ValueError).
+      ShapeError: it is not a matrix, or has batch or dense axes (a TypeError and ValueError).
     """
     mat = compressed.to_bcoo(self)
     if mat.n_batch or mat.n_dense or mat.ndim != 2:
@@ -232,7 +232,7 @@ _METHODS: dict[type, dict[str, Any]] = {
 
 
 def attach() -> None:
-    """Give the classes their methods."""
+    """Attach the methods and operators to the classes."""
     for kind, methods in _METHODS.items():
         for name, method in methods.items():
             setattr(kind, name, method)

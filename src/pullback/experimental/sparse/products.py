@@ -1,8 +1,8 @@
-"""Products of sparse arrays with dense and sparse ones, element by element and contracted.
+"""Elementwise products and contractions of sparse arrays with dense and sparse ones.
 
-A contraction puts together the axes of the sparse array: batch and sparse axes that stay are the rows of one sparse
-matrix, those that are contracted its columns, and dense axes the blocks that it has for elements
-(``primitives/linalg/sparse``). Axes of a batch of the product are rows and columns at once.
+A contraction views the sparse array as one sparse matrix with dense blocks as elements (``primitives/linalg/sparse``):
+its free batch and sparse axes are the rows, its contracted axes the columns, and its dense axes the blocks. Batch axes
+of the product are both rows and columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Dims = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[
 
 
 def promoted(x: Any, y: Any) -> tuple[Array, Array, Any]:
-    """Two arrays of elements in their common dtype, and this."""
+    """Promote two arrays to their common dtype; return both and the dtype."""
     dtype = x.dtype if x.dtype == y.dtype else pnp.promote_types(x.dtype, y.dtype)
     if x.weak_type != y.weak_type:
         dtype = pnp.result_type(x, y)
@@ -49,13 +49,13 @@ def dense_operand(name: str, x: Any) -> Array:
 
 
 def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
-    """The elements of a dense array at the places where a sparse one has elements.
+    """Return the elements of a dense array at the indices of a sparse one.
 
     Args:
       sparr: a BCOO, whose data do not matter.
       arr: an array of the same shape.
-      assume_unique: whether each element is taken as often as it is stored. If not, the first element of each place
-        takes it, the others are zero, so that the sum is right. By default ``sparr.unique_indices``.
+      assume_unique: whether the indices are assumed to be unique. If not, of elements with equal indices the first gets
+        the value and the others zero, so that the sum is right. By default ``sparr.unique_indices``.
 
     Returns:
       A BCOO with the indices of ``sparr``.
@@ -84,7 +84,7 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
 
 
 def _values_at(mat: BCOO, v: Any) -> Any:
-    """The elements of ``v``, of as many axes as ``mat``, at its places; its axes of size 1 serve for all positions."""
+    """Return the elements of ``v``, of the rank of ``mat``, at its indices; axes of size 1 of ``v`` are broadcast."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     batch, sparse, dense = layouts.kinds(mat)
     _, indices = layouts.spread(mat)
@@ -103,7 +103,7 @@ def _values_at(mat: BCOO, v: Any) -> Any:
 
 
 def _first_of_each(mat: BCOO) -> Any:
-    """Which elements are the first of those at one place."""
+    """Return a mask of the first of the elements with equal indices."""
     _, sparse, _ = layouts.kinds(mat)
     _, indices = layouts.spread(mat)
     if not mat.nse:
@@ -119,7 +119,7 @@ def _first_of_each(mat: BCOO) -> Any:
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
-    """The data of the product, element by element, of a sparse and a dense array.
+    """Return the data of the elementwise product of a sparse and a dense array.
 
     Args:
       sp_mat: a BCOO.
@@ -151,19 +151,19 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
 
 
 def spread_data(mat: BCOO, data: Any) -> Any:
-    """Other data of an array, repeated along batch axes that share them."""
+    """Repeat new data of an array along the batch axes that share them."""
     batch = mat.shape[: mat.n_batch]
     return data if data.shape[: len(batch)] == batch else pnp.broadcast_to(data, batch + data.shape[len(batch) :])
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product of two sparse arrays, element by element.
+    """Return the elementwise product of two sparse arrays.
 
     Args:
       lhs, rhs: BCOOs whose shapes broadcast.
 
     Returns:
-      A BCOO that stores as many elements as the one with fewer does.
+      A BCOO that stores as many elements as the operand with fewer.
 
     Raises:
       ShapeError: shapes that do not broadcast (a TypeError and ValueError).
@@ -190,7 +190,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     both = pnp.concatenate([i.astype(wide), j.astype(wide)], axis=-2)
     order = pnp.lexsort([both[..., k] for k in reversed(range(len(sparse)))], axis=-1)
     ordered = pnp.take_along_axis(both, order[..., None], axis=-2)
-    # Of two at one place the one of x stands first: sorting is stable, and each is unique in its own array.
+    # Of two with equal indices the element of x comes first: sorting is stable, and each array's are unique.
     equal = pnp.all(ordered[..., 1:, :] == ordered[..., :-1, :], axis=-1)
     last = pnp.zeros((*batch, 1), bool)
     equal = pnp.concatenate([equal, last], axis=-1)
@@ -203,7 +203,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
 
 def broadcast_together(name: str, mats: Sequence[BCOO]) -> list[BCOO]:
-    """Sparse arrays, broadcast to one shape."""
+    """Broadcast sparse arrays to one shape."""
     try:
         shape = np.broadcast_shapes(*[m.shape for m in mats])
     except ValueError:
@@ -212,7 +212,7 @@ def broadcast_together(name: str, mats: Sequence[BCOO]) -> list[BCOO]:
 
 
 def broadcast_to(mat: BCOO, shape: Shape) -> BCOO:
-    """A sparse array, broadcast to a shape as NumPy does."""
+    """Broadcast a sparse array to a shape, as NumPy does."""
     if mat.shape == shape:
         return mat
     dims = range(len(shape) - mat.ndim, len(shape))
@@ -223,7 +223,7 @@ def broadcast_to(mat: BCOO, shape: Shape) -> BCOO:
 
 
 def checked_dims(name: str, x: Any, y: Any, dimension_numbers: Any) -> tuple[Shape, Shape, Shape, Shape]:
-    """Contracted and batch axes of both operands, which fit."""
+    """Check the dimension numbers of a contraction; return contracted axes of lhs and rhs, and batch axes of both."""
     try:
         (xc, yc), (xb, yb) = dimension_numbers
     except (TypeError, ValueError):
@@ -251,7 +251,7 @@ def bcoo_dot_general(
     preferred_element_type: DTypeLike = None,
     out_sharding: OutSharding = None,
 ) -> Any:
-    """The sum of products over some axes, for each index of others, of a sparse array and another array.
+    """Contract a sparse array with another array, as ``lax.dot_general``.
 
     Args:
       lhs, rhs: a BCOO and an array, an array and a BCOO, or two BCOOs.
@@ -303,7 +303,7 @@ def bcoo_dot_general(
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """An array, sparse or dense, of another dtype."""
+    """Convert an array, sparse or dense, to another dtype."""
     if x.dtype == dtype:
         return x
     if not isinstance(x, BCOO):
@@ -313,7 +313,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape) -> Any:
-    """The contraction of a sparse and a dense array."""
+    """Contract a sparse and a dense array."""
     if (
         mat.n_sparse == mat.ndim == 2
         and mat.data.dtype == v.dtype
@@ -361,7 +361,7 @@ def _sparse_dense(mat: BCOO, v: Any, mc: Shape, vc: Shape, mb: Shape, vb: Shape)
 
 
 def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
-    """The product of one matrix, or of its transpose, and a vector or a matrix: the case that has to be quick."""
+    """Multiply one matrix, or its transpose, by a vector or a matrix: the fast path."""
     data, tail = mat.data, v.shape[1:]
     if not NUMBER(data.dtype):
         return _matrix_times(cast(mat, np.int32), v.astype(np.int32), transposed).astype(data.dtype)
@@ -372,10 +372,9 @@ def _matrix_times(mat: BCOO, v: Any, transposed: bool) -> Any:
 
 
 def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]) -> tuple[Any, Any, bool]:
-    """Data (e, *dense), the row and column of each element (e, 2), and whether the columns of these are the other way
-    round.
+    """View an array as a matrix: data (e, *dense), rows and columns (e, 2), and whether these two are swapped.
 
-    The indices of a matrix are taken as they are, for what the host knows of their order is kept with them.
+    The indices of a matrix are passed unchanged, since the host caches facts about their order with them.
     """
     if not mat.n_batch and mat.n_sparse == 2 and sorted([*rows, *columns]) == [0, 1] and len(rows) == 1:
         return data, mat.indices, rows == [1]
@@ -406,7 +405,7 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
 
 
 def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape) -> BCOO:
-    """The contraction of two sparse arrays: all pairs of elements that meet."""
+    """Contract two sparse arrays: sum over all pairs of elements with equal contracted and batch indices."""
     x, y = layouts.relaid(x, n_batch=0, n_dense=0), layouts.relaid(y, n_batch=0, n_dense=0)
     a, b, dtype = promoted(x.data, y.data)
     if dtypes.is_bool(dtype):
@@ -442,14 +441,14 @@ def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape)
 
 
 def flat_positions_of(mat: BCOO, axes: Sequence[int], sizes: Sequence[int]) -> Any:
-    """One number for each element, by its indices along some axes; -1 for padding."""
+    """Return the flat position of each element along ``axes``; -1 for padding."""
     known = layouts.inside(mat.indices, mat.shape)
     places = layouts.flat_positions(mat.indices[:, np.asarray(axes, np.int32)], sizes)
     return pnp.where(known, places, -1)
 
 
 def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
-    """The positions of equal numbers, none of them negative, in two vectors: all pairs."""
+    """Return the positions of all pairs of equal nonnegative numbers in two vectors."""
     order = np.argsort(y, kind="stable")
     ordered = y[order]
     low, high = np.searchsorted(ordered, x, "left"), np.searchsorted(ordered, x, "right")
@@ -460,7 +459,7 @@ def _pairs(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shape: Shape) -> BCOO:
-    """The contraction whose result has no more places than there are pairs of elements: all of them are stored."""
+    """Contract two sparse arrays by a dense product, whose result has fewer elements than there are pairs."""
     out = _sparse_dense(x, layouts.bcoo_todense(y), xc, yc, xb, yb)
     grid = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1) if shape else np.zeros((1, 0))
     parts = out.reshape(math.prod(shape)), pnp.asarray(grid.astype(np.int32))
@@ -471,13 +470,12 @@ def _by_dense(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape, shap
 def bcoo_dot_general_sampled(
     A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: DotDimensionNumbers
 ) -> Array:
-    """The elements of a product of dense arrays at some indices, without the others.
+    """Return the elements of a product of dense arrays at given indices, without computing the others.
 
     Args:
       A, B: arrays.
-      indices: integers ``(*batch, nse, n_sparse)``: the places in the product. Its first axes, as many as ``indices``
-      has
-        batch axes, belong together with these; the last axes of the product, beyond the indices, are taken whole.
+      indices: integers ``(*batch, nse, n_sparse)``: indices into the product, whose first axes correspond to the batch
+      axes of ``indices``; all elements along its last axes, beyond the indices, are returned.
       dimension_numbers: ``((contracted axes of A, of B), (batch axes of A, of B))``.
 
     Returns:

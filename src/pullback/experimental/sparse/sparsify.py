@@ -1,7 +1,7 @@
-"""``sparsify``: functions of dense code, evaluated on sparse arrays by way of their programs.
+"""``sparsify``: evaluate functions that are written for dense arrays on sparse arrays.
 
-The function is traced with dense arrays of the same shapes. Each equation of its program that has a sparse operand runs
-by the rule here; all others run as they are.
+The function is traced with dense arrays of the same shapes. Equations of its program with sparse operands are evaluated
+by the rules of this module, all others as usual.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from pullback.transforms.jit.jit import jit
 from pullback.transforms.programs.jit_primitive import jit_p
 from pullback.transforms.traces.derived import cached_by_jaxpr
 
-# Converted within a function that is sparsified: there every array looks dense.
+# An operation, since within a sparsified function every array is traced as dense.
 todense_p = Primitive("sparse_todense", elementwise=True, cost=traits.Cost.SIMPLE)
 todense_p.host_rule = lambda x: x
 todense_p.abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
@@ -69,13 +69,13 @@ todense_p.lowering(lambda hlo, x: x)
 
 
 def todense(arr: JAXSparse | ArrayLike) -> Array:
-    """The dense array of a sparse one, of any format; other arrays as they are.
+    """Convert a sparse array of any format to a dense one; return other arrays unchanged.
 
     Args:
       arr: an array, sparse or dense.
 
     Returns:
-      A dense array. Within a function that is sparsified this is what makes dense arrays of sparse ones.
+      A dense array. Within a sparsified function, use this to convert sparse arrays.
 
     >>> from pullback.experimental import sparse
     >>> print(sparse.todense(sparse.eye(2)))
@@ -90,12 +90,12 @@ def todense(arr: JAXSparse | ArrayLike) -> Array:
 
 @api_boundary
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., PyTree]:
-    """A function of dense arrays as a function that takes sparse ones too, and keeps them sparse.
+    """Return a function that evaluates ``f``, written for dense arrays, on sparse ones too, and keeps them sparse.
 
     Args:
-      f: takes and returns trees of arrays. It may call transformed functions, ``jit``, ``cond``, ``while_loop`` and
+      f: takes and returns trees of arrays. It may use ``jit``, other transformations, ``cond``, ``while_loop`` and
       ``scan``.
-      use_tracer: accepted for the sake of JAX's signature, where it chooses between two ways to the same result.
+      use_tracer: is ignored; in JAX it selects one of two implementations.
 
     Returns:
       A function of the same arguments, in which arrays may be sparse: BCOO, or another format, which becomes one.
@@ -125,12 +125,12 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., P
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether something is a sparse array."""
+    """Whether a value is a sparse array."""
     return isinstance(x, JAXSparse)
 
 
 def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a program on arrays, sparse and dense."""
+    """Evaluate a program on sparse and dense arrays."""
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
@@ -147,11 +147,11 @@ def evaluate(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 Rule = Callable[[Eqn, list[Any]], Any]
 sparsified = RuleKind("sparsified", "of operations on elements by the trait, or an error that names the operation")
-"""``rule(eqn, operands) -> results``, where some operands are sparse; without one, operations on elements have one."""
+"""``rule(eqn, operands) -> results``, for equations with sparse operands; elementwise operations have a default."""
 
 
 def sparse_rule(eqn: Eqn) -> Rule:
-    """The rule of an equation with sparse operands."""
+    """Return the rule for an equation with sparse operands."""
     rule = sparsified.of(eqn.primitive) or (_zero_at_zero if traits.elementwise.of(eqn.primitive) else None)
     if rule is None:
         raise UnsupportedArgumentError(
@@ -165,7 +165,7 @@ def sparse_rule(eqn: Eqn) -> Rule:
 
 
 def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
-    """An operation of each element of one sparse array, and of numbers, if it is zero where the array is."""
+    """Apply an elementwise operation to one sparse array and scalars, if it maps zeros to zero."""
     sparse = [x for x in operands if isinstance(x, BCOO)]
     others = [x for x in operands if not isinstance(x, BCOO)]
     numbers = all(not np.shape(x) and not isinstance(x, Tracer) for x in others)
@@ -173,7 +173,7 @@ def _zero_at_zero(eqn: Eqn, operands: list[Any]) -> Any:
     if len(sparse) > 1 or not numbers:
         raise dense_result(eqn.primitive.name)
     put = lambda x: [x if isinstance(y, BCOO) else y for y in operands]
-    on_host: Any = eqn.primitive.host_rule  # whatever is being traced
+    on_host: Any = eqn.primitive.host_rule  # evaluates even while tracing
     if on_host is None:
         raise dense_result(eqn.primitive.name)
     at_zero = state.silently(
@@ -258,7 +258,7 @@ def _compiled(closed: ClosedJaxpr) -> Callable[..., Any]:
 
 
 class Form(NamedTuple):
-    """What of a sparse array is static, beside its shape and dtype."""
+    """The static layout of a sparse array, besides its shape and dtype."""
 
     n_batch: int
     n_dense: int
@@ -269,14 +269,14 @@ class Form(NamedTuple):
 
 
 def form_of(x: Any) -> Form | None:
-    """The form of a sparse array; None of a dense one."""
+    """Return the form of a sparse array; None for a dense one."""
     if not isinstance(x, BCOO):
         return None
     return Form(x.n_batch, x.n_dense, x.nse, np.dtype(x.indices.dtype), x.indices_sorted, x.unique_indices)
 
 
 def common_form(a: Form | None, b: Form | None) -> Form | None:
-    """The form that arrays of two forms can both take: dense if either is, or if their axes are of different kinds."""
+    """Return a form to which both forms convert: None, for dense, if either is or if their kinds of axes differ."""
     if a is None or b is None or (a.n_batch, a.n_dense) != (b.n_batch, b.n_dense):
         return None
     wide = np.promote_types(a.index_dtype, b.index_dtype)
@@ -285,7 +285,7 @@ def common_form(a: Form | None, b: Form | None) -> Form | None:
 
 
 def conform(x: Any, form: Form | None) -> Any:
-    """An array in a form."""
+    """Convert an array to a form."""
     if form is None:
         return layouts.bcoo_todense(x) if isinstance(x, BCOO) else x
     data, indices = layouts.spread(x)
@@ -326,7 +326,7 @@ def _common(results: Sequence[Any]) -> Form | None:
 
 
 def fixed_point(step: Callable[[Sequence[Any]], Sequence[Any]], init: Sequence[Any]) -> list[Any]:
-    """The carry in forms that a step keeps; what grows in each step becomes dense."""
+    """Convert the carry to forms that a step preserves; arrays that grow in each step become dense."""
     carry = [_as_tree(x) for x in init]
     for attempt in range(2 + len(carry)):
         outs = eval_shape(lambda *xs: [_as_tree(y) for y in step(xs)], *carry)
@@ -375,7 +375,7 @@ def _scan(eqn: Eqn, operands: list[Any]) -> Any:
 
 
 def _row(x: Any) -> Any:
-    """The first row of what a scan goes through, for its type."""
+    """Return the first row of a scanned array, for its type."""
     if not isinstance(x, BCOO):
         return x[0]
     data, indices = layouts.spread(x)
@@ -384,7 +384,7 @@ def _row(x: Any) -> Any:
 
 
 def _by_rows(x: Any) -> Any:
-    """A sparse array whose first axis is a batch axis, each row storing no more than it has to."""
+    """Convert a sparse array so that its first axis is a batch axis, with few stored elements per row."""
     if not isinstance(x, BCOO):
         return x
     if not x.n_batch:

@@ -1,4 +1,4 @@
-"""Functions that move the elements of BCOO arrays and compute nothing with them: shapes, slices, joining, sums of axes.
+"""Structural functions of BCOO arrays: transposition, reshaping, concatenation, slices, gathers, sums over axes.
 
 Where JAX refuses axes of different kinds (a transpose of a batch axis with a sparse one, for instance), the batch and
 dense axes in question become sparse ones first, which stores nothing new.
@@ -26,7 +26,7 @@ from pullback.transforms.autodiff.vmap import vmap
 
 
 def axes_of(name: str, axes: Any, rank: int) -> tuple[int, ...]:
-    """Distinct axes of an array, counted from the end if negative."""
+    """Normalize axes of an array, which must be distinct; negative ones count from the end."""
     try:
         found = tuple(int(np.asarray(a).__index__()) for a in axes)
     except TypeError:
@@ -37,7 +37,7 @@ def axes_of(name: str, axes: Any, rank: int) -> tuple[int, ...]:
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """A sparse array with its axes in another order.
+    """Permute the axes of a sparse array.
 
     Args:
       mat: a BCOO.
@@ -47,7 +47,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
       A BCOO. If the permutation mixes batch, sparse and dense axes, these become sparse ones.
 
     Raises:
-      ShapeError: ``permutation`` is none (a TypeError and ValueError).
+      ShapeError: ``permutation`` is not a permutation of the axes (a TypeError and ValueError).
 
     >>> from pullback.experimental import sparse
     >>> sparse.bcoo_transpose(sparse.eye(2, 3), permutation=(1, 0))
@@ -79,7 +79,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: OutSharding = None
 ) -> BCOO:
-    """A sparse array repeated along new axes, or along axes of size 1.
+    """Repeat a sparse array along new axes, or along axes of size 1.
 
     Args:
       mat: a BCOO.
@@ -88,7 +88,7 @@ def bcoo_broadcast_in_dim(
       sharding: accepted for the sake of JAX's signature; only None.
 
     Returns:
-      A BCOO. New axes before the sparse ones are batch axes, those after them dense ones, those among them sparse.
+      A BCOO. New axes before the sparse axes are batch axes, those after them are dense, those among them are sparse.
 
     Raises:
       ShapeError: shapes or axes that do not fit (a TypeError and ValueError).
@@ -110,11 +110,11 @@ def bcoo_broadcast_in_dim(
             f"broadcast to {new}"
         )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-    # Where the sparse axes of the result begin and end: new axes go to the batch before them, and are dense after.
+    # The range of sparse axes of the result: new axes before it are batch axes, those after it are dense.
     first = (
         dims[a] if a < b else (dims[a - 1] + 1 if a else next((i for i in range(len(new)) if i not in dims), len(new)))
     )
-    if a == b:  # no sparse axis: what is before the first dense one is a batch axis
+    if a == b:  # no sparse axis: all axes before the first dense one are batch axes
         first = dims[b] if b < mat.ndim else len(new)
     last = dims[b - 1] + 1 if a < b else first
     data, indices = layouts.spread(mat)
@@ -139,7 +139,7 @@ def bcoo_broadcast_in_dim(
 
 
 def _repeated(mat: BCOO, data: Any, indices: Any, new: Shape, first: int, dims: Shape) -> tuple[Any, Any]:
-    """Elements repeated along sparse axes: those that are new, and those of size 1 that grow."""
+    """Repeat elements along sparse axes that are new or grow from size 1."""
     sparse = mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     known = layouts.inside(indices, sparse)
     sizes = new[first : dims[-1] + 1]
@@ -164,7 +164,7 @@ def _repeated(mat: BCOO, data: Any, indices: Any, new: Shape, first: int, dims: 
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Sparse arrays one after the other along an axis.
+    """Concatenate sparse arrays along an axis.
 
     Args:
       operands: BCOOs whose other axes have the same sizes.
@@ -188,7 +188,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     (d,) = axes_of(name, (dimension,), rank)
     shapes = [m.shape for m in mats]
     if any(len(s) != rank or (*s[:d], *s[d + 1 :]) != (*shapes[0][:d], *shapes[0][d + 1 :]) for s in shapes):
-        raise ShapeError(f"{name}: shapes {shapes} must be the same but for axis {d}")
+        raise ShapeError(f"{name}: shapes {shapes} must be the same except along axis {d}")
     n_dense = min(m.n_dense for m in mats)
     mats = common_layout([layouts.relaid(m, n_dense=min(n_dense, rank - d - 1)) if m.n_dense else m for m in mats])
     dtype = mats[0].dtype
@@ -225,7 +225,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 
 
 def common_layout(mats: Sequence[BCOO]) -> list[BCOO]:
-    """Arrays with the same number of batch, and of dense axes: the fewest of any."""
+    """Convert arrays to the same numbers of batch and dense axes: the smallest of each."""
     n_batch, n_dense = min(m.n_batch for m in mats), min(m.n_dense for m in mats)
     return [
         m if (m.n_batch, m.n_dense) == (n_batch, n_dense) else layouts.relaid(m, n_batch=n_batch, n_dense=n_dense)
@@ -236,17 +236,17 @@ def common_layout(mats: Sequence[BCOO]) -> list[BCOO]:
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: OutSharding = None
 ) -> BCOO:
-    """A sparse array in another shape, its elements in the same order.
+    """Reshape a sparse array, with its elements in the same order.
 
     Args:
       mat: a BCOO.
       new_sizes: the shape of the result.
-      dimensions: the order in which the axes of ``mat`` are read; as they stand by default.
+      dimensions: a permutation of the axes of ``mat`` to apply first; none by default.
       sharding: accepted for the sake of JAX's signature; only None.
 
     Returns:
-      A BCOO, with batch and dense axes if the first axes hold what the batch axes did, and the last what the dense did;
-      else all its axes are sparse.
+      A BCOO. It has batch and dense axes if the new shape keeps the sizes of these groups of axes; else all its axes
+      are sparse.
 
     Raises:
       ShapeError: a shape of another size (a TypeError and ValueError).
@@ -276,7 +276,7 @@ def bcoo_reshape(
     batch, sparse, dense = layouts.kinds(mat)
     to = new[n_batch : len(new) - n_dense]
     data, indices = layouts.spread(mat)
-    if math.prod(to) != math.prod(sparse):  # the sizes of groups come out otherwise
+    if math.prod(to) != math.prod(sparse):  # the new shape does not keep the groups
         mat = layouts.relaid(mat, n_batch=0, n_dense=0)
         n_batch, n_dense, to, sparse = 0, 0, new, mat.shape
         data, indices = mat.data, mat.indices
@@ -284,7 +284,7 @@ def bcoo_reshape(
     indices = indices.reshape(*new[:n_batch], mat.nse, indices.shape[-1])
     if to != sparse:
         places = layouts.flat_positions(indices, sparse)
-        if not sparse:  # no index says which element is padding: none is
+        if not sparse:  # without indices there is no padding
             places = pnp.zeros(places.shape, places.dtype)
         if not to:
             data = layouts.kept(data, places >= 0)
@@ -295,7 +295,7 @@ def bcoo_reshape(
 
 
 def _prefix(sizes: Shape, size: int) -> int | None:
-    """How many of the first sizes have a product; None if none have."""
+    """Return how many leading sizes multiply to ``size``; None if none do."""
     total = 1
     for i in range(len(sizes) + 1):
         if total == size and i:
@@ -306,7 +306,7 @@ def _prefix(sizes: Shape, size: int) -> int | None:
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """A sparse array without some axes of size 1.
+    """Remove axes of size 1 from a sparse array.
 
     Args:
       arr: a BCOO.
@@ -331,9 +331,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequence[int]) -> BCOO:
-    """The array without some sparse axes, whatever the indices along them: data and indices of the other axes are
-    new.
-    """
+    """Remove the sparse axes ``gone``, given new data and the indices along the other axes."""
     sparse = arr.shape[arr.n_batch : arr.n_batch + arr.n_sparse]
     left = [i for i in range(len(sparse)) if i not in gone]
     if gone:
@@ -350,11 +348,11 @@ def _without(arr: BCOO, data: Any, indices: Any, gone: Sequence[int], dims: Sequ
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sum over some axes.
+    """Return the sum over axes.
 
     Args:
       mat: a BCOO.
-      axes: the axes that the result lacks.
+      axes: the axes to sum over, which the result lacks.
 
     Returns:
       A BCOO.
@@ -370,7 +368,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     if not dims:
         return mat
     first = min((d for d in dims if d < mat.n_batch), default=None)
-    if first is not None:  # the batch axes from there on become sparse: elements of all positions stand side by side
+    if first is not None:  # the batch axes from there on become sparse: elements of all their indices are concatenated
         order = [i for i in range(mat.n_batch) if i not in dims] + [i for i in range(mat.n_batch) if i in dims]
         rest = list(range(mat.n_batch, mat.ndim))
         whole = [*order, *rest]
@@ -389,15 +387,15 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 def bcoo_slice(
     mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> BCOO:
-    """A part of a sparse array.
+    """Slice a sparse array.
 
     Args:
       mat: a BCOO.
-      start_indices, limit_indices: for each axis where the part begins, and where it has ended.
-      strides: the steps, which are positive; 1 by default.
+      start_indices, limit_indices: for each axis the start and the exclusive end of the slice.
+      strides: the positive steps; 1 by default.
 
     Returns:
-      A BCOO; elements outside of the part have become padding.
+      A BCOO; elements outside of the slice become padding.
 
     Raises:
       ShapeError: indices that are not in the array (a TypeError and ValueError).
@@ -416,8 +414,8 @@ def bcoo_slice(
         0 <= i <= j <= n and s > 0 for i, j, n, s in zip(starts, stops, mat.shape, steps, strict=True)
     ):
         raise ShapeError(
-            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not say a part of an array "
-            f"of shape {mat.shape}"
+            f"{name}: start_indices={starts}, limit_indices={stops} and strides={steps} do not define a "
+            f"slice of an array of shape {mat.shape}"
         )
     new = tuple(-(-(j - i) // s) for i, j, s in zip(starts, stops, steps, strict=True))
     if new == mat.shape:
@@ -441,7 +439,7 @@ def bcoo_slice(
 def _part(
     mat: BCOO, data: Any, indices: Any, new: Shape, starts: Sequence[Any], stops: Sequence[Any], steps: Sequence[int]
 ) -> BCOO:
-    """The elements whose sparse indices are in a part, counted from its beginning."""
+    """Select the elements whose sparse indices are in a slice, with indices relative to its start."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     sparse, sizes = mat.shape[a:b], new[a:b]
     changed = sparse != sizes
@@ -465,12 +463,12 @@ def _part(
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """A part of a sparse array that begins at indices which may be traced.
+    """Slice a sparse array at start indices that may be traced.
 
     Args:
       mat: a BCOO.
-      start_indices: an integer for each axis; they are moved so that the part lies within the array.
-      slice_sizes: the shape of the part.
+      start_indices: an integer for each axis, clipped so that the slice lies within the array.
+      slice_sizes: the shape of the slice.
 
     Raises:
       ShapeError: sizes that are too large, or do not fit the axes (a TypeError and ValueError).
@@ -507,7 +505,7 @@ def _range(x: Any, start: Any, size: int, axis: int) -> Any:
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """A sparse array with some axes reversed.
+    """Reverse axes of a sparse array.
 
     Args:
       operand: a BCOO.
@@ -547,16 +545,16 @@ def bcoo_gather(
     mode: GatherScatterMode | str | None = None,
     fill_value: ArrayLike | None = None,
 ) -> BCOO:
-    """One window of a sparse array for each index vector; the arguments are those of ``lax.gather``.
+    """Gather a window of a sparse array for each index vector; the arguments are those of ``lax.gather``.
 
     Args:
       operand: a BCOO.
       start_indices: integers; the last axis is the index vector, the position where a window starts.
-      dimension_numbers: how the axes belong together.
+      dimension_numbers: the correspondence of the axes.
       slice_sizes: the size of a window along each axis of ``operand``.
       unique_indices, indices_are_sorted: promises, without effect.
-      mode: what becomes of windows that are not inside: "clip" moves them inside, others hold zeros.
-      fill_value: what windows outside hold; only zero, which is the default.
+      mode: the treatment of windows that are out of range: "clip" moves them inside, other modes fill them with zeros.
+      fill_value: the value of windows out of range; only zero, the default.
 
     Returns:
       A BCOO whose first axes are batch axes: those of the indices.
