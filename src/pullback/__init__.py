@@ -1,6 +1,6 @@
 """Pullback: composable transformations of numerical functions.
 
-``grad``, ``jvp``, ``vjp``, ``linearize``, ``vmap`` and ``make_jaxpr`` take a Python function of arrays and give
+``grad``, ``jvp``, ``vjp``, ``linearize``, ``vmap`` and ``make_jaxpr`` take a Python function of arrays and return
 another. Functions run on NumPy; ``pullback.numpy`` has the operations.
 
 >>> import pullback.numpy as pnp
@@ -19,7 +19,7 @@ from __future__ import annotations
 from pullback import numpy as numpy
 from pullback import start as _start
 from pullback.core.faces import face as _face
-from pullback.primitives.special import compositions as _compositions  # which has lowering rules
+from pullback.primitives.special import compositions as _compositions  # registers lowering rules
 from pullback.spmd.pmap import pmap as pmap
 from pullback.spmd.shard_map import shard_map as shard_map
 from pullback.transforms.autodiff.grad import grad as grad
@@ -37,7 +37,7 @@ from pullback.transforms.autodiff.tracing import eval_shape as eval_shape
 from pullback.transforms.autodiff.tracing import make_jaxpr as make_jaxpr
 from pullback.transforms.autodiff.tracing import typeof as typeof
 from pullback.transforms.autodiff.vmap import vmap as vmap
-from pullback.transforms.checks import indices as _indices  # which looks for those out of range, where a switch asks
+from pullback.transforms.checks import indices as _indices  # registers the watcher of check_indices
 from pullback.transforms.debugging.named_scope import named_call as named_call
 from pullback.transforms.debugging.named_scope import named_scope as named_scope
 from pullback.transforms.jit.jit import clear_caches as clear_caches
@@ -87,7 +87,7 @@ _face(
         ".transforms.debugging.compile_time": "ensure_compile_time_eval",
         ".transforms.jit.fwd_and_bwd": "fwd_and_bwd",
     },
-    # The modules too, for a short start, but for ``numpy``.
+    # Modules are lazy too, for a short import time, except ``numpy``.
     modules="ad ad_checkpoint api_util custom_batching custom_derivatives debug derivatives distributed dlpack dtypes "
     "errors example_libraries experimental export extend ffi flatten_util image interpreters lax monitoring nn numpy "
     "ops profiler random ref scipy sharding stages test_util tree tree_util typing",

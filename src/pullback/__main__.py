@@ -1,4 +1,4 @@
-"""``python -m pullback``: commands that look at programs, and two that start them.
+"""``python -m pullback``: a command that shows programs, and two that start them.
 
 python -m pullback show MODULE:FUNCTION --args "f32[3], f32[]" --transform grad,jit --as jaxpr|hlo|svg|dot
 python -m pullback launch --processes 4 program.py ARGUMENTS
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; only what it needs is imported, so that programs start fast.
+    """Run a command, importing only the modules that it needs, so that programs start fast.
 
     Args:
-      argv: its name and options; by default those of the process.
+      argv: its name and options; by default ``sys.argv``.
 
     Returns:
-      The exit status: that of :func:`pullback.commands.main`, or of :func:`pullback.compat.running.main`.
+      The exit status, from :func:`pullback.commands.main` or :func:`pullback.compat.running.main`.
 
     >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]"])
     { lambda ; a:f32[3]. let b:f32[3] = tanh a in (b,) }

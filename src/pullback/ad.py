@@ -1,4 +1,4 @@
-"""What a function that ``vjp`` returned does with each cotangent, under the names of ``jax.ad``."""
+"""Options for the results of ``vjp``, by cotangent, under the names of ``jax.ad``."""
 
 from pullback.core.faces import face
 from pullback.transforms.autodiff.gradient_refs import DidntWant as DidntWant

@@ -1,4 +1,4 @@
-"""Checkpointing in reverse mode: what is kept for the backward pass, and what is computed again."""
+"""Checkpointing in reverse mode: which values are stored for the backward pass, and which are recomputed."""
 
 from pullback.core.faces import face as _face
 

@@ -1,4 +1,4 @@
-"""What libraries that write transformations ask about functions and their arguments."""
+"""Helpers about functions and their arguments, for libraries that write transformations."""
 
 from pullback.core.faces import face as _face
 

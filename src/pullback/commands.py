@@ -1,4 +1,4 @@
-"""The commands of ``python -m pullback`` that look at programs, and the one that starts several processes."""
+"""The commands of ``python -m pullback`` that show programs, and the one that starts several processes."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _add_launch(commands: Any) -> None:
 
 
 def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments of a command, and those that begin with the program to launch, which argparse must not see."""
+    """Split arguments into the command's own and, from the program to launch on, those that argparse must not parse."""
     given = list(arguments)
     at = 1
     while given[:1] == ["launch"] and at < len(given) and given[at].startswith("-") and given[at] != "-m":
@@ -111,14 +111,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Args:
-      argv: its name and options; by default those of the process.
+      argv: its name and options; by default ``sys.argv``.
 
     Returns:
-      The exit status: 0, 1 if the function could not be traced, or 2 if what was asked for makes no sense; that of the
-      first process that failed, for ``launch``.
+      The exit status: 0, 1 if the function could not be traced, or 2 if the arguments are invalid; for ``launch``, the
+      exit status of the first process that failed.
 
     Raises:
-      SystemExit: the options are not those of the command, or ask for help.
+      SystemExit: the options are unknown, or ask for help.
 
     >>> main(["show", "pullback.numpy:tanh", "--args", "f32[3]"])
     { lambda ; a:f32[3]. let b:f32[3] = tanh a in (b,) }
@@ -157,5 +157,5 @@ def _write(text: str, path: str | None) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough; the interpreter flushes again when it ends
+    except BrokenPipeError:  # the reader has closed the pipe; the interpreter flushes again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

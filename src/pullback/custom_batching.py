@@ -1,4 +1,4 @@
-"""Batching rules of users' own, in JAX's spelling."""
+"""Custom batching rules, in JAX's spelling."""
 
 from pullback.control.scan import sequential_vmap as sequential_vmap
 from pullback.core.faces import face

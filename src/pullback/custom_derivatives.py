@@ -1,4 +1,4 @@
-"""Functions with derivative rules of their own, under the names of ``jax.custom_derivatives``, and helpers for them."""
+"""Functions with custom derivative rules, under the names of ``jax.custom_derivatives``, and helpers for them."""
 
 from pullback.core.faces import face as _face
 

@@ -1,4 +1,4 @@
-"""Looking into functions while they run, transformed and compiled ones too."""
+"""Inspection of functions while they run, including transformed and compiled ones."""
 
 from pullback.core.faces import face as _face
 

@@ -1,4 +1,4 @@
-"""Several processes that compute together, on one machine or on several.
+"""Programs of several processes, on one machine or on several.
 
 ``python -m pullback launch --processes 4 program.py`` starts them on one machine, and each calls ``initialize()``.
 """

@@ -1,4 +1,4 @@
-"""Arrays of other libraries, by the DLPack protocol: without a copy, both ways, on the host."""
+"""Exchange of arrays with other libraries by the DLPack protocol, in both directions, on the host without a copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ face(globals())
 
 
 def from_dlpack(external_array: SupportsDLPack, device: DeviceLike = None, copy: bool | None = None) -> Array:
-    """An array of the values of an array of another library; see :func:`pullback.numpy.from_dlpack`.
+    """Convert an array of another library; see :func:`pullback.numpy.from_dlpack`.
 
     >>> import numpy as np
     >>> print(from_dlpack(np.arange(2)))
@@ -30,7 +30,7 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether arrays of a dtype can be exchanged: bfloat16, and NumPy's own booleans, integers and inexact numbers.
 
     Args:
-      dtype: a dtype, or what names one.
+      dtype: a dtype or its name.
 
     Raises:
       DtypeError: there is no such dtype (a TypeError).

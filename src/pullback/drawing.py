@@ -1,12 +1,12 @@
-"""Programs as drawings: a jaxpr becomes a graph in the DOT language, and Graphviz makes a picture of it.
+"""Drawings of programs: a jaxpr is converted to a graph in the DOT language, which Graphviz renders.
 
-The names of variables are those of the printed jaxpr, so that the two can be read side by side. So that large programs
-stay legible, numbers are written into the operations that they are operands of; long parameters are cut (the tooltip
-has the whole equation and the text of its line); what no result needs is grey; and, from some size on, a value that is
-used far from where it was made is named beside its user, with a link, instead of by an edge across the page (which also
-lets the layout of 400 operations take half a second rather than many minutes).
+Variables have their names in the printed jaxpr, so that the two can be read side by side. To keep large programs
+legible, numbers are written into the operations that use them; long parameters are cut (the tooltip has the whole
+equation and the text of its line); unused operations are grey; and, in large programs, a value that is used far from
+its equation is named next to its user, with a link, instead of by an edge across the page (with edges, the layout of
+400 operations takes many minutes instead of half a second).
 
-The library ``graphviz`` is imported, and a renderer looked for, when they are needed; see :func:`render`.
+The library ``graphviz`` is imported, and a renderer is searched for, at their first use; see :func:`render`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from pullback.transforms.functions.arguments import check_callable, name_of
 _WIDEST = 44  # characters of a line in a node
 _MOST_RESULTS = 4  # lines of an operation that has more results
 _LARGEST_SHOWN = 8  # elements of a constant
-_LARGE = 120  # operations of a program in which values that are used far from where they are made are named there
-_FAR = 40  # nodes in between
+_LARGE = 120  # number of operations from which far values are named instead of drawn by edges
+_FAR = 40  # number of nodes in between
 
 _GRAPH = {"rankdir": "TB", "compound": "true", "labelloc": "t", "bgcolor": "white", "ranksep": "0.35", "nodesep": "0.2"}
 _FONT = {"fontname": "Helvetica,Arial,sans-serif", "fontsize": "11"}
@@ -55,16 +55,16 @@ _KINDS: dict[str, dict[str, str]] = {
     "reference": {"shape": "plaintext", "style": "", "fillcolor": "", "fontcolor": "#2060a0", "height": "0.2"},
     "anchor": {"shape": "point", "style": "invis"},
 }
-"""The look of a node, by what it stands for; a parameter is an input of a nested program."""
+"""The style of each kind of node; a parameter is an input of a nested program."""
 _UNUSED = {"color": "gray70", "fontcolor": "gray50"}
 
 
 class Drawing:
-    """A program that can be looked at: in a notebook, as a file, or as the text of a graph.
+    """A drawn program: shown in notebooks, saved to files, or read as the text of a graph.
 
     Attributes:
       jaxpr: the program.
-      title: what is written above it.
+      title: the text above it.
     """
 
     __slots__ = ("_inputs", "_results", "_source", "jaxpr", "title")
@@ -76,7 +76,7 @@ class Drawing:
 
         Args:
           closed: the program.
-          title: what is written above it.
+          title: the text above it.
           inputs: the names of its first inputs; the others have none.
           results: the names of its first results; the others are called ``result``.
         """
@@ -122,7 +122,7 @@ class Drawing:
             file.write(content)
 
     def svg(self) -> str:
-        """The picture, as the text of an SVG file.
+        """Return the picture as the text of an SVG file.
 
         Raises:
           RendererError: the library ``graphviz``, or a renderer, is missing (a RuntimeError).
@@ -130,11 +130,11 @@ class Drawing:
         return render(self.source).decode()
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows; None where nothing can draw it."""
+        """Return the picture for a notebook; None if no renderer is installed."""
         return self._repr_mimebundle_().get("image/svg+xml")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The picture; where nothing can draw it, the program as text, and what is missing in a line."""
+        """Return the picture for a notebook; without a renderer, the program as text and the missing package's name."""
         try:
             return {"image/svg+xml": self.svg(), "text/plain": repr(self)}
         except RendererError as error:
@@ -145,10 +145,10 @@ class Drawing:
 
 
 def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
-    """A function that draws the program of ``fun`` instead of running it.
+    """Return a function that draws the program of ``fun`` instead of running it.
 
-    Operations are named by what they do, the type of the result, and the line that they come from; inputs by the
-    argument. Programs within the program are frames. The extra ``pullback[draw]`` brings what drawing needs.
+    Operations are labelled with their name, the type of the result, and their source line; inputs with the name of the
+    argument. Nested programs are frames. The extra ``pullback[draw]`` installs the libraries for drawing.
 
     Args:
       fun: takes and returns trees of arrays. It may be a transformed function, such as ``grad(f)``.
@@ -177,7 +177,7 @@ def visualize(fun: Callable[..., Any]) -> Callable[..., Drawing]:
 
 
 def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None) -> list[str]:
-    """How a function calls each leaf of its arguments.
+    """Return a name for each leaf of a function's arguments, such as ``params['w']``.
 
     Args:
       fun: the function.
@@ -202,7 +202,7 @@ def input_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
 
 
 def result_names(out: Any) -> list[str]:
-    """The name of each leaf of a result.
+    """Return a name for each leaf of a result.
 
     >>> result_names((1.0, {"a": 2.0}))
     ['result[0]', "result[1]['a']"]
@@ -214,7 +214,7 @@ def result_names(out: Any) -> list[str]:
 
 
 class _End(NamedTuple):
-    """Where an edge begins or ends: a node, or the frame around it; ``label`` is the variable that leaves a frame."""
+    """An end of an edge: a node, or a frame, with ``label`` for the variable that leaves it."""
 
     node: str
     frame: str = ""
@@ -222,7 +222,7 @@ class _End(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """A program that is being drawn: into which graph or frame, where its variables come from, whether it is needed."""
+    """A program that is being drawn: its graph or frame, the source of each variable, and whether it is used."""
 
     graph: Any
     env: dict[Var, list[_End]]
@@ -234,10 +234,10 @@ class _Sketch:
     """A graph that is being drawn.
 
     Attributes:
-      edges: which there are, each with whether it is unused.
-      count: how many nodes and frames there are.
-      places: for each node, how many there were when its value was made or first used.
-      links: what the names begin with that links lead to; empty where there are no links.
+      edges: the edges so far, each with a flag whether it is unused.
+      count: the number of nodes and frames so far.
+      places: for each node, the count when its value was computed or first used.
+      links: the prefix of the names of link targets; empty without links.
     """
 
     def __init__(self, title: str, closed: ClosedJaxpr) -> None:
@@ -253,11 +253,11 @@ class _Sketch:
         self.places: dict[str, int] = {}
         self.links = ""
         if _size(closed.jaxpr) > _LARGE:
-            # Pages may show several drawings, and a link must stay in its own.
+            # A page may show several drawings, whose link targets must differ.
             self.links = f"p{zlib.crc32(str(closed).encode()):08x}"
 
     def draw(self, inputs: Sequence[str], results: Sequence[str]) -> str:
-        """The text of the graph, given names of the first inputs and results."""
+        """Draw the program, and return the graph as text, given names of the first inputs and results."""
         jaxpr = self.closed.jaxpr
         scope = _Scope(self.graph, {})
         self.constants(scope, self.closed)
@@ -279,7 +279,7 @@ class _Sketch:
     # Nodes and edges
 
     def node(self, graph: Any, kind: str, lines: Sequence[str], unused: bool = False, **options: str) -> str:
-        """A new node with lines of HTML-like text; its name."""
+        """Add a node with lines of HTML-like text, and return its name."""
         self.count += 1
         name = f"n{self.count}"
         look = {**_KINDS[kind], "class": kind, **options}
@@ -294,10 +294,10 @@ class _Sketch:
         return name
 
     def connect(self, scope: _Scope, atom: Atom, head: _End, unused: bool) -> None:
-        """Draw how an operand comes to its user; numbers are written into it.
+        """Draw the edge from an operand to its user; a number is written into the user instead.
 
-        In a large program a value that was made far away is named beside its user, with a link to where it was made.
-        An input stands where it is first used.
+        In a large program a value from far away is named next to its user, with a link to its equation. An input is
+        placed at its first use.
         """
         for tail in scope.env[atom] if isinstance(atom, Var) else ():
             made = self.places.setdefault(tail.node, self.count)
@@ -316,7 +316,7 @@ class _Sketch:
     # Equations
 
     def equations(self, scope: _Scope, jaxpr: Jaxpr) -> list[list[_End]]:
-        """Draw the equations of a program, and return where each of its results comes from."""
+        """Draw the equations of a program, and return the source of each of its results."""
         named, live = used_variables(jaxpr), _live_variables(jaxpr)
         for eqn in jaxpr.eqns:
             binders = [self.names(v) if v in named else "_" for v in eqn.outvars]
@@ -329,7 +329,7 @@ class _Sketch:
         return [self.result(scope, atom) for atom in jaxpr.outvars]
 
     def result(self, scope: _Scope, atom: Atom) -> list[_End]:
-        """Where a result comes from. Those of the whole program show a number themselves."""
+        """Return the sources of a result; a constant result of the outermost program needs none."""
         if isinstance(atom, Var):
             return scope.env[atom]
         lines = [_text(show_literal(atom))]
@@ -354,7 +354,7 @@ class _Sketch:
     # Nested programs
 
     def framed(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> list[list[_End]]:
-        """Draw an equation that holds programs as a frame around them, and return where each result comes from."""
+        """Draw an equation that holds programs as a frame around them, and return the source of each result."""
         nested = list(_nested(eqn))
         held = {place.partition("[")[0] for place, _ in nested}
         params = {name: value for name, value in eqn.params.items() if name not in held}
@@ -374,7 +374,7 @@ class _Sketch:
 
     @contextmanager
     def frame(self, scope: _Scope, lines: Sequence[str], unused: bool) -> Iterator[_Scope]:
-        """A frame in a graph or in another frame, for a program that is drawn meanwhile."""
+        """A context manager that adds a frame to a graph or frame, for a program that is drawn in it."""
         self.count += 1
         name = f"cluster{self.count}"
         label = "".join(f'{line}<br align="left"/>' for line in lines if line)
@@ -383,10 +383,10 @@ class _Sketch:
             yield _Scope(graph, {}, name, unused)
 
     def nested(self, around: _Scope, scope: _Scope, eqn: Eqn, closed: ClosedJaxpr) -> list[list[_End]]:
-        """Draw a program that an equation holds, and return where each result of the equation comes from.
+        """Draw a program that an equation holds, and return the sources of each result of the equation.
 
-        Operands are connected to the inputs, and the results to the equation's, where there are as many of them; else
-        to the frame, since only the primitive knows how they belong together.
+        Operands are connected to its inputs, and its results to the equation's, if their numbers agree; else to the
+        frame, since only the primitive knows how they correspond.
         """
         jaxpr = closed.jaxpr
         self.constants(scope, closed)
@@ -419,7 +419,7 @@ def _graphviz() -> Any:
 
 
 def _nested(eqn: Eqn) -> Iterator[tuple[str, ClosedJaxpr]]:
-    """The programs that an equation holds in its parameters, each with its place, in the order in which they print."""
+    """Yield the programs among an equation's parameters, each with its name, in the order in which they print."""
     for key, value in sorted(eqn.params.items()):
         many = isinstance(value, (tuple, list))
         for i, item in enumerate(value if many else (value,)):
@@ -430,17 +430,17 @@ def _nested(eqn: Eqn) -> Iterator[tuple[str, ClosedJaxpr]]:
 
 
 def _takes_its_operands(jaxpr: Jaxpr, eqn: Eqn) -> bool:
-    """Whether each operand of an equation is an input of a program that it holds, as far as their number tells."""
+    """Whether a program that an equation holds has as many inputs as the equation has operands."""
     return len(jaxpr.invars) == len(eqn.invars)
 
 
 def _is_needed(eqn: Eqn, live: set[Var]) -> bool:
-    """Whether a result needs an equation; one without results is there for its effect."""
+    """Whether an equation is used: a live variable is its result, or it has no results, only an effect."""
     return not eqn.outvars or any(v in live for v in eqn.outvars)
 
 
 def _live_variables(jaxpr: Jaxpr) -> set[Var]:
-    """The variables that the results of a program need."""
+    """Return the variables that the results of a program depend on."""
     live = {a for a in jaxpr.outvars if isinstance(a, Var)}
     for eqn in reversed(jaxpr.eqns):
         if not _is_needed(eqn, live):
@@ -464,7 +464,7 @@ def _counted(jaxpr: Jaxpr) -> str:
 
 
 def _size(jaxpr: Jaxpr) -> int:
-    """How many operations a program has; those that hold programs count by what is in them."""
+    """Count the operations of a program; an operation that holds programs counts as their operations."""
     count = 0
     for eqn in jaxpr.eqns:
         nested = list(_nested(eqn))
@@ -473,7 +473,7 @@ def _size(jaxpr: Jaxpr) -> int:
 
 
 def _text(text: str, width: int = _WIDEST) -> str:
-    """Text for an HTML-like label, cut to a width."""
+    """Escape text for an HTML-like label, cut to a width."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return html.escape(printable if len(printable) <= width else printable[: width - 1] + "…", quote=False)
 
@@ -491,7 +491,7 @@ def _show_params(params: dict[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text for an attribute in which a backslash means something."""
+    """Escape text for an attribute in which a backslash is special."""
     return text.replace("\\", "\\\\")
 
 
@@ -506,7 +506,7 @@ def _show_constant(const: Any) -> str:
 
 
 def _line_of(eqn: Eqn) -> str:
-    """The user's line that an equation was written in, as ``file:line``."""
+    """Return the source line of an equation as ``file:line``."""
     if eqn.made_at is None or eqn.made_at[0].co_filename.startswith("<frozen "):
         return ""
     return f"{os.path.basename(eqn.made_at[0].co_filename)}:{source.line_number(eqn.made_at)}"
@@ -523,7 +523,7 @@ _IN_A_PROCESS_OF_ITS_OWN = (
 
 
 def render(text: str, kind: str = "svg") -> bytes:
-    """The picture of a graph, drawn by Graphviz's program ``dot``, or by the copy of Graphviz in ``pygraphviz``.
+    """Render a graph by Graphviz's program ``dot``, or by the copy of Graphviz in ``pygraphviz``.
 
     Args:
       text: the graph, in the DOT language.
@@ -533,7 +533,7 @@ def render(text: str, kind: str = "svg") -> bytes:
       The content of a file of that format.
 
     Raises:
-      RendererError: there is neither a program ``dot`` nor the library ``pygraphviz``, or the renderer failed (a
+      RendererError: the program ``dot`` and the library ``pygraphviz`` are both missing, or the renderer failed (a
         RuntimeError).
     """
     command = _renderer(kind)
@@ -545,9 +545,9 @@ def render(text: str, kind: str = "svg") -> bytes:
 
 
 def _renderer(kind: str) -> list[str]:
-    """The command that makes a picture of the graph on its standard input.
+    """Return the command that renders the graph on its standard input.
 
-    ``pygraphviz`` gets a process of its own too: Graphviz keeps state of its own, and writes to standard error.
+    ``pygraphviz`` runs in a separate process too: Graphviz has global state, and writes to standard error.
     """
     dot = shutil.which("dot")
     if dot:

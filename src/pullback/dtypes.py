@@ -40,7 +40,7 @@ face(globals(), {"ml_dtypes": "bfloat16"})
 
 
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
-    """Whether the dtype ``a`` is of the kind ``b``: as :func:`pullback.numpy.issubdtype`.
+    """Whether the dtype ``a`` is of the kind ``b``; see :func:`pullback.numpy.issubdtype`.
 
     >>> issubdtype("bfloat16", "bfloat16")
     True
@@ -49,7 +49,7 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
 
 
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype[Any]:
-    """The dtype that values asked for as ``dtype`` have: 64 bits become 32 unless ``config.enable_x64``.
+    """Return the dtype of values that are requested as ``dtype``: 64 bits become 32 unless ``config.enable_x64``.
 
     Args:
       dtype: whatever :class:`numpy.dtype` takes, the name of an extended type, or an object with a ``dtype``.

@@ -1,4 +1,4 @@
-"""What there is: versions and devices, for reports of faults, and the arrays that are alive."""
+"""Versions and devices, for bug reports, and the arrays that are alive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIBRARIES = ("pullback", "jaxlib", "numpy", "scipy", "ml_dtypes", "optree", "op
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print the versions of Python and of the libraries, the devices and the machine: what a report of a fault needs.
+    """Print the versions of Python and of the libraries, the devices and the machine, for bug reports.
 
     Args:
       return_string: whether to return the text instead.
@@ -42,12 +42,12 @@ def _version(name: str) -> str:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """All arrays with elements that are alive in this process, on the host and on devices.
+    """Return all arrays with elements that are alive in this process, on the host and on devices.
 
-    It looks through the objects of the garbage collector, which takes time in a large program.
+    It searches the objects of the garbage collector, which takes time in a large program.
 
     Args:
-      platform: ``"cpu"``, or another platform whose arrays are wanted; by default all.
+      platform: the platform whose arrays to return, such as ``"cpu"``; by default all.
 
     >>> import pullback.numpy as pnp
     >>> x = pnp.ones(3)

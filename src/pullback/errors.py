@@ -3,6 +3,6 @@
 from pullback.core.errors import *  # noqa: F403
 from pullback.core.faces import face
 
-# Type checkers, which do not know what an ``__all__`` that is computed holds, do not see it here, and take all names.
+# Hidden from type checkers, which cannot evaluate a computed ``__all__``: without one, they export all names.
 globals()["__all__"] = sorted(n for n, v in globals().items() if isinstance(v, type) and issubclass(v, BaseException))
 face(globals())

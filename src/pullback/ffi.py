@@ -41,13 +41,13 @@ def build_ffi_lowering_function(
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
 ) -> Callable[..., Any]:
-    """A function that writes a call of a compiled function, for rules of ``interpreters.mlir``.
+    """Return a function that emits a call of a compiled function, for rules of ``interpreters.mlir``.
 
     Args:
       call_target_name: the name of the function.
       operand_layouts, result_layouts: for each operand or result the order of its axes, the slowest first.
       backend_config: attributes of every call, of MLIR or as :func:`ffi_call` takes them.
-      skip_ffi_layout_processing: whether the order of axes has the fastest first.
+      skip_ffi_layout_processing: whether layouts list the fastest axis first.
       lowering_args: ``has_side_effect``, and ``operand_output_aliases``, a dictionary from operands to results.
 
     Returns:
@@ -101,7 +101,7 @@ def ffi_lowering(
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
 ) -> Callable[..., Any]:
-    """A rule for ``interpreters.mlir.register_lowering`` that calls a compiled function.
+    """Return a rule for ``interpreters.mlir.register_lowering`` that calls a compiled function.
 
     The parameters of the operation are its attributes.
 

@@ -1,4 +1,4 @@
-"""A tree of arrays as one vector, and back, under the name of ``jax.flatten_util``."""
+"""Conversion of a tree of arrays to one vector and back, under the name of ``jax.flatten_util``."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ face(globals())
 
 @named
 def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[ArrayLike], PyTree]]:
-    """The leaves of a tree one after another in a vector, and the function that builds the tree from it.
+    """Concatenate the leaves of a tree to a vector; also return the function that rebuilds the tree.
 
     Args:
       pytree: a tree of arrays and numbers.
@@ -57,10 +57,10 @@ class Unravel:
         self.size = sum(_size(shape) for shape in shapes)
 
     def __call__(self, flat: Any) -> Any:
-        """The tree whose leaves follow one another in ``flat``.
+        """Rebuild the tree from the vector of its leaves.
 
         Raises:
-          TypeError: the leaves differ in dtype, and the vector's is not the one that they promote to.
+          TypeError: the leaves differ in dtype, and the vector's dtype is not their common one.
           ValueError: it is not a vector of as many elements.
         """
         import pullback.numpy as pnp

@@ -1,4 +1,4 @@
-"""Functions whose derivatives are other than those of what they compute, which models need over and over.
+"""Functions that models often need, with derivatives other than those of the values that they compute.
 
 Each is a few lines on ``custom_jvp`` or ``custom_vjp``, and works eager and compiled, in both
 modes, at any order, and under ``vmap``. Arguments ``x`` may be trees of arrays; integer leaves pass through.
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _map_inexact(function: Callable[[Any], Any], tangents: Any) -> Any:
-    """A tree of tangents or cotangents with a function applied to its leaves, those of integers left alone."""
+    """Apply a function to the inexact leaves of a tree of tangents or cotangents."""
     return tree.tree_map(lambda t: t if is_float0(t) else function(t).astype(t.dtype), tangents)
 
 
@@ -47,20 +47,20 @@ def _map_inexact(function: Callable[[Any], Any], tangents: Any) -> Any:
 
 @named
 def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any = 0.0, safe: Any = 1.0) -> Any:
-    """``where(condition, fun(x), otherwise)`` with derivatives that are finite where ``fun`` is singular and not taken.
+    """Return ``where(condition, fun(x), otherwise)`` with finite derivatives even if an unused ``fun(x)`` is singular.
 
-    In ``where(x > 0, sqrt(x), 0)`` the derivative of the branch that is not taken is multiplied by zero, which returns
-    NaN if it is infinite. Here ``fun`` is not given the elements that are not taken.
+    In ``where(x > 0, sqrt(x), 0)`` the derivative of the branch that is not taken is multiplied by zero, which is NaN
+    if it is infinite. Here ``fun`` receives ``safe`` instead of the elements whose result is not used.
 
     Args:
       condition: a boolean array, of a shape that broadcasts against the leaves of ``x`` and of the result.
-      fun: takes a tree like ``x`` and returns a tree of arrays; it acts on each element, or row, by itself.
+      fun: takes a tree like ``x`` and returns a tree of arrays; it acts on each element, or row, separately.
       x: an array or a tree of them.
       otherwise: the result where the condition is false: one value, or a tree of them like the result.
-      safe: what ``fun`` is given there, at which it must be smooth: one value, or a tree of them like ``x``.
+      safe: the argument of ``fun`` there, at which it must be smooth: one value, or a tree of them like ``x``.
 
     Returns:
-      What ``fun`` returns, with ``otherwise`` where the condition is false.
+      The result of ``fun``, with ``otherwise`` where the condition is false.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import grad
@@ -76,11 +76,11 @@ def safe_where(condition: Any, fun: Callable[[Any], Any], x: Any, otherwise: Any
     return tree.unflatten(treedef, [pnp.where(condition, y, o) for y, o in zip(leaves, instead, strict=True)])
 
 
-# Identities with derivatives of their own ----------------------------------------------------------------------------
+# Identities with custom derivatives ----------------------------------------------------------------------------------
 
 
 def _meant(function: CustomFunction, **expected: bool) -> CustomFunction:
-    """A function, of which ``check_rule`` is told how its derivative is meant to be."""
+    """Record on a function the intended deviations of its derivative, for ``check_rule``, and return it."""
     vars(function)["rule_check"] = expected
     return function
 
@@ -101,7 +101,7 @@ _meant(_scaled, derivative=False)
 
 @named
 def scale_gradient(x: Any, factor: Any) -> Any:
-    """The value of ``x``, whose derivative is multiplied by a factor, in both modes.
+    """Return ``x`` with its derivative multiplied by a factor, in both modes.
 
     Args:
       x: an array or a tree of them.
@@ -116,7 +116,7 @@ def scale_gradient(x: Any, factor: Any) -> Any:
 
 @named
 def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
-    """The value of ``x``, whose derivative is multiplied by ``-factor``: the layer of domain-adversarial training.
+    """Return ``x`` with its derivative multiplied by ``-factor``: the layer of domain-adversarial training.
 
     Args:
       x: an array or a tree of them.
@@ -132,10 +132,10 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _clipping(clip: Callable[..., Any]) -> CustomFunction:
-    """The identity of its first argument, whose cotangents are clipped by the others.
+    """Return the identity of its first argument, whose cotangents ``clip`` clips with the other arguments.
 
-    Clipping is not linear, so forward mode cannot transpose it. Tangents pass unchanged: so a Jacobian of a gradient
-    is that of the clipped gradient as it is computed.
+    Clipping is not linear, so it has no transpose for forward mode: tangents pass unchanged. The Jacobian of a gradient
+    thus differentiates the clipped gradient as it is computed.
     """
     identity = custom_vjp(lambda x, *limits: x)
 
@@ -159,7 +159,7 @@ _clipped = _clipping(_clip_elements)
 
 @named
 def clip_gradient(x: Any, low: Any, high: Any) -> Any:
-    """The value of ``x``, whose gradient is clipped, element by element.
+    """Return ``x`` with its gradient clipped elementwise.
 
     Args:
       x: a real array or a tree of them.
@@ -185,7 +185,7 @@ def _clip_norm(ct: Any, largest: Any) -> Any:
 
 
 def _wide(dtype: Any) -> Any:
-    """The dtype in which the squares of elements are added."""
+    """Return the dtype for sums of squares of elements."""
     return dtype if dtypes.is_complex(dtype) or dtype.itemsize > 2 else pnp.float32
 
 
@@ -194,15 +194,15 @@ _clipped_by_norm = _clipping(_clip_norm)
 
 @named
 def clip_gradient_norm(x: Any, largest: Any) -> Any:
-    """The value of ``x``, whose gradient is scaled down to a norm where it has a larger one.
+    """Return ``x`` with its gradient scaled down to a maximal norm.
 
     Args:
       x: an array or a tree of them, whose leaves have one norm together, the Euclidean one.
-      largest: the norm, a number that is not negative.
+      largest: the maximal norm, a nonnegative number.
 
     Returns:
-      ``x``. In reverse mode its cotangent is clipped, under ``vmap`` that of each example by itself; in forward mode
-      its tangent passes unchanged.
+      ``x``. In reverse mode its cotangent is clipped, under ``vmap`` separately for each example; in forward mode its
+      tangent passes unchanged.
 
     Source: R. Pascanu, T. Mikolov and Y. Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
 
@@ -228,7 +228,7 @@ _meant(_with_derivative_of, derivative=False)
 
 
 def straight_through(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with the value of another one and the derivative of the identity, such as rounding needs it.
+    """Return a function with the values of ``fun`` and the derivative of the identity, as for rounding.
 
     Args:
       fun: ``fun(x, *args, **kwargs)`` returns a tree of arrays of the shapes and dtypes of ``x``. It is not
@@ -272,7 +272,7 @@ def _constant(x: Any) -> Any:
 
 
 def _check_alike(what: str, value: Any, other: str, example: Any) -> None:
-    """Refuse a tree of other structure, shapes or dtypes than those of an example."""
+    """Raise an error unless a tree has the structure, shapes and dtypes of an example."""
     pairs = []
     for x in (value, example):
         leaves, treedef = tree.flatten(x)
@@ -292,10 +292,10 @@ LinearSolve = Callable[[Callable[[Any], Any], Any], Any]
 def implicit_function(
     residual: Callable[..., Any], solver: Callable[..., Any], linear_solve: LinearSolve | None = None
 ) -> Callable[..., Any]:
-    """A function that is given by an equation and a way to solve it, with derivatives by the implicit function theorem.
+    """Return a function that solves an equation, with derivatives by the implicit function theorem.
 
-    Where ``residual(z, *params) = 0``, the derivative of ``z`` with respect to the parameters solves a linear system,
-    whatever way led to ``z``: the solver is not differentiated, and may be a loop that stops by its values.
+    If ``residual(z, *params) = 0``, the derivative of ``z`` with respect to the parameters solves a linear system,
+    however ``z`` was computed: the solver is not differentiated, and may be a loop that stops by its values.
 
     Args:
       residual: ``residual(z, *params)``, a tree of real or complex arrays of the shapes and dtypes of ``z``; for a
@@ -349,7 +349,7 @@ def implicit_function(
 
 
 def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver:
-    """The inverse of the derivative of a residual with respect to the state, at a state and parameters."""
+    """Return the solver of systems with the derivative of the residual by the state, at a state and parameters."""
 
     def matvec(point: Any, t: Any) -> Any:
         z, params = point
@@ -363,14 +363,14 @@ def _inverse(residual: Callable[..., Any], tangent_solve: LinearSolve) -> Solver
 
 
 def _dense_solve(matvec: Callable[[Any], Any], b: Any) -> Any:
-    """The solution of a linear system by its matrix, in real coordinates, for it may be linear over these only."""
+    """Solve a linear system by its dense matrix, in real coordinates, since ``matvec`` may be only real-linear."""
     flat, build = _coordinates(b)
     columns = vmap(lambda e: _coordinates(matvec(build(e)))[0])(pnp.eye(flat.size, dtype=flat.dtype))
     return build(pnp.linalg.solve(columns.T, flat))
 
 
 def _coordinates(x: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The real and imaginary parts of a tree as one vector, and the function that builds the tree from it."""
+    """Return the real and imaginary parts of a tree as one vector, and the function that rebuilds the tree."""
     leaves, treedef = tree.flatten(x)
     parts: list[Any] = []
     for leaf in leaves:

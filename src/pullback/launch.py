@@ -1,4 +1,4 @@
-"""``python -m pullback launch``: several processes of a program, on one machine."""
+"""``python -m pullback launch``: run several processes of a program on one machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pullback.core.errors import ArgumentError
 from pullback.core.locks import lock
 
 ENDING = 5.0
-"""How many seconds a process may take to end after SIGTERM, before it is killed."""
+"""The number of seconds that a process may take to end after SIGTERM, before it is killed."""
 
 
 def launch(
@@ -26,22 +26,22 @@ def launch(
 ) -> int:
     """Start several processes of a program on this machine, and wait for them.
 
-    Each finds in its environment what :func:`pullback.distributed.initialize` needs. Each line of their output comes
-    with the number of the process before it. If one fails, the others have some seconds to notice it, and to save what
-    they have; then they are ended. Ctrl-C ends all.
+    Their environment has the settings of :func:`pullback.distributed.initialize`. Each line of their output is prefixed
+    with the number of the process. If one fails, the others have some seconds to notice it and to save their state;
+    then they are ended. Ctrl-C ends all.
 
     Args:
       program: the path of a Python program and its arguments, or ``-m``, a module and its arguments.
-      processes: how many.
-      devices: into how many devices the processor is divided in each; as the environment says, if it is None.
-      port: where process 0 listens, on the loopback; one that is free, if it is None.
-      grace: for how many seconds the others may go on when one has failed.
+      processes: the number of processes.
+      devices: the number of CPU devices of each; by default as the environment says.
+      port: the port on which process 0 listens, on the loopback; by default a free one.
+      grace: the number of seconds that the others may continue after one has failed.
 
     Returns:
-      0, or the exit status of the first process that failed: 128 and the number of the signal, if one ended it.
+      0, or the exit status of the first process that failed: 128 plus the number of the signal, if one ended it.
 
     Raises:
-      ArgumentError: an argument makes no sense (a ValueError).
+      ArgumentError: an argument is invalid (a ValueError).
     """
     if processes < 1:
         raise ArgumentError(f"the number of processes must be at least 1, got {processes}")
@@ -72,7 +72,7 @@ def _free_port() -> int:
 
 
 class _Process:
-    """A process, and the threads that pass its output on."""
+    """A started process, with the threads that forward its output."""
 
     def __init__(
         self, program: Sequence[str], number: int, processes: int, devices: int | None, port: int, events: Any
@@ -110,7 +110,7 @@ class _Process:
 
     @property
     def status(self) -> int:
-        """The exit status, as a shell says it."""
+        """Return the exit status, in a shell's convention."""
         code = self.popen.returncode
         return code if code >= 0 else 128 - code
 
@@ -135,12 +135,12 @@ def _pass_on(source: IO[bytes], target: Any, prefix: bytes) -> None:
                 text = (prefix + line.rstrip(b"\n")).decode(errors="replace") + "\n"
                 target.write(text)
                 target.flush()
-            except (OSError, ValueError):  # whoever reads has seen enough; the process may still write
+            except (OSError, ValueError):  # the reader has closed the pipe; the process may still write
                 pass
 
 
 def _watch(started: list[_Process], events: Any, grace: float) -> int:
-    """Wait until all processes have ended, or one has failed and the others had their time."""
+    """Wait until all processes have ended, or until ``grace`` seconds after one has failed."""
     running = set(started)
     status = 0
     deadline: float | None = None
@@ -165,7 +165,7 @@ def _watch(started: list[_Process], events: Any, grace: float) -> int:
 
 
 def _end(started: list[_Process]) -> None:
-    """End the processes that have not ended, and what they started, and pass on what they still said."""
+    """End the remaining processes and their children, and forward the rest of their output."""
     for process in started:
         process.signal(signal.SIGTERM)
     end = time.monotonic() + ENDING
@@ -173,7 +173,7 @@ def _end(started: list[_Process]) -> None:
         try:
             process.popen.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            process.signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # which ends a process at once on Windows
+            process.signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # on Windows, SIGTERM kills immediately
             process.popen.wait()
         for reader in process.readers:
             reader.join(1)

@@ -1,6 +1,6 @@
-"""What is recorded while programs are traced and compiled, for functions that listen.
+"""Listeners for events, durations and numbers that are recorded while programs are traced and compiled.
 
-See :mod:`pullback.core.monitoring` for what Pullback records.
+See :mod:`pullback.core.monitoring` for the records that Pullback makes.
 """
 
 from pullback.core.faces import face as _face

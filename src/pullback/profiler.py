@@ -1,4 +1,4 @@
-"""Profiles of compiled programs and of what is around them."""
+"""Profiles of compiled programs and of the Python code around them."""
 
 from typing import TYPE_CHECKING, Any
 

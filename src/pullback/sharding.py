@@ -1,4 +1,4 @@
-"""Where arrays are: meshes of devices, and how arrays are spread over them.
+"""Meshes of devices, and shardings of arrays over them.
 
 >>> import pullback
 >>> from pullback.sharding import NamedSharding, PartitionSpec

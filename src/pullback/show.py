@@ -1,4 +1,4 @@
-"""What ``python -m pullback show`` shows: the program of a function at arguments that are given by their types.
+"""``python -m pullback show``: the program of a function for arguments that are described by their types.
 
 The arguments are read by :func:`parse_arguments`, in the short names of types that jaxprs print.
 """
@@ -39,17 +39,17 @@ Function = Callable[..., Any]
 
 
 def parse_arguments(text: str) -> list[Any]:
-    """Arguments from their types.
+    """Parse a list of arguments, given by types or values.
 
     Args:
       text: arguments separated by commas. Each is a type such as ``f32[2,3]``, a Python number, a string, ``True``,
-        ``False`` or ``None``, or a tuple, list or dictionary of such.
+        ``False`` or ``None``, or a tuple, list or dictionary of these.
 
     Returns:
-      The arguments; a type stands as a ``ShapeDtypeStruct``.
+      The arguments; a type becomes a ``ShapeDtypeStruct``.
 
     Raises:
-      ArgumentError: the text cannot be read; the message has it, with a caret under the spot (a ValueError).
+      ArgumentError: the text cannot be parsed; the message quotes it, with a caret under the error (a ValueError).
 
     >>> parse_arguments('{"w": f32[3,4], "b": f32[]}, 2')[0]["w"], parse_arguments("i32[], (2, 0.5)")[1]
     (ShapeDtypeStruct(shape=(3, 4), dtype=float32), (2, 0.5))
@@ -67,7 +67,7 @@ _WHAT = "a type such as f32[2,3], a number, a string, or a tuple, list or dictio
 
 
 class _Reader:
-    """Reads arguments from a text, from left to right."""
+    """A parser of arguments, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -84,11 +84,11 @@ class _Reader:
         return ArgumentError(f"--args: {message}\n  {shown}\n  {' ' * (self.at if at is None else at)}^")
 
     def found(self) -> str:
-        """What comes next, for a message."""
+        """Describe the next token for an error message."""
         return repr(self.next()) if self.next() else "the end"
 
     def next(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Return the next character that is not blank; empty at the end."""
         space = _SPACE.match(self.text, self.at)
         assert space is not None
         self.at = space.end()
@@ -103,7 +103,7 @@ class _Reader:
         return match.group()
 
     def items(self, one: Callable[[], Any], closing: str) -> tuple[list[Any], bool]:
-        """What stands between here and a closing bracket (or the end), and whether there was a comma."""
+        """Parse items up to a closing bracket (or the end); return them and whether there was a comma."""
         start = self.at - 1
         values: list[Any] = []
         comma = False
@@ -185,7 +185,7 @@ _NARROW = (
 
 @cache
 def _types() -> dict[str, dtypes.DType]:
-    """The types of arguments by their short names, those that come to mind first."""
+    """Return the dtypes of arguments by their short names, common ones first."""
     found = [np.dtype(getattr(dtypes, name) if name in ("bfloat16", *_NARROW) else name) for name in _NUMBERS + _NARROW]
     return {
         dtypes.short_name(d): d for d in [*found[: len(_NUMBERS)], *dtypes.KEY_DTYPES.values(), *found[len(_NUMBERS) :]]
@@ -199,7 +199,7 @@ class TracingError(Exception):
     """The function could not be traced.
 
     Attributes:
-      error: why.
+      error: the error from tracing.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -208,13 +208,13 @@ class TracingError(Exception):
 
 
 class Subject(NamedTuple):
-    """A function at arguments, of which the program is asked for.
+    """A function with the arguments to trace it at.
 
     Attributes:
       function: the function, transformed.
       args: its arguments, types or values.
       inputs: the name of each leaf of the arguments.
-      title: how the function is written, such as ``jit(grad(loss))``.
+      title: the expression for the function, such as ``jit(grad(loss))``.
     """
 
     function: Function
@@ -223,12 +223,12 @@ class Subject(NamedTuple):
     title: str
 
     def text(self, form: str) -> str:
-        """The program in one of the ``FORMS``.
+        """Return the program as text in one of the ``FORMS``.
 
         Raises:
           TracingError: the function cannot be traced.
-          BackendError: StableHLO text is asked for, and there is no compiler (a RuntimeError).
-          RendererError: a drawing is asked for, and nothing to draw it with is installed (a RuntimeError).
+          BackendError: ``form`` is StableHLO, and there is no compiler (a RuntimeError).
+          RendererError: ``form`` is a drawing, and no renderer is installed (a RuntimeError).
         """
         try:
             closed, out = make_jaxpr(self.function, return_shape=True)(*self.args)
@@ -252,17 +252,17 @@ def _stable_hlo(closed: ClosedJaxpr, title: str) -> str:
 
 
 def subject(function: str, arguments: str = "", static: str = "", transform: str = "") -> Subject:
-    """What is to be shown.
+    """Return the function, arguments and transformations that the command line describes.
 
     Args:
       function: ``MODULE:FUNCTION``; the function may be an attribute of an attribute.
       arguments: its arguments; see :func:`parse_arguments`.
-      static: the positions of those that it is given as they are, separated by commas.
-      transform: names of transformations, separated by commas, the one that is applied first in front.
+      static: the positions of static arguments, separated by commas.
+      transform: names of transformations, separated by commas, in the order of their application.
 
     Raises:
-      ArgumentError: one of them makes no sense (a ValueError).
-      TracingError: the function cannot be traced, where its result has to be known to transform it.
+      ArgumentError: one of them is invalid (a ValueError).
+      TracingError: a transformation needs the result of the function, which cannot be traced.
 
     >>> subject("pullback.numpy:sum", "f32[3]", transform="grad,jit").title
     'jit(grad(sum))'
@@ -290,7 +290,7 @@ def subject(function: str, arguments: str = "", static: str = "", transform: str
 
 
 def _function(text: str) -> Function:
-    """The function that is called ``MODULE:FUNCTION``."""
+    """Import the function ``MODULE:FUNCTION``."""
     module, colon, path = text.partition(":")
     if not (module and colon and path):
         raise ArgumentError(f"expected MODULE:FUNCTION, such as model:loss, got {text!r}")
@@ -314,7 +314,7 @@ def _function(text: str) -> Function:
 
 
 def _explained(error: BaseException, module: str) -> str:
-    """Why an import failed, and on which line, unless the module was just not found."""
+    """Explain why an import failed, with the line unless the module itself was not found."""
     message = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return f"{error}; modules are looked for in the current directory, and where PYTHONPATH says"
@@ -335,7 +335,7 @@ def _check_call(fun: Function, name: str, values: Sequence[Any]) -> None:
 
 
 def _positions(static: str, values: Sequence[Any]) -> set[int]:
-    """The positions of the arguments that are passed as they are."""
+    """Parse and check the positions of static arguments."""
     fixed = set()
     for text in static.split(",") if static.strip() else ():
         if not re.fullmatch(r"\s*\d+\s*", text) or int(text) >= len(values):
@@ -359,7 +359,7 @@ def _check_argument(i: int, value: Any, static: bool) -> None:
 
 
 def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
-    """The function of those arguments that are not static."""
+    """Return the function of the arguments that are not static."""
     if not fixed:
         return fun
 
@@ -372,7 +372,7 @@ def _given(fun: Function, values: Sequence[Any], fixed: set[int]) -> Function:
         signature = inspect.signature(fun)
     except (TypeError, ValueError):
         return function
-    # Messages name an argument by its position among those that are left.
+    # Messages number the arguments that are not static.
     kept = [p for i, p in enumerate(signature.parameters.values()) if i not in fixed or p.kind is p.VAR_POSITIONAL]
     function.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return function
@@ -384,7 +384,7 @@ _PLAIN = ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian", "vmap", "jit"
 
 
 def transformations() -> tuple[str, ...]:
-    """The names of the transformations that can be asked for.
+    """Return the names of the supported transformations.
 
     >>> "grad" in transformations()
     True
@@ -395,7 +395,7 @@ def transformations() -> tuple[str, ...]:
 
 
 def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
-    """A transformation of a function into one of the same arguments (which ``vmap`` maps, as they are given)."""
+    """Apply a transformation that keeps the arguments; for ``vmap`` they are batches already."""
     import pullback
 
     function = getattr(pullback, name)(subject.function)
@@ -403,7 +403,7 @@ def _plainly(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
-    """``jvp`` or ``linearize``, applied to tangents that become a further argument."""
+    """Apply ``jvp`` or ``linearize``, with the tangents as an additional argument."""
     fun = subject.function
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -417,14 +417,14 @@ def _pushed_forward(subject: Subject, name: str, later_maps: int) -> Subject:
 
 
 def _pulled_back(subject: Subject, name: str, later_maps: int) -> Subject:
-    """``vjp``, applied to a cotangent that becomes a further argument."""
+    """Apply ``vjp``, with the cotangent as an additional argument."""
     fun = subject.function
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out, pullback = vjp(fun, *args[:-1])
         return out, pullback(_completed(args[-1], out))
 
-    # Inputs are given as the outermost function takes them, and so must the cotangent be.
+    # The arguments are those of the outermost function, with all mapped axes, and so must the cotangent be.
     mapped = fun
     for _ in range(later_maps):
         mapped = vmap(mapped)
@@ -438,7 +438,7 @@ _WITH_FURTHER_INPUTS = {"jvp": _pushed_forward, "linearize": _pushed_forward, "v
 def _with_input(
     subject: Subject, transformation: str, call: Callable[..., Any], values: Any, what: str, names: Sequence[str]
 ) -> Subject:
-    """A function of one more argument: (co)tangents of those values that have any."""
+    """Add an argument to a function: (co)tangents of the values that have any."""
     avals = [abstractify(x) for x in tree.leaves(values)]
     further = [f"{what} of {n}" for n, a in zip(names, avals, strict=True) if dtypes.is_inexact(a.dtype)]
     return Subject(
@@ -455,7 +455,7 @@ def _tangent_type(x: Any) -> ShapeDtypeStruct | None:
 
 
 def _completed(tangents: Any, values: Any) -> Any:
-    """A tree of (co)tangents like ``values``, with the zeros of integers that the inputs leave out."""
+    """Complete a tree of (co)tangents with zeros for integers, which the inputs leave out."""
     given = iter(tree.leaves(tangents))
     return tree.tree_map(
         lambda x: next(given) if dtypes.is_inexact(typeof(x).dtype) else np.zeros(x.shape, dtypes.float0), values

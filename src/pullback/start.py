@@ -1,4 +1,4 @@
-"""What ``import pullback`` sets up: what switches turn on, the end of the process, and the names that are not there."""
+"""Set-up at ``import pullback``: actions of switches, exit handlers, and errors for unknown names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 def set_up() -> None:
-    """Have switches turn on what they name, and the process end in order; tracebacks leave out the library's frames."""
+    """Connect switches to their actions, register exit handlers, and hide the library's frames in tracebacks."""
     observe("check_custom_rules", _check_custom_rules)
     observe("check_tracer_leaks", _check_tracer_leaks)
     atexit.register(_leave)
@@ -36,7 +36,7 @@ def _check_tracer_leaks(everywhere: bool) -> None:
 
 
 def not_there(name: str) -> NoReturn:
-    """Raise the error of a name that ``pullback`` has not, which says where it is if it is a function of trees."""
+    """Raise the AttributeError for a name that ``pullback`` lacks, with a hint if ``pullback.tree`` has it."""
     known = name[:5] == "tree_" and hasattr(importlib.import_module("pullback.tree"), name[5:])
     hint = f"; it is pullback.tree.{name[5:]}" if known else ""
     raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")

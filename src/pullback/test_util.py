@@ -1,8 +1,8 @@
-"""Checks of derivatives against differences, for the tests of whoever writes derivative rules.
+"""Checks of derivatives against finite differences, for tests of derivative rules.
 
-The differences are taken in float64 wherever the function allows it, whatever the dtype of its arguments, so that
-their error is far below that of any mistake. Derivatives are compared component by component; a report names the
-argument, the leaf and the component that is wrong, and by how much.
+Differences are computed in float64 if the function allows it, whatever the dtype of its arguments, so that their error
+is far smaller than any mistake's. Derivatives are compared by components; a report names the argument, the leaf and
+the component that is wrong, and by how much.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["check_grads", "check_jvp", "check_rule", "check_vjp"]
 face(globals())
 
 COMPONENTS = 1024
-"""Up to so many components are differenced one by one; beyond that, along random directions."""
+"""The largest number of components that are differenced one by one; more, along random directions."""
 DIRECTIONS = 4
 REPORTED = 5
 MATRIX = 20_000_000
@@ -53,18 +53,18 @@ def check_grads(
     """Check the derivatives of a function, up to an order, against differences.
 
     Args:
-      f: takes and returns trees of arrays; real or complex leaves are differentiated, others are left alone.
+      f: takes and returns trees of arrays; real or complex leaves are differentiated, others are constants.
       args: the point, a sequence of arguments. Away from it by ``eps`` the function should be smooth.
       order: the highest derivative to check, at least 1.
-      modes: which modes: "fwd", "rev" or both; for higher orders, every sequence of them.
-      atol, rtol: how far a component may be off, absolutely and relative to the expected value; by default as far as
-        the function's rounding errors explain, which are measured at the point. The estimated error of the differences
-        is always allowed.
-      eps: the step of the differences; by default chosen by their estimated error.
+      modes: "fwd", "rev" or both; for higher orders, every sequence of them is checked.
+      atol, rtol: the tolerances of a component, absolute and relative to the expected value; by default from the
+        function's rounding errors, which are measured at the point. The estimated error of the differences is always
+        added.
+      eps: the step of the differences; by default selected by their estimated error.
 
     Raises:
       AssertionError: a derivative is wrong; the message says which argument, leaf and component.
-      ArgumentError: ``order`` or ``modes`` makes no sense (a ValueError).
+      ArgumentError: ``order`` or ``modes`` is invalid (a ValueError).
 
     >>> import pullback.numpy as pnp
     >>> check_grads(lambda x: pnp.sin(x) * pnp.exp(x), (1.0,), order=2)
@@ -151,14 +151,14 @@ def _check_orders(
 
 
 def _tangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """The tangent of ``f`` along one random direction, as a function of the point."""
+    """Return a function of the point that computes the tangent of ``f`` along one random direction."""
     space = Space(args)
     direction = random_vector(space.size, 1)
     return lambda *xs: jvp(f, xs, Space(xs).tangents(direction))[1]
 
 
 def _cotangent_of(f: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """The cotangents of the inexact arguments of ``f`` for one random cotangent, as a function of the point."""
+    """Return a function of the point that computes the inexact arguments' cotangents for one random cotangent."""
     direction = random_vector(Space(f(*args)).size, 2)
 
     def cotangents(*xs: Any) -> Any:
@@ -181,7 +181,7 @@ class _Mismatch(NamedTuple):
 
 
 class _Comparer:
-    """What is compared, how far it may be off, and what was found to be wrong."""
+    """The comparison of one derivative: tolerances, and the errors found so far."""
 
     def __init__(self, point: Point, atol: float | None, rtol: float | None) -> None:
         self.tolerance = Tolerance(point, atol, rtol)
@@ -190,7 +190,7 @@ class _Comparer:
         self.compared = 0
 
     def compare(self, expected: Vector, error: Vector, got: Vector, index: int | None, by_input: bool) -> None:
-        """Compare a row of the Jacobian (``by_input``), or a column of it; ``index`` is that of the other side."""
+        """Compare a row of the Jacobian (``by_input``), or a column; ``index`` is the row's or the column's number."""
         self.compared += len(expected)
         allowed = self.tolerance.allowed(expected, error)
         with np.errstate(all="ignore"):
@@ -201,7 +201,7 @@ class _Comparer:
             self.found.append(_Mismatch(i, o, float(expected[k]), float(got[k]), float(allowed[k])))
 
     def report(self, what: str, reference: str) -> None:
-        """Raise, if something was wrong."""
+        """Raise an AssertionError with all errors found, if any."""
         if not self.found:
             return
         self.found.sort(key=lambda m: -_badness(m))
@@ -227,7 +227,7 @@ def _badness(m: _Mismatch) -> float:
 
 
 def _check_mode(f: Any, derivative: Any, args: tuple[Any, ...], forward: bool, settings: _Settings, what: str) -> None:
-    """Check one derivative in double precision, and then the one in the dtype of the arguments against it."""
+    """Check a derivative in double precision, then compare the one in the arguments' dtype with it."""
     atol, rtol, eps = settings
     with double_precision():
         precise = precise_point(f, args, eps)
@@ -254,14 +254,14 @@ def _directions(size: int) -> Iterator[Vector]:
 
 
 def _pushed(point: Point, f_jvp: Any, direction: Vector, what: str) -> Vector:
-    """The tangent of the outputs along a direction, and its type and the value checked."""
+    """Return the tangent of the outputs along a direction, after checking its type and the value."""
     out, tangent = f_jvp(point.inputs.displaced(0 * direction), point.inputs.tangents(direction))
     _check_value(point, out, what)
     return _checked_vector(point.outputs, tangent, False, f"{what}: the tangent of the output")
 
 
 def _pulled(point: Point, f_vjp: Any, direction: Vector, what: str) -> Vector:
-    """The cotangent of the inputs for one of the outputs, and its type and the value checked."""
+    """Return the cotangent of the inputs for a cotangent of the outputs, after checking its type and the value."""
     out, pull = f_vjp(*point.inputs.displaced(np.zeros(point.inputs.size)))
     _check_value(point, out, what)
     cts = tuple(pull(point.outputs.tangents(direction, dual=True)))
@@ -282,7 +282,7 @@ def _checked_vector(space: Space, value: Any, dual: bool, what: str) -> Vector:
 
 
 def _check_value(point: Point, out: Any, what: str) -> None:
-    """The value that comes with a derivative is that of the function."""
+    """Check that the value that a derivative returns equals the function's."""
     space = Space(out)
     if space.treedef != point.outputs.treedef or [x.shape for x in space.leaves] != [
         x.shape for x in point.outputs.leaves
@@ -318,7 +318,7 @@ def _basis(size: int, k: int) -> Vector:
 
 
 def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -> None:
-    """Columns of the Jacobian, one for each component of the input; or random combinations of them."""
+    """Compare columns of the Jacobian, one for each component of the input, or random combinations of them."""
     size = point.inputs.size
     if size <= COMPONENTS:
         for k in range(size):
@@ -338,7 +338,7 @@ def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -
 
 
 def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -> None:
-    """Rows of the Jacobian, one for each component of the output; or random combinations of them."""
+    """Compare rows of the Jacobian, one for each component of the output, or random combinations of them."""
     n, m = point.inputs.size, point.outputs.size
     cotangents = [_basis(m, k) for k in range(m)] if m <= COMPONENTS else list(_directions(m))
     names: list[int | None] = list(range(m)) if m <= COMPONENTS else [None] * len(cotangents)
@@ -366,7 +366,7 @@ def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -
 
 
 def _locate(point: Point, direction: Vector, push: Any, output: int | None, u: Vector | None = None) -> int:
-    """The component of the input to which a mismatch along a direction belongs, by bisection."""
+    """Find, by bisection, the component of the input that causes a mismatch along a direction."""
     where = np.flatnonzero(direction)
     while len(where) > 1:
         parts = []

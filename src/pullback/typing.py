@@ -1,7 +1,7 @@
 """Types for annotations.
 
-``ArrayLike`` is what functions of ``pullback.numpy`` take: arrays, NumPy's arrays and scalars, Python numbers.
-``DTypeLike`` is what stands for a dtype: one of NumPy's, its name, or a type such as ``pullback.numpy.float32``.
+``ArrayLike`` is an operand of ``pullback.numpy``: an array, a NumPy array or scalar, or a Python number.
+``DTypeLike`` is a dtype of NumPy's, its name, or a type such as ``pullback.numpy.float32``.
 """
 
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from pullback.core.faces import face
 
 
 class SupportsDType(Protocol):
-    """What has a dtype."""
+    """An object with a dtype."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...

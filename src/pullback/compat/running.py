@@ -1,4 +1,4 @@
-"""``python -m pullback run``: a program written for JAX, started as Python does, with ``jax`` served by Pullback."""
+"""``python -m pullback run``: run a program written for JAX, with ``jax`` served by Pullback."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def run(arguments: Sequence[str]) -> int:
       The exit status: 0, or 1 if the program ended with an exception, which has been printed.
 
     Raises:
-      ArgumentError: there is no program, or an option that there is not (a ValueError).
-      SystemExit: the program asked for it.
+      ArgumentError: the program is missing, or an option is unknown (a ValueError).
+      SystemExit: the program raised it.
 
     ``run(["-c", "import jax; print(jax.numpy.arange(3))"])`` prints ``[0 1 2]`` and returns 0.
 
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """:func:`run`, with errors of its own printed: 2 is the status where what was asked for makes no sense."""
+    """Call :func:`run`; print an error about the command line and return status 2."""
     try:
         return run(arguments)
     except (ArgumentError, CompatError) as error:
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def report_text() -> str:
-    """The names of JAX that were asked for in vain, one a line, each with the line that asked first."""
+    """Return a report of missing names of JAX, one per line, each with the location of its first use."""
     missing = missing_names()
     if not missing:
         return "Pullback has every name of JAX that was asked for.\n"
@@ -86,7 +86,7 @@ def report_text() -> str:
 
 
 def _program(given: Sequence[str]) -> tuple[Callable[[], object], list[str]]:
-    """What starts the program, and its ``sys.argv``."""
+    """Return a function that starts the program, and the program's ``sys.argv``."""
     option = given[0] if given else ""
     if option in ("-m", "-c"):
         if len(given) < 2:
@@ -115,7 +115,7 @@ def _run_code(code: str) -> None:
 
 
 def _of_the_program(tb: TracebackType | None) -> TracebackType | None:
-    """The traceback from the program's first line on."""
+    """Drop the frames of a traceback before the program's first."""
     while tb is not None and (tb.tb_frame.f_code.co_filename == __file__ or "runpy" in tb.tb_frame.f_code.co_filename):
         tb = tb.tb_next
     return tb

@@ -1,7 +1,6 @@
-"""An import hook that serves ``jax`` and its submodules from Pullback's.
+"""An import hook that serves ``jax`` and its submodules from Pullback's modules.
 
-A module ``jax.x.y`` has the names of ``pullback.compat.extras.x.y`` and those of ``pullback.x.y``, as far as there are
-such modules.
+A module ``jax.x.y`` has the names of ``pullback.compat.extras.x.y`` and of ``pullback.x.y``, if these modules exist.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _missing: dict[str, str] = {}
 
 
 def install() -> None:
-    """Make ``import jax`` give Pullback, in this process from now on; a second time changes nothing.
+    """Make ``import jax`` import Pullback, in this process from now on; a second call has no effect.
 
-    Random numbers are laid out as JAX's are by default: the switch ``threefry_partitionable`` is turned on. JAX's
-    variables of the environment, such as ``JAX_ENABLE_X64=1``, set the switches of their names.
+    Random numbers are generated in JAX's default layout: the switch ``threefry_partitionable`` is turned on. JAX's
+    environment variables, such as ``JAX_ENABLE_X64=1``, set the switches of their names.
 
     Raises:
       CompatError: the real JAX is imported already (an ImportError).
@@ -63,9 +62,9 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo :func:`install`: later imports of ``jax`` give the real one, and switches are as they were before.
+    """Undo :func:`install`: later imports of ``jax`` import the real one, and switches have their earlier values.
 
-    Names that a program has imported stay as they are. Where nothing is installed it changes nothing.
+    Names that a program has imported stay unchanged. Without a previous :func:`install` it has no effect.
 
     >>> uninstall()
     """
@@ -83,7 +82,7 @@ def _installed() -> list[_Finder]:
 
 
 def missing_names() -> dict[str, str]:
-    """The names of JAX that were asked for and that Pullback does not have, with the first line that asked for each.
+    """Return the names of JAX that a program used and Pullback lacks, each with the location of its first use.
 
     After ``hasattr(jax, "no_such_name")`` it has ``"jax.no_such_name"``.
 
@@ -94,12 +93,12 @@ def missing_names() -> dict[str, str]:
 
 
 class Served(ModuleType):
-    """A module of JAX's name with Pullback's contents, which are looked up when they are first asked for."""
+    """A module with JAX's name and Pullback's contents, which are looked up at their first use."""
 
     _sources: tuple[ModuleType, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__all__" and self.__name__ == "jax":  # what ``import *`` brings, also what is imported late
+        if name == "__all__" and self.__name__ == "jax":  # the names of ``import *``, with lazy ones
             return [n for n in dir(self) if n[:1] != "_"]
         for source in self._sources:
             try:
@@ -107,7 +106,7 @@ class Served(ModuleType):
             except AttributeError:
                 continue
             if isinstance(value, ModuleType) and value.__name__.startswith(_OURS):
-                continue  # those that are served are imported by their names in JAX
+                continue  # served modules are imported by their names in JAX
             if not name.startswith("__"):
                 self.__dict__[name] = value
             return value
@@ -125,7 +124,7 @@ class Served(ModuleType):
 
 
 def _is_room(source: ModuleType, name: str) -> bool:
-    """Whether a name is that of a module of Pullback's which is no module of JAX's."""
+    """Whether a name is a module of Pullback that is not a module of JAX."""
     value = source.__dict__.get(name)
     if not isinstance(value, ModuleType) or not value.__name__.startswith(_OURS):
         return False
@@ -134,7 +133,7 @@ def _is_room(source: ModuleType, name: str) -> bool:
 
 def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
     asker = _asker()
-    if asker is not None and name[:1] != "_":  # tools look for attributes of their own, such as _mock_name
+    if asker is not None and name[:1] != "_":  # tools probe for private attributes, such as _mock_name
         _missing.setdefault(f"{module}.{name}", asker)
     near = difflib.get_close_matches(name, {known for source in sources for known in dir(source)}, 3)
     hint = f"; names near it: {', '.join(near)}" if near else ""
@@ -144,7 +143,7 @@ def _refusal(module: str, name: str, sources: Iterable[ModuleType]) -> str:
 
 
 def _asker() -> str | None:
-    """The innermost line that is neither Pullback's nor the import system's; None if it is jaxlib that asks."""
+    """Return the innermost line outside of Pullback and the import system; None if that is in jaxlib."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -157,13 +156,13 @@ def _asker() -> str | None:
 
 
 def _own_names(name: str) -> list[str]:
-    """The modules whose names a module of JAX's has."""
+    """Return the names of the modules that provide the names of a module of JAX."""
     rest = name.removeprefix("jax")
     return [prefix + rest for prefix in (_EXTRAS, _OURS) if _has_spec(prefix, rest)]
 
 
 def _has_spec(prefix: str, rest: str) -> bool:
-    """Whether there is a module; its packages are imported to know."""
+    """Whether a module exists; imports its parent packages to find out."""
     if prefix == _OURS and rest and (rest.startswith(".core.") or rest.split(".")[1] not in _PUBLIC):
         return False
     try:
@@ -174,7 +173,7 @@ def _has_spec(prefix: str, rest: str) -> bool:
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, before: dict[str, Any]) -> None:
-        self.before = before  # the switches that it set
+        self.before = before  # the earlier values of the switches that install set
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -203,7 +202,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What ``importlib.metadata`` says of ``jax``."""
+    """The distribution ``jax`` as seen by ``importlib.metadata``."""
 
     def read_text(self, filename: str) -> str | None:
         return f"Metadata-Version: 2.1\nName: jax\nVersion: {VERSION}\n" if filename == "METADATA" else None

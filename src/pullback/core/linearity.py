@@ -30,7 +30,7 @@ class LinearPart(NamedTuple):
     Attributes:
       joint: the positions in which it is jointly linear. Zeros replace constant operands at these positions; operands
         at other positions keep their values.
-        params: its parameters, changed so that they add no constant.
+      params: its parameters, changed so that they add no constant.
     """
 
     joint: Sequence[int]

@@ -173,7 +173,7 @@ class Primitive:
         Args:
           rule: returns a cotangent for each operand, None for operands that are not linear.
           linear_in: the positions of the operands in which the operation is jointly linear; ``"each"`` if it is linear
-          in each operand while the others are fixed; None if it is jointly linear in all.
+            in each operand while the others are fixed; None if it is jointly linear in all.
         """
         self.transpose_rule = rule
         self.linear_in = linear_in
@@ -259,9 +259,9 @@ class Trace:
     Attributes:
       parent: the trace that was current when this one was made; it receives operations without tracers of this trace.
       eager: whether operations on concrete arrays are computed immediately, here and in all parents, so that Python may
-      use their values.
+        use their values.
       quick: whether operations on concrete arrays may bypass the trace, as no trace here or among the parents records
-      or watches them. An eager trace is not quick while the thread debugs NaNs, for example.
+        or watches them. An eager trace is not quick while the thread debugs NaNs, for example.
       live: whether the transformation that made the trace is still running.
       is_bottom, runs_again: whether it has no parent; whether the backward pass runs its function again.
     """
@@ -367,8 +367,8 @@ class _State(threading.local):
       scope: the named scopes and the pass of differentiation of operations; None outside of scopes.
       switched: the object by which other threads set switches in this state.
       silently: calls a function in a context where NumPy does not warn of overflow, division by zero and invalid
-      values. Entering a context made beforehand is almost free (``np.errstate`` takes a microsecond), and leaves
-      the user's settings unchanged. It cannot be nested.
+        values. Entering a context made beforehand is almost free (``np.errstate`` takes a microsecond), and leaves
+        the user's settings unchanged. It cannot be nested.
     """
 
     trace: Trace

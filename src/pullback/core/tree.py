@@ -551,10 +551,10 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def static(**options: Any) -> Any:
-    """A field of a dataclass that is part of the structure of its trees; see ``register_dataclass``.
+    """Declare a dataclass field that belongs to the structure of trees; see ``register_dataclass``.
 
     Args:
-      options: what :func:`dataclasses.field` takes.
+      options: the options of :func:`dataclasses.field`.
 
     >>> import dataclasses
     >>> from pullback.tree_util import register_dataclass

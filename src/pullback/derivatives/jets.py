@@ -41,7 +41,7 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
       primals: a tuple or list of the arguments.
       series: a tuple or list of the derivatives of each argument: a tree like the argument, with a sequence of n arrays
         or numbers of its shape and dtype instead of each leaf. All have the same length.
-        factorial_scaled: whether ``series`` and the result are derivatives; otherwise Taylor coefficients, which are
+      factorial_scaled: whether ``series`` and the result are derivatives; otherwise Taylor coefficients, which are
         derivatives divided by k!.
 
     Returns:
@@ -93,7 +93,7 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
       x: the point.
       order: the order of the last coefficient, not negative.
       direction: a tree of arrays like ``x``: the expansion is of ``fun(x + t * direction)`` in t. By default all ones,
-      which gives an elementwise function its coefficients at each element.
+        which gives an elementwise function its coefficients at each element.
 
     Returns:
       A list of ``order + 1`` trees like the result of ``fun``: the derivatives of order k by t, divided by k!.

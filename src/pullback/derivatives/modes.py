@@ -40,7 +40,7 @@ def jvp_from_vjp(
       method: ``"transpose"`` transposes the backward pass, at the cost of about one: all operations in it must be
         linear and have transposes. ``"basis"`` runs it for each element of the output, without these conditions.
       chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the backward pass is
-      not mapped, and needs no batching rules.
+        not mapped, and needs no batching rules.
 
     Returns:
       A ``custom_jvp`` function. With ``"transpose"`` it has reverse mode too.
@@ -86,7 +86,7 @@ def vjp_from_jvp(
       method: ``"transpose"`` transposes the forward pass, as ``vjp`` does. ``"basis"`` runs it for each element of the
         arguments, without conditions: for functions of few numbers.
       chunk_size: with ``"basis"``, the number of vectors at a time; all by default. With 1 the forward pass is not
-      mapped, and needs no batching rules.
+        mapped, and needs no batching rules.
 
     Returns:
       A ``custom_vjp`` function; in forward mode it is ``fun``.

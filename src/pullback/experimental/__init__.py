@@ -1,4 +1,4 @@
-"""What JAX keeps under this name."""
+"""The names of ``jax.experimental``."""
 
 from pullback.core.faces import face
 from pullback.transforms.programs.callbacks import io_callback

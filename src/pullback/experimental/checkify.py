@@ -1,4 +1,4 @@
-"""Checks within transformed functions, whose failures are values that the functions return.
+"""Checks within transformed functions, which return failures as values.
 
 >>> import pullback.numpy as pnp
 >>> from pullback import jit

@@ -1,4 +1,4 @@
-"""Functions of which users say what each device does."""
+"""Functions whose partitioning over devices users define."""
 
 from pullback.core.faces import face
 from pullback.spmd.custom_partitioning import custom_partitioning

@@ -1,4 +1,4 @@
-"""Ordinary differential equations by the method of Dormand and Prince, of order 5(4), with steps of adaptive size.
+"""The Dormand-Prince method of order 5(4) for ordinary differential equations, with adaptive steps.
 
 Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed.: the method is in
 table II.5.2, the choice of steps in section II.4, the dense output in section II.6.
@@ -27,7 +27,7 @@ from pullback.transforms.traces.derived import cached_by_jaxpr
 from pullback.transforms.traces.stage import stage_flat
 
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
-"""When the second to the seventh stage is, as a part of the step."""
+"""The times of the second to the seventh stage, as fractions of the step."""
 
 STAGES = (
     (1 / 5,),
@@ -37,10 +37,10 @@ STAGES = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
-"""Where each of these stages is: how much of the derivatives at those before it. The last is the end of the step."""
+"""The weights, in each of these stages, of the derivatives at the earlier ones. The last stage ends the step."""
 
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-"""The difference between the results of order 5 and 4."""
+"""The weights of the difference between the results of order 5 and 4."""
 
 BEND = (
     -12715105075 / 11282082432,
@@ -51,13 +51,13 @@ BEND = (
     -1453857185 / 822651844,
     69997945 / 29380423,
 )
-"""What the interpolant of order 4 has beyond the cubic one of Hermite, times θ²(1 - θ)²."""
+"""The weights of the bend: the coefficient of θ²(1 - θ)² that the interpolant of order 4 adds to Hermite's cubic."""
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
-"""The next step is so much smaller than what would just do, and at least and at most so many times the last."""
+"""The next step is SAFETY times the estimated largest acceptable one, and SHRINK to GROW times the last one."""
 
 UNROLLED, UNROLLED_BACKWARDS = 100, 32
-"""Up to so many operations of the derivatives are written out for each of the six stages; more are in a loop.
+"""The six stages are unrolled if the derivatives have at most this many operations; otherwise they run in a loop.
 
 Measured with compiled gradients, on two cores: microseconds of a run, and seconds for compiling
 
@@ -77,10 +77,10 @@ class Problem(NamedTuple):
     """A differential equation, and how it is solved.
 
     Attributes:
-      derivatives: from the vectors of the state, the time and parameters to the derivatives of these vectors.
-      vectors: how many vectors the state has. The steps are chosen by the error of the first.
+      derivatives: maps the vectors of the state, the time and parameters to the derivatives of the vectors.
+      vectors: the number of vectors of the state. The error of the first controls the steps.
       rtol, atol: the error of a step that is accepted is at most ``atol + rtol * abs(y)``, as a root mean square.
-      mxstep: how many steps are tried at most from one time to the next.
+      mxstep: the maximal number of attempted steps from one time to the next.
       hmax: the largest step.
     """
 
@@ -93,15 +93,15 @@ class Problem(NamedTuple):
 
 
 def first_step(problem: Problem, state: Sequence[Any], time: Any, parameters: Sequence[Any]) -> Any:
-    """A size for the first step (section II.4, the starting step size)."""
+    """Estimate the size of the first step (section II.4, starting step size)."""
     return run("odeint_first_step", _begin, problem, [*state, time, *parameters])[0]
 
 
 def solve(problem: Problem, state: Sequence[Any], times: Any, step: Any, parameters: Sequence[Any]) -> list[Any]:
-    """The vectors of the state at some times, along axis 0.
+    """Solve the equation: return the vectors of the state at ``times``, stacked along axis 0.
 
-    Where a time cannot be reached, because ``mxstep`` steps are not enough, because steps would have to be too small
-    for the numbers, or because the times decrease, the solution is NaN.
+    The solution is NaN at times that cannot be reached, because ``mxstep`` steps are not enough, steps become too small
+    for the precision, or the times decrease.
 
     Args:
       problem: the equation.
@@ -120,7 +120,7 @@ def run(
     operands: Sequence[Any],
     settings: Sequence[Any] = (),
 ) -> list[Any]:
-    """The results of ``function(problem, *settings, *operands)``, as a program that is kept."""
+    """Return the results of ``function(problem, *settings, *operands)``, run as a cached program."""
     avals = tuple([ShapedArray(x.shape, x.dtype) for x in operands])
     jaxpr = _program(problem.derivatives, function, problem[1:], avals, tuple(settings))
     return jit_p.bind(*operands, jaxpr=jaxpr, name=name)  # type: ignore[no-any-return]
@@ -142,7 +142,7 @@ def _program(
 
 
 def of_type(x: Any, like: Any) -> Any:
-    """A time in the precision of a vector."""
+    """Convert a time to the precision of a vector."""
     return x.astype(dtypes.to_real(like.dtype))
 
 
@@ -182,15 +182,15 @@ def _begin(problem: Problem, *operands: Any) -> list[Any]:
 
 
 class Attempt(NamedTuple):
-    """A step that was tried.
+    """An attempted step.
 
     Attributes:
-      accepted: whether it was exact enough.
+      accepted: whether its error is within the tolerance.
       step: its size.
-      time: where it ends.
+      time: its end.
       next_step: the size of the next step, or of the next attempt.
       state, slopes: for each vector, its value at the end, and its derivative there.
-      bends: what the interpolant has beyond the cubic one.
+      bends: for each vector, the bend of the interpolant (see ``BEND``).
     """
 
     accepted: Any
@@ -211,8 +211,8 @@ def attempt(
     step: Any,
     limit: Any,
 ) -> Attempt:
-    """Try a step, which goes no further than some time."""
-    # A step that would end just short of the limit goes there, so that no tiny one is left.
+    """Attempt a step that ends at or before a limit."""
+    # A step that would end just short of the limit is extended to it, so that no tiny step remains.
     ends = time + 1.01 * step >= limit
     size = pnp.where(ends, limit - time, step)
     after, last_slopes, errors, bends = stages(
@@ -220,24 +220,24 @@ def attempt(
     )
     scale = problem.atol + problem.rtol * pnp.maximum(pnp.abs(state[0]), pnp.abs(after[0]))
     square = _mean_square(errors[0] / scale, time.dtype)
-    square = pnp.where(square < 1e30, square, 1e30)  # NaN too: a smaller step may do
+    square = pnp.where(square < 1e30, square, 1e30)  # NaN too: a smaller step may succeed
     accepted = square <= 1
     next_step = size * pnp.clip(SAFETY * pnp.maximum(square, 1e-30) ** -0.1, SHRINK, GROW)
-    # That a step was cut off at the limit is no reason for the next one to be small.
+    # A step that was cut off at the limit must not make the next one small.
     next_step = pnp.where(accepted & ends, pnp.maximum(next_step, step), next_step)
     next_step = pnp.minimum(next_step, problem.hmax)
     return Attempt(accepted, size, pnp.where(ends, limit, time + size), next_step, after, last_slopes, bends)
 
 
 class Progress(NamedTuple):
-    """How far a solution has come.
+    """The state of a solution in progress.
 
     Attributes:
-      time, step: where it is, and the size of the next step.
+      time, step: the current time, and the size of the next step.
       start: the time at which the last step began.
-      tried: how many steps have been tried since the last time; None if any number may be.
-      rows: for each vector, its value and its derivative, what these were at the beginning of the last step, and the
-        bend of the interpolant there.
+      tried: the number of steps attempted since the last output time; None if unlimited.
+      rows: for each vector, its value and derivative, both at the beginning of the last step, and the bend of the
+        interpolant there.
     """
 
     time: Any
@@ -271,7 +271,7 @@ def _integrate(problem: Problem, *operands: Any) -> list[Any]:
             progress = progress._replace(tried=pnp.zeros_like(progress.tried))
 
         def goes_on(now: Progress) -> Any:
-            # A step that does not move the time is too small for the numbers; nor does a NaN.
+            # A step that does not change the time is too small for the precision, or NaN.
             more = (now.time < target) & (now.time + now.step > now.time)
             return more if now.tried is None else more & (now.tried < problem.mxstep)
 
@@ -291,7 +291,7 @@ Stages = tuple[list[Any], list[Any], list[Any], list[Any]]
 def stages(
     derivatives: Derivatives, state: Sequence[Any], slopes: Sequence[Any], time: Any, step: Any, unrolled: bool
 ) -> Stages:
-    """For each vector: its value after a step, its derivative there, the error, and the bend of the interpolant."""
+    """Return, for each vector, its value after a step, its derivative there, the error, and the interpolant's bend."""
     write = _unrolled if unrolled else _looped
     return write(derivatives, state, slopes, time, step)
 
@@ -331,7 +331,7 @@ def _looped(derivatives: Derivatives, state: Sequence[Any], slopes: Sequence[Any
 
 
 def _at(progress: Progress, target: Any) -> list[Any]:
-    """The vectors at a time that was passed; NaN if it was not."""
+    """Interpolate the vectors at a time within the last step; return NaN if it was not reached."""
     reached = (progress.time >= target) & (progress.start <= target)
     width = progress.time - progress.start
     part = pnp.where(width > 0, (target - progress.start) / pnp.where(width > 0, width, 1.0), 1.0)

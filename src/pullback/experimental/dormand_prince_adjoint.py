@@ -1,13 +1,12 @@
-"""The adjoint of a solution by the method of Dormand and Prince: reverse mode, step by step, in little memory.
+"""The discrete adjoint of the Dormand-Prince method: reverse mode, step by step, in little memory.
 
-The steps of the solution are taken again, a block of them at a time, and gone through backwards: the transposed
-derivative of a step is that of Runge and Kutta's formulas, with the sizes of the steps fixed. So the result is the
-derivative of the solution as it was computed. (The adjoint equation solved by a method of its own needs the solution
-backwards in time, where that of an equation that forgets its past is unstable.)
+The steps of the solution are computed again, one block of them at a time, and transposed in reverse order, with the
+sizes of the steps fixed. So the result is the derivative of the solution as it was computed. (Solving the continuous
+adjoint equation instead needs the solution backwards in time, which is unstable for dissipative equations.)
 
-Before a block, the state is kept in the place that the number of the block says: the number of its trailing zeros. So
-there is always one at hand from which the block before can be reached, and every other one on the way is half as far.
-For ``n`` blocks there are ``log2(n)`` states, and a block is computed ``2 + log2(n) / 2`` times on average.
+The state before a block is stored in a slot whose index is the number of trailing zeros of the block's number. So an
+earlier state is always stored from which the previous block can be recomputed, and recomputation stores further states
+on the way. For ``n`` blocks there are ``log2(n)`` states, and a block is computed ``2 + log2(n) / 2`` times on average.
 
 Source: W. W. Hager, Runge-Kutta methods in optimal control and the transformed adjoint system, Numer. Math. 87 (2000);
 A. Sandu, On the properties of Runge-Kutta discrete adjoints, ICCS 2006; A. Griewank, Achieving logarithmic growth of
@@ -45,12 +44,12 @@ from pullback.primitives.reductions import argmax
 from pullback.transforms.autodiff.grad import vjp
 
 BLOCK = 64
-"""How many steps are gone through at a time."""
+"""The number of steps of a block."""
 PLACES = 16
-"""How many states are kept: one for each number of trailing zeros up to 14, which is that of a million steps at least,
-and the first."""
+"""The number of slots for states: one for each number of trailing zeros up to 14, enough for a million steps, and one
+for the first state."""
 MEMORY = 64 << 20
-"""Blocks are smaller, of at least 8 steps, if the states in them would take more bytes than these."""
+"""The limit in bytes for the states of a block: blocks become smaller, down to 8 steps, to keep it."""
 
 
 def adjoint(
@@ -62,13 +61,13 @@ def adjoint(
     parameters: Sequence[Any],
     cts: Sequence[Any],
 ) -> tuple[list[Any], list[Any]]:
-    """The cotangents of the initial vectors, and of those parameters that are moving, with the times fixed.
+    """Return the cotangents of the initial vectors and of the ``moving`` parameters, with the times fixed.
 
     Args:
       problem: the equation.
       moving: for each parameter, whether its cotangent is wanted.
       state, times, step, parameters: as for ``solve``.
-      cts: those of the results of ``solve``.
+      cts: the cotangents of the results of ``solve``.
     """
     operands = [*state, times, step, *parameters, *cts]
     found = run("odeint_adjoint", _reverse, problem, operands, [tuple(moving)])
@@ -77,10 +76,10 @@ def adjoint(
 
 
 class Records(NamedTuple):
-    """Where a solution is or was, at one time or several.
+    """States of a solution, at one time or several.
 
     Attributes:
-      times: the time, and the size of a step from there.
+      times: the time, and the size of the step from there.
       rows: for each vector, its value and its derivative.
     """
 
@@ -95,18 +94,18 @@ class Records(NamedTuple):
         return Records(with_element(self.times, record.times, i), rows)
 
     def empty(self, count: int) -> Records:
-        """Places for so many."""
+        """Return records of zeros for ``count`` states like this one."""
         times, *rows = (zeros((count, *x.shape), x.dtype) for x in (self.times, *self.rows))
         return Records(times, rows)
 
 
 class Cotangents(NamedTuple):
-    """Cotangents at some time.
+    """Cotangents at one time.
 
     Attributes:
-      output: the number of the next output time that is to be passed.
-      state, slopes: of the vectors, and of their derivatives.
-      parameters: of the parameters that are wanted.
+      output: the number of the next output time to process, backwards.
+      state, slopes: the cotangents of the vectors, and of their derivatives.
+      parameters: the cotangents of the wanted parameters.
     """
 
     output: Any
@@ -116,14 +115,14 @@ class Cotangents(NamedTuple):
 
 
 class BackwardSolve(NamedTuple):
-    """How far a solution has been gone through.
+    """The state of a backward pass in progress.
 
     Attributes:
-      now: where it is taken up.
+      now: the state from which steps are recomputed.
       block: the number of the block that begins there.
-      kept: the states that are kept.
-      numbers: the numbers of the blocks that begin with these; -1 where there is none.
-      right: up to which time it is to be gone through.
+      kept: the stored states.
+      numbers: the number of the block that begins with each of these; -1 for an empty slot.
+      right: the time up to which steps remain to be transposed.
       limit: the time that no step may pass.
       cts: the cotangents at the time ``right``.
     """
@@ -150,7 +149,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
     slopes = derivatives(state, start)
     first = Records(stack([start, step], 0), [stack([y, k], 0) for y, k in zip(state, slopes, strict=True)])
     size = max(8, min(BLOCK, MEMORY // sum(rows.size * rows.dtype.itemsize for rows in first.rows)))
-    # What is after the last time at which there is a cotangent has no part in it.
+    # Times after the last one with a cotangent are ignored.
     used = reduce(pnp.logical_or, [pnp.any(ct != 0, 1) for ct in seeds])
     right = pnp.max(pnp.where(used, times, start))
     nothing = [zeros(y.shape, y.dtype) for y in state]
@@ -188,7 +187,7 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
 
 
 def _selected(which: Any, x: Any, y: Any) -> Any:
-    """One of two trees."""
+    """Select one of two trees by a boolean."""
     return tree.tree_map(lambda a, b: pnp.where(which, a, b), x, y)
 
 
@@ -196,7 +195,7 @@ def _selected(which: Any, x: Any, y: Any) -> Any:
 
 
 def _taken(problem: Problem, derivatives: Derivatives, walk: BackwardSolve, size: int) -> tuple[Records, Any, Records]:
-    """The steps of a block: where they end, how many there are, and the states before them, with their sizes."""
+    """Compute the steps of a block: return the state at its end, their number, and the states before them."""
 
     def goes_on(carry: tuple[Records, Any, Records]) -> Any:
         (time, step), count = carry[0].times, carry[1]
@@ -207,7 +206,7 @@ def _taken(problem: Problem, derivatives: Derivatives, walk: BackwardSolve, size
         time, step = now.times
         state, slopes = [rows[0] for rows in now.rows], [rows[1] for rows in now.rows]
         found = attempt(problem, derivatives, state, slopes, time, step, walk.limit)
-        # What is written of a step that is rejected is written over by the next.
+        # The record of a rejected step is overwritten by the next.
         ring = ring.with_element(Records(stack([time, found.step], 0), now.rows), count)
         after = [stack([y, k], 0) for y, k in zip(found.state, found.slopes, strict=True)]
         return (
@@ -235,7 +234,7 @@ def _gone_back(
     active: Sequence[Any],
     cts: Cotangents,
 ) -> Cotangents:
-    """The cotangents before so many steps, from those after them and those of the results at times within."""
+    """Transpose a number of steps: return the cotangents before them, from those after and those of results within."""
 
     unrolled = op_count(problem.derivatives) <= UNROLLED_BACKWARDS
 
@@ -268,12 +267,13 @@ def _gone_back(
 
 
 def _of_outputs(record: Records, times: Any, seeds: Sequence[Any], output: Any) -> tuple[Any, list[Any]]:
-    """What results interpolated within a step give to what they are made of.
+    """Transpose the interpolation of the results within a step.
 
     Returns:
-      The number of the last result before the step; and for each vector five sums of cotangents, with weights: one;
-      that of the change; those of the derivatives at the beginning and at the end, without the size of the step; that
-      of the bend.
+      The number of the last result before the step; and for each vector five weighted sums of cotangents, with the
+      weights in the interpolation of: the value (one), the change over the step, the derivatives at the beginning and
+        at
+      the end, divided by the step size, and the bend.
     """
 
     def add_one(carry: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:

@@ -1,4 +1,4 @@
-"""Taylor mode, in JAX's place; see :mod:`pullback.derivatives`."""
+"""Taylor mode, under its name in JAX; see :mod:`pullback.derivatives`."""
 
 from pullback.core.faces import face
 from pullback.derivatives.jets import jet

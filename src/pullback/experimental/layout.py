@@ -17,15 +17,14 @@ face(globals())
 
 
 def with_layout_constraint(x: T, layouts: PyTree) -> T:
-    """A tree of arrays in a layout.
+    """Return a tree of arrays in a layout.
 
     Args:
       x: a tree of arrays.
-      layouts: a :class:`Layout` that arrays have, with the last axis fastest, or a tree of such that is a prefix of
-        ``x``.
+      layouts: a supported :class:`Layout`, with the last axis fastest, or a tree of layouts that is a prefix of ``x``.
 
     Returns:
-      The same arrays: they have no other layout.
+      The same arrays, whose only layout this is.
 
     Raises:
       LayoutError: another layout, or one of another rank than its array (a ValueError and NotImplementedError).

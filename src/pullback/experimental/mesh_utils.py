@@ -25,18 +25,18 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray[Any, Any]:
-    """Devices in a grid, for ``Mesh``: in the order in which they are listed, the last axis the fastest.
+    """Arrange devices in a grid for ``Mesh``, in their listed order, with the last axis fastest.
 
     Args:
-      mesh_shape: the shape of the grid, of as many places as there are devices.
-      devices: those to take, by default all.
+      mesh_shape: the shape of the grid, with as many elements as there are devices.
+      devices: the devices, by default all.
       contiguous_submeshes, allow_split_physical_axes: accepted for compatibility; they concern TPUs.
 
     Returns:
       An array of devices of that shape.
 
     Raises:
-      MeshError: there are more or fewer devices than places (a ValueError).
+      MeshError: the number of devices is not that of the grid's elements (a ValueError).
 
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
@@ -58,19 +58,19 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray[Any, Any]:
-    """Devices in a grid whose axes are slow among processes, and fast within each.
+    """Arrange devices in a grid, each axis of which runs over processes slowly and over each one's devices fast.
 
     Args:
       mesh_shape: for each axis the number of devices along it within a process.
       dcn_mesh_shape: for each axis the number of processes along it.
-      devices: those to take, by default all.
+      devices: the devices, by default all.
       process_is_granule, should_sort_granules_by_key, allow_split_physical_axes: accepted for compatibility.
 
     Returns:
       An array of devices whose shape is the product of the two.
 
     Raises:
-      MeshError: the numbers of processes and of their devices are others (a ValueError).
+      MeshError: the numbers of processes or of their devices do not fit the shapes (a ValueError).
 
     >>> create_hybrid_device_mesh((1, 1), (1, 1)).shape
     (1, 1)

@@ -1,8 +1,8 @@
-"""What several processes say to each other; see :mod:`pullback.distributed`.
+"""Communication between several processes; see :mod:`pullback.distributed`.
 
-All processes call these functions, in the same order. A process that is lost meanwhile is a ``ProcessLostError`` in the
-others. In a program of one process they return what they are given. What is on the host goes through process 0: large
-arrays are better spread over devices, for programs to gather.
+All processes call these functions, in the same order. If a process is lost meanwhile, the others raise a
+``ProcessLostError``. In a program of one process they return their arguments. Data on the host pass through process 0:
+large arrays are better sharded over devices, for programs to gather.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ face(globals())
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes, in each of them.
+    """Return the values of all processes, in each process.
 
     Args:
-      in_tree: a tree of arrays, or of what NumPy makes arrays of; with the same structure, shapes and dtypes in all
-        processes.
-      tiled: whether to concatenate the arrays along their first axis, instead of stacking them along a new one. It must
-        be true for arrays over the devices of several processes, which are returned as a whole.
+      in_tree: a tree of array-likes, with the same structure, shapes and dtypes in all processes. tiled: whether to
+        concatenate the arrays along their first axis, instead of stacking them along a new one. It must be true for
+        arrays over the devices of several processes, which are returned as a whole.
 
     Returns:
       The same tree of NumPy arrays: of shape ``[processes, ...]``, or ``[processes * n, ...]`` for leaves of shape
@@ -81,7 +80,7 @@ def _concatenated(values: Any) -> Any:
 
 
 def _gathered(x: Any) -> np.ndarray[Any, Any]:
-    """All of an array over the devices of several processes."""
+    """Return the whole of an array that is sharded over the devices of several processes."""
     everywhere = NamedSharding(x.sharding.mesh, PartitionSpec())
     return np.asarray(jit(lambda y: y, out_shardings=everywhere)(x))
 
@@ -91,12 +90,11 @@ def _is_global(x: Any) -> bool:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values of one process, in each of them.
+    """Return the values of one process, in each process.
 
     Args:
-      in_tree: a tree of arrays, or of what NumPy makes arrays of; with the same structure, shapes and dtypes in all
-        processes.
-      is_source: whether this process is the one, which is process 0 by default.
+      in_tree: a tree of array-likes, with the same structure, shapes and dtypes in all processes.
+      is_source: whether this process is the source; by default, process 0 is.
 
     Returns:
       The same tree of NumPy arrays, with the values of that process.
@@ -124,13 +122,13 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes are here.
+    """Wait until all processes have called this function.
 
     Args:
-      name: names the place; the same in all processes.
+      name: a name of the point in the program; the same in all processes.
 
     Raises:
-      ProcessMismatchError: another process is at another place (a RuntimeError and AssertionError).
+      ProcessMismatchError: another process is at another point (a RuntimeError and AssertionError).
       ProcessLostError: a process is gone (a RuntimeError).
 
     >>> sync_global_devices("after the first epoch")
@@ -142,7 +140,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     """Check that all processes have the same values.
 
     Args:
-      in_tree: a tree of arrays, or of what NumPy makes arrays of.
+      in_tree: a tree of array-likes.
       fail_message: the beginning of the error's message.
 
     Raises:
@@ -169,12 +167,12 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over the devices of all processes, of the blocks that each process has.
+    """Make arrays over the devices of all processes from the blocks that each process has.
 
     Args:
-      local_inputs: a tree of arrays: what the devices of this process hold.
+      local_inputs: a tree of arrays: the blocks on the devices of this process.
       global_mesh: the mesh of all processes' devices.
-      pspecs: a ``PartitionSpec`` for all of them, or a tree of those that the tree begins with.
+      pspecs: a ``PartitionSpec`` for all of them, or a tree of them that is a prefix of ``local_inputs``.
 
     Returns:
       The same tree of arrays with the sharding ``NamedSharding(global_mesh, spec)``. An axis that is divided among
@@ -195,13 +193,13 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The blocks of arrays over the devices of all processes that this process has.
+    """Return this process's blocks of arrays over the devices of all processes.
 
     Args:
       global_inputs: a tree of arrays.
       global_mesh: the mesh of all processes' devices.
-      pspecs: a ``PartitionSpec`` for all of them, or a tree of those that the tree begins with: how they are spread
-        before the blocks are taken.
+      pspecs: a ``PartitionSpec`` for all of them, or a tree of them that is a prefix of ``global_inputs``, by which
+        they are resharded first.
 
     Returns:
       The same tree of arrays over the devices of this process, with the sharding
@@ -237,14 +235,14 @@ def _placements(pspecs: Any, inputs: Any, mesh: Mesh) -> list[NamedSharding]:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether all processes are to save what they have now, since one of them was told that it is to be ended.
+    """Whether all processes should save their state now, since one of them is about to be ended.
 
     Args:
       step_id: the number of the step.
 
     Returns:
-      False: nobody tells processes. Where there are several, :func:`pullback.distributed.initialize` notices those that
-      are gone, and raises ``ProcessLostError`` in the others.
+      False: processes are not notified. :func:`pullback.distributed.initialize` has lost processes detected, and raises
+      ``ProcessLostError`` in the others.
 
     Raises:
       ArgumentError: ``step_id`` is no integer (a TypeError).
@@ -258,7 +256,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def _local_leaves(in_tree: Any) -> tuple[list[np.ndarray[Any, Any]], Any]:
-    """The leaves of a tree as NumPy arrays; of the dtypes that arrays of ours have, if they are to be exchanged."""
+    """Return the leaves of a tree as NumPy arrays, in canonical dtypes if there are several processes."""
     leaves, treedef = tree.flatten(in_tree)
     arrays = [np.asarray(leaf) for leaf in leaves]
     if devices.here.processes > 1:
@@ -285,5 +283,5 @@ def _unpacked(data: bytes, like: list[np.ndarray[Any, Any]]) -> list[np.ndarray[
 
 
 def _exchanged(what: str, leaves: list[np.ndarray[Any, Any]]) -> list[list[np.ndarray[Any, Any]]]:
-    """The leaves of each process."""
+    """Exchange leaves between processes: return each process's."""
     return [_unpacked(said, leaves) for said in exchange(what, _packed(leaves))]

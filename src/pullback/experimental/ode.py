@@ -1,10 +1,10 @@
-"""``odeint``: the solution of an ordinary differential equation, with derivatives in both modes, at any order.
+"""``odeint``: solve an ordinary differential equation, with derivatives in both modes, at any order.
 
-Both modes differentiate the steps of the solution: forwards by the equation of the tangents, which takes the same steps
-since these are chosen by the errors of the solution alone; backwards by the adjoint of these steps.
+Both modes differentiate the steps of the solution: forward mode by the equation of the tangents, in the same steps,
+which are selected by the error of the solution only; reverse mode by the adjoint of these steps.
 
 Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed., section I.14, for
-the equation of the tangents; ``dormand_prince_adjoint`` names that of the adjoint.
+the equation of the tangents; ``dormand_prince_adjoint`` names the source of the adjoint.
 """
 
 from __future__ import annotations
@@ -87,29 +87,29 @@ def odeint(
 ) -> T:
     """Solve the differential equation ``dy/dt = func(y, t, *args)`` by Dormand and Prince's method of order 5(4).
 
-    It can be differentiated with respect to ``y0``, ``t``, ``args`` and what ``func`` closes over, in both modes, at
-    any order: the steps of the solution are, with their sizes fixed. In reverse mode memory grows with the logarithm
-    of their number.
+    It can be differentiated with respect to ``y0``, ``t``, ``args`` and values that ``func`` closes over, in both
+    modes, at any order. The steps are differentiated with their sizes fixed. In reverse mode memory grows with the
+    logarithm of their number.
 
     Args:
       func: returns the derivative of a state, in its tree, shapes and dtypes.
       y0: the state at ``t[0]``, a tree of real or complex arrays.
       t: the times at which the solution is wanted, a vector that does not decrease.
       args: further arguments of ``func``, trees of arrays.
-      rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square; they and the following
-        are numbers that are known in Python.
-      mxstep: how many steps are tried at most from one time to the next.
+      rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square; these and the
+        following are concrete numbers. mxstep: the maximal number of attempted steps from one time to the next.
       hmax: the largest step.
 
     Returns:
-      The states at all times, stacked along a new leading axis. They are NaN at times that are not reached: where
-      ``mxstep`` steps do not suffice, where the solution is not finite, or where times that are traced decrease.
+      The states at all times, stacked along a new leading axis. They are NaN at times that are not reached: if
+        ``mxstep``
+      steps do not suffice, the solution is not finite, or traced times decrease.
 
     Raises:
       ControlFlowError: ``func`` returns another tree, shape or dtype than that of the state; the message names the leaf
         (a TypeError and ValueError).
-      ArgumentError: ``t`` is no increasing vector, or a tolerance or a limit is no positive number (a TypeError and
-        ValueError).
+      ArgumentError: ``t`` is not an increasing vector, or a tolerance or a limit is not a positive number (a TypeError
+        and ValueError).
 
     Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed., chapter II.
 
@@ -140,7 +140,7 @@ def odeint(
 
 
 def _limits(**limits: Any) -> Sequence[Any]:
-    """The tolerances and limits as numbers."""
+    """Check tolerances and limits, and return them as numbers."""
     numbers = []
     for name, x in limits.items():
         try:
@@ -158,14 +158,14 @@ def _limits(**limits: Any) -> Sequence[Any]:
 
 
 def _as_state(x: Array, name: str) -> Array:
-    """A part of the initial state as an array of real or complex numbers, not weakly typed."""
+    """Convert a leaf of the initial state to an array of real or complex numbers, not weakly typed."""
     if not (dtypes.is_inexact(x.dtype) or dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype)):
         raise DtypeError(f"odeint: {name} must be an array of numbers, got {typeof(x)}")
     return pnp.asarray(x, dtypes.to_inexact(x.dtype))  # type: ignore[no-any-return]
 
 
 def _times(t: Any, state: Packing) -> Any:
-    """The times as a vector, at least as exact as the state."""
+    """Check the times, and return them as a vector of at least the state's precision."""
     times = listed("odeint", t)
     if times.ndim != 1 or not times.size or dtypes.is_complex(times.dtype) or dtypes.is_bool(times.dtype):
         raise ArgumentError(
@@ -187,7 +187,7 @@ def _times(t: Any, state: Packing) -> Any:
 def _staged(
     func: Any, state: Packing, times: Any, arguments: Sequence[Any], args_tree: Any
 ) -> tuple[ClosedJaxpr, list[Any]]:
-    """The derivative of the state's vector as a program, the same for equal functions; and its parameters."""
+    """Trace the derivative of the state's vector to a program, cached by function; return its parameters too."""
 
     def run(vector: Any, time: Any, *values: Any) -> list[Any]:
         out = func(tree.unflatten(state.treedef, state.unpack(vector)), time, *tree.unflatten(args_tree, values))
@@ -198,13 +198,13 @@ def _staged(
     def name_input(i: int) -> str:
         return ["y", "t", *leaf_names("args", args_tree)][i]
 
-    # A number that the function closes over is an operand, so that another one needs no other program.
+    # A closed-over number becomes an operand, so that another number needs no new program.
     closed = stage_flat(func, run, avals, "odeint", name_input, literals=False)
     jaxpr = closed.jaxpr
     invars = [*jaxpr.invars[:2], *jaxpr.constvars, *jaxpr.invars[2:]]
     whole = deduplicated(ClosedJaxpr(Jaxpr([], invars, jaxpr.eqns, jaxpr.outvars)))
     given = [*closed.consts, *arguments]
-    if jaxpr.effect:  # which is to happen as often as the function is called
+    if jaxpr.effect:  # an effect must happen as often as the function is called
         return whole, given
     parts, derivatives = _divided(whole)
     return derivatives, parts.residuals(given, jaxpr_as_fun(parts.known)(*given))
@@ -212,14 +212,14 @@ def _staged(
 
 @cached_by_jaxpr
 def _divided(closed: ClosedJaxpr) -> tuple[PartialEvaluation, ClosedJaxpr]:
-    """A derivative, of which what depends on neither state nor time is computed beforehand, once."""
+    """Split a derivative: the operations that do not depend on state or time are evaluated once, beforehand."""
     parts = partial_eval_jaxpr(closed, [i < 2 for i in range(len(closed.in_avals))], True)
     count = len(parts.residual_avals)
     return parts, reordered(parts.unknown, [count, count + 1, *range(count)], [0])
 
 
 def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
-    """The leaves of a derivative, which must be like those of the state."""
+    """Return the leaves of a derivative; raise an error unless they are like those of the state."""
     out = _with_arrays_for_lists(state, out)
     leaves, treedef = tree.flatten(out)
     where = "in y0", "in what it returned"
@@ -244,7 +244,7 @@ def _checked(func: Any, state: Packing, out: Any) -> list[Any]:
 
 
 def _with_arrays_for_lists(state: Packing, out: Any) -> Any:
-    """A derivative with arrays for lists and tuples of numbers, where the state has arrays."""
+    """Convert lists and tuples of numbers in a derivative to arrays where the state has arrays."""
 
     def part(_: Any, x: Any) -> Any:
         return pnp.asarray(x) if isinstance(x, (list, tuple)) else x
@@ -252,15 +252,15 @@ def _with_arrays_for_lists(state: Packing, out: Any) -> Any:
     try:
         return tree.tree_map(part, tree.unflatten(state.treedef, state.leaves), out)
     except (OperandError, TypeError, ValueError):
-        return out  # of another tree, which is refused
+        return out  # of another tree: _checked raises the error
 
 
 class Packing:
-    """Arrays of numbers as one vector.
+    """The conversion between arrays and one vector.
 
     Attributes:
-      treedef: the tree that they are the leaves of.
-      leaves: arrays of the shapes and dtypes.
+      treedef: the structure of the arrays' tree.
+      leaves: arrays of their shapes and dtypes.
     """
 
     def __init__(self, treedef: Any, leaves: Sequence[Any]) -> None:
@@ -276,12 +276,12 @@ class Packing:
         return sum(math.prod(x.shape) for x in self.leaves)
 
     def pack(self, leaves: Sequence[Any]) -> Any:
-        """The vector of some leaves."""
+        """Concatenate leaves to a vector."""
         vectors = [x.astype(self.dtype).reshape(-1) for x in leaves]
         return vectors[0] if len(vectors) == 1 else concatenate(vectors, 0)
 
     def unpack(self, vector: Any) -> list[Any]:
-        """The leaves of a vector, or of vectors along the last axis."""
+        """Split a vector, or vectors along the last axis, into leaves."""
         leaves, start = [], 0
         for like in self.leaves:
             stop = start + math.prod(like.shape)
@@ -297,18 +297,18 @@ class Packing:
 # The solution and its rules ------------------------------------------------------------------------------------------
 
 _solve = custom_vjp(solve, nondiff_argnums=(0,))
-"""The vectors of the state at some times; they do not depend on the size of the first step."""
+"""Solve the equation; the first step's size, an operand, has no derivative."""
 
 
 def _derivatives_at(problem: Problem, states: Sequence[Any], times: Any, parameters: Sequence[Any]) -> list[Any]:
-    """The derivatives of the vectors at all times."""
+    """Return the derivatives of the vectors at all times."""
     derive = jaxpr_as_fun(problem.derivatives)
     return list(vmap(lambda vectors, time: derive(*vectors, time, *parameters))(states, times))
 
 
 @cached_by_jaxpr
 def _with_tangents(derivatives: ClosedJaxpr, vectors: int, moving: Sequence[bool]) -> ClosedJaxpr:
-    """The derivatives of the vectors and of their tangents, for parameters of which some have a tangent."""
+    """Make the program of the derivatives of the vectors and of their tangents; ``moving`` parameters have tangents."""
     both, _ = jvp_jaxpr(derivatives, [*[True] * vectors, False, *moving], True)
     first = vectors + 1 + len(moving)
     states, tangents, others = range(vectors), range(first, first + vectors), range(vectors, first)
@@ -321,7 +321,7 @@ def _jvp(problem: Problem, primals: Any, tangents: Any) -> Any:
     moving = tuple(not isinstance(t, SymbolicZero) for t in parameters_dot)
     seeds = [_dense(t, y) for y, t in zip(state, seeds, strict=True)]
     in_time = not isinstance(times_dot, SymbolicZero)
-    if in_time:  # to begin later with a state is to begin with what it was before
+    if in_time:  # to start later from a state is to start earlier from the state before
         slopes = jaxpr_as_fun(problem.derivatives)(*state, times[0], *parameters)
         seeds = [t - of_type(times_dot[0], t) * k for t, k in zip(seeds, slopes, strict=True)]
     derivatives = _with_tangents(problem.derivatives, problem.vectors, moving)
@@ -348,7 +348,7 @@ def _forward(problem: Problem, state: Any, times: Any, step: Any, parameters: An
 def _backward(problem: Problem, residuals: Any, cts: Any) -> Any:
     results, (state, times, step, parameters), in_time, moving = residuals
     seeds = [_dense(ct, ys) for ys, ct in zip(results, cts, strict=True)]
-    # A cotangent of what was not reached: there is no derivative, and nothing to go through.
+    # A time with a cotangent was not reached: there is no derivative, and no step to transpose.
     pairs = zip(results, seeds, strict=True)
     lost = functools.reduce(operator.or_, [pnp.any(pnp.isnan(ys) & (ct != 0)) for ys, ct in pairs])
     seeds = [pnp.where(lost, 0, ct) for ct in seeds]
@@ -381,11 +381,11 @@ def _dense(tangent: Any, like: Any) -> Any:
 # (u, ct), since second derivatives are symmetric; and backwards, those of <w, A(x, ct)> = <F'(x) w, ct>.
 
 _pull = custom_vjp(adjoint, nondiff_argnums=(0, 1))
-"""The cotangents of the state, and of those parameters that are moving."""
+"""Return the cotangents of the state, and of the moving parameters."""
 
 
 class _Point:
-    """A point at which the solution is differentiated, with respect to some of its arguments."""
+    """A point at which the solution is differentiated with respect to some of its arguments."""
 
     def __init__(self, problem: Problem, step: Any, arguments: Any) -> None:
         self.problem = problem
@@ -393,7 +393,7 @@ class _Point:
         self.leaves, self.treedef = tree.flatten(arguments)
 
     def tangents(self, which: Sequence[bool], along: Sequence[Any], values: Sequence[Any]) -> tuple[Any, Any]:
-        """The solution at some leaves, and its tangent along some directions of those that are chosen."""
+        """Return the solution with ``values``, and its tangent along directions of the selected leaves."""
 
         def solution(*active: Any) -> Any:
             given = iter(active)
@@ -409,7 +409,7 @@ class _Point:
 
 
 def _flags(moving: Sequence[bool], vectors: int) -> list[bool]:
-    """Which leaves of state, times and parameters the adjoint is for."""
+    """Return a flag for each leaf of state, times and parameters: whether the adjoint computes its cotangent."""
     return [*[True] * vectors, False, *moving]
 
 

@@ -31,11 +31,11 @@ def pjit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> JitFunction[P, R]:
-    """A function that is compiled, as by ``pullback.jit``, whose options may be given by position here.
+    """Compile a function, as ``pullback.jit`` does, whose options may also be positional here.
 
     Args:
       fun: the function.
-      in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
+        in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
         device, backend, inline, compiler_options: as for ``pullback.jit``.
 
     Returns:

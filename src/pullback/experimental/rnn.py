@@ -1,4 +1,4 @@
-"""Long short-term memory: layers of recurrent networks, in one or both directions, over sequences of any lengths.
+"""Long short-term memory (LSTM) layers, in one or both directions, over sequences of any lengths.
 
 The weights of all layers are one vector, in the order of NVIDIA's cuDNN: for each layer and direction ``W_ih`` and
 ``W_hh``, and then for each ``b_ih`` and ``b_hh``. Rows are of the gates: input, forget, cell and output, in this order.
@@ -32,7 +32,7 @@ Weights = tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, 
 def _parts(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """For each part of the vector of weights its kind, 0 to 3, the number of layer and direction, and its shape."""
+    """Yield kind (0 to 3), number of the layer and direction, and shape of each block of the weight vector."""
     directions = 2 if bidirectional else 1
     rows = 4 * hidden_size
     for i in range(num_layers * directions):
@@ -44,7 +44,7 @@ def _parts(
 
 
 def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> int:
-    """The number of weights.
+    """Return the number of weights.
 
     Args:
       input_size: the size of each element of the sequence.
@@ -59,7 +59,7 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
 
 
 def init_lstm_weight(rng: KeyArray, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
-    """Weights to begin with, uniform between ±1/√hidden_size; a vector.
+    """Return a vector of initial weights, uniform between ±1/√hidden_size.
 
     Args:
       rng: a random key.
@@ -77,7 +77,7 @@ def init_lstm_weight(rng: KeyArray, input_size: int, hidden_size: int, num_layer
 def unpack_lstm_weights(
     weights: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Weights:
-    """The matrices and vectors that a vector of weights consists of.
+    """Split a vector of weights into matrices and vectors.
 
     Args:
       weights: the vector.
@@ -110,7 +110,7 @@ def unpack_lstm_weights(
 def swap_lstm_gates(
     weights: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Array:
-    """The vector of weights with the rows of the cell and of the output gate exchanged, as AMD's MIOpen has them.
+    """Exchange the rows of the cell and of the output gate in a vector of weights, as in AMD's MIOpen.
 
     Args:
       weights: the vector.
@@ -141,16 +141,16 @@ def lstm(
     bidirectional: bool,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array, Array]:
-    """Layers of long short-term memory over a batch of sequences.
+    """Apply LSTM layers to a batch of sequences.
 
     Args:
       x: the sequences, of shape ``[batch, length, input_size]``.
       h_0, c_0: the hidden and the cell state at the beginning, of shape ``[layers * directions, batch, hidden_size]``.
       weights: the vector of all weights, see :func:`init_lstm_weight`.
-      seq_lengths: the length of each sequence, of shape ``[batch]``; what comes after it does not matter.
+      seq_lengths: the length of each sequence, of shape ``[batch]``; later elements are ignored.
       input_size, hidden_size, num_layers, bidirectional: as for :func:`get_num_params_in_lstm`.
       dropout: 0.
-      precision: as for products.
+      precision: the precision of the products.
 
     Returns:
       The hidden states of the last layer, of shape ``[batch, length, directions * hidden_size]``, zeros after the end
@@ -189,7 +189,7 @@ def lstm_ref(
     dropout: float,
     bidirectional: bool,
 ) -> tuple[Array, Array, Array]:
-    """The same as :func:`lstm`, for weights that :func:`unpack_lstm_weights` returned.
+    """Apply LSTM layers as :func:`lstm` does, with weights in the form of :func:`unpack_lstm_weights`.
 
     Args:
       x, h_0, c_0, seq_lengths: as for :func:`lstm`.
@@ -220,7 +220,7 @@ def _run(
     within = steps[:, None] < pnp.asarray(lengths)  # [length, batch]
     order = pnp.where(
         within, pnp.asarray(lengths) - 1 - steps[:, None], steps[:, None]
-    )  # from the end of each sequence
+    )  # reversed within each sequence
     layer: Any = pnp.swapaxes(x, 0, 1)
     hidden, cell = [], []
     for number in range(num_layers):
@@ -241,9 +241,9 @@ def _reordered(xs: Any, order: Any) -> Any:
 
 
 def _layer(xs: Any, h: Any, c: Any, weights: list[Any], within: Any, precision: Any) -> tuple[Any, Any, Any]:
-    """One layer in one direction; sequences have their first axis as time."""
+    """Apply one layer in one direction; time is the first axis."""
     W_ih, W_hh, b_ih, b_hh = weights
-    inputs = pnp.matmul(xs, W_ih.T, precision=precision) + b_ih + b_hh  # of all steps at once
+    inputs = pnp.matmul(xs, W_ih.T, precision=precision) + b_ih + b_hh  # of all steps in one product
 
     def step(carry: Any, given: Any) -> Any:
         h, c = carry

@@ -1,4 +1,4 @@
-"""``shard_map`` as it was spelled before it had its present name and options; see :func:`pullback.shard_map`."""
+"""``shard_map`` under its older name and options; see :func:`pullback.shard_map`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def shard_map(
     check_rep: bool = True,
     auto: frozenset[Any] = frozenset(),
 ) -> Any:
-    """A function of whole arrays from one of parts; see :func:`pullback.shard_map`.
+    """Map a function over shards of arrays; see :func:`pullback.shard_map`.
 
     Args:
-      f: takes and returns trees of arrays, which are parts.
+      f: takes and returns trees of arrays, which are shards.
       mesh: the devices, and the names of their axes.
-      in_specs: how each argument is divided.
-      out_specs: how the result is.
-      check_rep: ``check_vma`` there.
-      auto: the axes of the mesh along which the compiler divides; ``axis_names`` there has the others.
+      in_specs: the partition specs of the arguments.
+      out_specs: the partition specs of the result.
+      check_rep: the option ``check_vma`` of ``pullback.shard_map``.
+      auto: the mesh axes that the compiler partitions; ``axis_names`` of ``pullback.shard_map`` has the others.
 
     Returns:
       A function of the same arguments, as whole arrays, that returns whole arrays.

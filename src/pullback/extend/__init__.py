@@ -1,8 +1,8 @@
-"""What is needed to define a primitive of one's own.
+"""The tools for defining a primitive.
 
-A primitive is an operation with rules. Every rule is optional: a transformation that needs one that is missing says
-which. Here is multiplication and addition in one; :class:`Primitive` says what each rule takes, and
-``docs/primitives.md`` is a page about it.
+A primitive is an operation with rules. Every rule is optional: a transformation that needs a missing rule raises an
+error that names it. The example is a fused multiplication and addition; :class:`Primitive` documents each rule, and
+``docs/primitives.md`` is a guide.
 
 >>> import numpy as np
 >>> import pullback
@@ -57,15 +57,15 @@ from pullback.transforms.custom.primitive_rules import vjp_rule as vjp_rule
 
 
 def to_front(x: Any, dim: int | None, axis: MappedAxis) -> Any:
-    """An operand of a batch rule with the mapped axis first.
+    """Move the mapped axis of a batching rule's operand to the front.
 
     Args:
       x: the operand.
-      dim: the position of the mapped axis in it; None if it has none, so that it is repeated.
+      dim: the position of the mapped axis in it; None if it has none, and is to be repeated.
       axis: the mapped axis.
 
     Returns:
-      An array whose first axis is of the size of the mapped one.
+      An array whose first axis is the mapped axis.
 
     >>> import pullback.numpy as pnp
     >>> axis = MappedAxis(None, 2)

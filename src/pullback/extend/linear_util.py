@@ -1,4 +1,4 @@
-"""Functions with transformations around them, for libraries that write transformations of their own."""
+"""Functions wrapped by transformations, for libraries that write their own transformations."""
 
 from pullback.core.faces import face as _face
 

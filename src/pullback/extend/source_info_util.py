@@ -1,4 +1,4 @@
-"""Where operations are written, under names of ``jax.extend.source_info_util``: Flax leaves its own files out."""
+"""Source locations of operations, under names of ``jax.extend.source_info_util``; Flax excludes its own files."""
 
 from pullback.core import source as _source
 from pullback.core.faces import face
@@ -7,10 +7,10 @@ from pullback.core.trace import state as _state
 
 
 def register_exclusion(path: str) -> None:
-    """Count a file, or all files of a directory, as no user's: operations are not said to be written there.
+    """Exclude a file or directory from source locations: operations are attributed to its callers instead.
 
     Args:
-      path: what the names of the files begin with.
+      path: a prefix of the files' paths.
 
     >>> register_exclusion("/opt/library/layers.py")
     """
@@ -18,7 +18,7 @@ def register_exclusion(path: str) -> None:
 
 
 def current() -> SourceInfo:
-    """Where the user's program is, and in which named scopes.
+    """Return the current location in the user's program, with its named scopes.
 
     >>> current().function_name
     '<module>'
@@ -27,11 +27,11 @@ def current() -> SourceInfo:
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
-    """A place in the user's program as text, ``file:line (function)``.
+    """Format a location in the user's program as ``file:line (function)``.
 
     Args:
-      source_info: the place: that of an equation, or :func:`current`.
-      num_frames: is taken for JAX's sake: one line is known.
+      source_info: the location, from an equation or :func:`current`.
+      num_frames: is ignored, since only one line is known; JAX has it.
 
     >>> summarize(current()).endswith("(<module>)")
     True

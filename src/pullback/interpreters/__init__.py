@@ -1,7 +1,7 @@
 """Rules of primitives in JAX's older spelling: ``ad``, ``batching``, ``mlir``, ``partial_eval`` and ``xla``.
 
-Code that was written against ``jax.interpreters`` runs when only its imports change. What it registers are rules of
-:class:`pullback.extend.Primitive`; new code registers them there.
+Code that was written for ``jax.interpreters`` runs after a change of its imports. It registers rules of
+:class:`pullback.extend.Primitive`; new code should use that class.
 
 >>> import numpy as np
 >>> from pullback import core, grad

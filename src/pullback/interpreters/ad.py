@@ -51,12 +51,12 @@ class Zero:
 
     @staticmethod
     def from_primal_value(x: Any) -> Zero:
-        """The zero tangent of a value."""
+        """Return the zero tangent of a value."""
         aval = typeof(x)
         return Zero(aval.update(dtype=dtypes.tangent_dtype(aval.dtype)))
 
     def instantiate(self) -> Array:
-        """An array of zeros."""
+        """Return an array of zeros."""
         return zeros_of(self.aval)
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ tree.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Ze
 
 
 class UndefinedPrimal:
-    """An operand in which an operation is linear, as transpose rules are given it: it has a type, and no value.
+    """A linear operand in a transposition rule, which has a type but no value.
 
     Attributes:
       aval: its type.
@@ -90,7 +90,7 @@ tree.register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, 
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether an operand given to a transpose rule is one that the operation is linear in.
+    """Whether an operand of a transposition rule is linear.
 
     >>> from pullback import core
     >>> is_undefined_primal(UndefinedPrimal(core.get_aval(1.0))), is_undefined_primal(1.0)
@@ -100,7 +100,7 @@ def is_undefined_primal(x: Any) -> bool:
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """A tangent or cotangent, made an array of zeros if it is a :class:`Zero`.
+    """Return a tangent or cotangent, converting a :class:`Zero` to an array of zeros.
 
     >>> import pullback.numpy as pnp
     >>> print(instantiate_zeros(Zero.from_primal_value(pnp.ones(2))))
@@ -110,7 +110,7 @@ def instantiate_zeros(tangent: Any) -> Any:
 
 
 def zeros_like_aval(aval: ShapedArray) -> Array:
-    """Zeros of a type.
+    """Return zeros of a type.
 
     >>> from pullback import core
     >>> print(zeros_like_aval(core.get_aval(1.0)))
@@ -120,7 +120,7 @@ def zeros_like_aval(aval: ShapedArray) -> Array:
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:
-    """The sum of two arrays of one type.
+    """Return the sum of two arrays of one type.
 
     >>> print(add_jaxvals(1.0, 2.0))
     3.0
@@ -129,7 +129,7 @@ def add_jaxvals(x: Any, y: Any) -> Any:
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents of one type, each of which may be a :class:`Zero`.
+    """Return the sum of two tangents of one type, each of which may be a :class:`Zero`.
 
     >>> print(add_tangents(1.0, Zero.from_primal_value(2.0)))
     1.0
@@ -143,7 +143,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def _inwards(given: Any) -> Any:
-    """What a rule in JAX's spelling returns, in ours."""
+    """Convert a result of a rule in JAX's spelling to Pullback's."""
     if type(given) is Zero:
         return ZERO
     if isinstance(given, (tuple, list)):
@@ -223,7 +223,7 @@ primitive_transposes = Table(
 
 
 def get_primitive_transpose(p: Primitive) -> Rule:
-    """The transpose rule of an operation.
+    """Return the transposition rule of an operation.
 
     Args:
       p: the operation.
@@ -359,8 +359,8 @@ def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Ca
 
     Args:
       primitive: the operation.
-      lhs_rule: ``rule(ct, x, y, **params)``, the cotangent of the first operand, which is undefined there.
-      rhs_rule: the same for the second.
+      lhs_rule: ``rule(ct, x, y, **params)``, the cotangent of the first operand; ``x`` is an :class:`UndefinedPrimal`.
+      rhs_rule: ``rule(ct, x, y, **params)``, the cotangent of the second operand; ``y`` is undefined.
 
     >>> from pullback import core, grad
     >>> product_p = core.Primitive("product")

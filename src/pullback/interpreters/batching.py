@@ -50,7 +50,7 @@ def _spelled_batcher(primitive: Primitive, rule: Rule) -> Rule:
 
 
 primitive_batchers = Table("batching", _own, _set_batcher, _spelled_batcher)
-"""For each primitive, ``rule(args, dims, **params) -> (out, dim)``; a dim is ``not_mapped`` where there is no axis."""
+"""For each primitive, ``rule(args, dims, **params) -> (out, dim)``; a dim is ``not_mapped`` without mapped axis."""
 
 
 def _set_fancy_batcher(primitive: Primitive, rule: Rule) -> None:
@@ -62,7 +62,7 @@ def _set_fancy_batcher(primitive: Primitive, rule: Rule) -> None:
 
 
 fancy_primitive_batchers = Table("batching", _own, _set_fancy_batcher, lambda primitive, rule: rule)
-"""The same with the axis first, which has a ``name`` and a ``size``: ``rule(axis, args, dims, **params)``."""
+"""For each primitive, ``rule(axis, args, dims, **params) -> (out, dim)``; the axis has a ``name`` and a ``size``."""
 
 
 def _set_axis_batcher(primitive: Primitive, rule: Rule) -> None:
@@ -81,22 +81,22 @@ def _spelled_axis_batcher(primitive: Primitive, rule: Rule) -> Rule:
 
 
 axis_primitive_batchers = Table("batching", _own, _set_axis_batcher, _spelled_axis_batcher)
-"""The same with what the axis is: ``rule(axis_size, axis_name, trace_type, args, dims, **params)``.
+"""For each primitive, ``rule(axis_size, axis_name, trace_type, args, dims, **params) -> (out, dim)``.
 
-The third is None: JAX's rules once told by it what maps them.
+``trace_type`` is None; older JAX passed the mapping trace.
 """
 
 
-# What rules are made of -----------------------------------------------------------------------------------------------
+# Helpers for rules ----------------------------------------------------------------------------------------------------
 
 
 def moveaxis(x: Any, src: int, dst: int) -> Any:
-    """An array with an axis moved.
+    """Move an axis of an array.
 
     Args:
       x: an array.
-      src: the axis that is moved; a negative one counts from the end.
-      dst: the position that it has in the result.
+      src: the axis to move; a negative one counts from the end.
+      dst: its position in the result.
 
     >>> import pullback.numpy as pnp
     >>> moveaxis(pnp.ones((2, 3)), 1, 0).shape
@@ -107,13 +107,13 @@ def moveaxis(x: Any, src: int, dst: int) -> Any:
 
 
 def broadcast(x: Any, size: int, axis: int, mesh_axis: Any = None) -> Any:
-    """An array repeated along a new axis.
+    """Repeat an array along a new axis.
 
     Args:
       x: an array or a number.
       size: the size of the new axis.
       axis: the position of the new axis in the result.
-      mesh_axis: is taken for JAX's sake.
+      mesh_axis: is ignored; JAX has it.
 
     >>> import pullback.numpy as pnp
     >>> broadcast(pnp.ones(3), 2, 0).shape
@@ -125,7 +125,7 @@ def broadcast(x: Any, size: int, axis: int, mesh_axis: Any = None) -> Any:
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """An array with the mapped axis first; one that has none is repeated along it.
+    """Move the mapped axis of an array to the front; repeat an array without one along a new first axis.
 
     Args:
       x: an array.
@@ -140,7 +140,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
 
 
 def defvectorized(primitive: Primitive) -> None:
-    """Register the batching rule of an operation of one operand that does the same to each element.
+    """Register the batching rule of an elementwise operation of one operand.
 
     >>> import numpy as np
     >>> from pullback import core, vmap
@@ -159,7 +159,7 @@ def defvectorized(primitive: Primitive) -> None:
 
 
 def defbroadcasting(primitive: Primitive) -> None:
-    """Register the batching rule of an operation on elements whose operands broadcast as in NumPy.
+    """Register the batching rule of an elementwise operation whose operands broadcast as in NumPy.
 
     >>> import numpy as np
     >>> from pullback import core, vmap

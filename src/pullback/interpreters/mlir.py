@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class LoweredFunction:
-    """A rule made from a function of other operations; see :func:`lower_fun`."""
+    """A lowering rule made from a function of other operations; see :func:`lower_fun`."""
 
     __slots__ = ("__wrapped__", "multiple_results")
 
@@ -55,7 +55,7 @@ class LoweredFunction:
         )
 
     def write(self, hlo: Any, values: Any, params: dict[str, Any]) -> list[Any]:
-        """Write what the function does, and return its results."""
+        """Emit the operations of the function, and return its results."""
         out = hlo.inline(functools.partial(self.__wrapped__, **params), *values)
         if self.multiple_results and not isinstance(out, list):
             raise CustomRuleError(
@@ -66,14 +66,14 @@ class LoweredFunction:
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LoweredFunction:
-    """A rule for :func:`register_lowering` that writes what a function does.
+    """Make a rule for :func:`register_lowering` from a function of other operations.
 
     Args:
       fun: ``fun(*operands, **params)``, of arrays, by operations of Pullback; returns a list of arrays, or one.
       multiple_results: whether it returns a list.
 
     Raises:
-      CustomRuleError: in use, if the function returns something else; where the rule is called (a TypeError).
+      CustomRuleError: in use, if the function returns something else; or if the rule itself is called (a TypeError).
 
     >>> lower_fun(lambda x: x + x, multiple_results=False).multiple_results
     False
@@ -85,7 +85,7 @@ _FAMILIES = {"gpu": ("cuda", "rocm")}
 
 
 class _ByPlatform:
-    """A lowering rule that takes the one for the platform that is compiled for; that for None is for all others."""
+    """A lowering rule that dispatches to the rule of the target platform, or to the rule for None."""
 
     __slots__ = ("primitive", "rules")
 
@@ -108,19 +108,19 @@ class _ByPlatform:
 def register_lowering(
     prim: Primitive, rule: Callable[..., Any], platform: str | None = None, inline: bool = True, cacheable: bool = True
 ) -> None:
-    """Register how an operation is compiled.
+    """Register the lowering rule of an operation.
 
     Args:
       prim: the operation.
       rule: from :func:`lower_fun`, or ``rule(ctx, *operands, **params)``, which takes ``ir.Value`` and returns one
         for each result, in a sequence.
-      platform: ``"cpu"``, ``"cuda"``, ...: where the rule holds; None for wherever there is no other.
-      inline: is taken for JAX's sake; the compiler decides what is inlined.
-      cacheable: is taken for JAX's sake.
+        platform: the platform of the rule, ``"cpu"``, ``"cuda"``, ...; None for all platforms without their own rule.
+        inline: is ignored, since the compiler decides about inlining; JAX has it.
+        cacheable: is ignored; JAX has it.
 
     Raises:
       ArgumentError: the rule is not a function (a TypeError).
-      CustomRuleError: in use, if the rule returns something else than it must (a TypeError).
+      CustomRuleError: in use, if the rule returns a wrong result (a TypeError).
 
     >>> from pullback import core, jit
     >>> from pullback.interpreters import mlir
@@ -150,21 +150,21 @@ def _as_ours(primitive: Primitive, rule: Callable[..., Any]) -> Rule:
     return rules.checked_lowering(primitive, xla)
 
 
-# What rules are made of -----------------------------------------------------------------------------------------------
+# Helpers for rules ----------------------------------------------------------------------------------------------------
 
 
 def dtype_to_ir_type(dtype: Any) -> Any:
-    """The ``ir.Type`` of an element, within a rule."""
+    """Return the ``ir.Type`` of an element, within a rule."""
     return client.mlir("ir").Type.parse(element_type(dtypes.canonicalize_dtype(dtype)))
 
 
 def aval_to_ir_type(aval: ShapedArray) -> Any:
-    """The ``ir.Type`` of an array, within a rule."""
+    """Return the ``ir.Type`` of an array, within a rule."""
     return client.mlir("ir").Type.parse(tensor_type(aval.shape, aval.dtype))
 
 
 def ir_constant(value: Any) -> Any:
-    """An ``ir.Value`` that is an array of NumPy's or a number, within a rule.
+    """Emit a NumPy array or a number as a constant ``ir.Value``, within a rule.
 
     >>> from pullback import core, jit
     >>> from pullback.interpreters import mlir
@@ -190,15 +190,15 @@ def custom_call(
     api_version: int = 2,
     extra_attributes: dict[str, Any] | None = None,
 ) -> Any:
-    """A call of a function that the runtime has by name, within a rule.
+    """Emit a call of a function that is registered with the runtime, within a rule.
 
     Args:
-      call_target_name: the name, as ``ffi.register_ffi_target`` was told it.
+      call_target_name: the name of the function, as passed to ``ffi.register_ffi_target``.
       result_types: the ``ir.Type`` of each result.
       operands: the ``ir.Value`` of each operand.
-      backend_config: what the function is told beside; from version 4 on a dictionary of ``ir.Attribute``.
-      has_side_effect: whether the function does more than to return results.
-      api_version: how the function is called.
+      backend_config: further data for the function; from version 4 on a dictionary of ``ir.Attribute``.
+      has_side_effect: whether the function has a side effect.
+      api_version: the version of the calling convention.
       extra_attributes: further attributes of the operation.
 
     Returns:
@@ -233,12 +233,12 @@ def custom_call(
 
 
 def dense_int_array(values: Any) -> Any:
-    """An attribute that is a list of integers, within a rule."""
+    """Return an attribute that is a list of integers, within a rule."""
     return client.mlir("ir").DenseI64ArrayAttr.get([int(n) for n in values])
 
 
 def _host_function(callback: Callable[..., Any], kinds: Sequence[Any], types: Sequence[ShapedArray]) -> Any:
-    """A Python function as programs call it: its operands look into memory that is gone afterwards."""
+    """Wrap a Python function for calls from programs: copy its operands, which view memory that is freed afterwards."""
 
     def call(*given: Any) -> tuple[Any, ...]:
         outs = [np.asarray(x) for x in callback(*(np.array(x).view(k) for x, k in zip(given, kinds, strict=True)))]
@@ -266,17 +266,17 @@ def emit_python_callback(
     partitioned: bool = False,
     sharding: Any = None,
 ) -> tuple[Sequence[Any], Any, Any]:
-    """Have the program call a Python function, within a rule. Equinox has functions by it that are compiled apart.
+    """Emit a call of a Python function, within a rule. Equinox uses it for separately compiled functions.
 
     Args:
-      ctx: what the rule is told.
+      ctx: the context of the rule.
       callback: takes an array of NumPy's for each operand, and returns a sequence of arrays.
-      token: is returned as it is; there are no tokens.
+      token: is returned unchanged; there are no tokens.
       operands: the ``ir.Value`` of each operand.
       operand_avals: their types.
       result_avals: the types of the results.
-      has_side_effect: whether the function does more than to return results.
-      returns_token: is taken for JAX's sake, as are the following.
+      has_side_effect: whether the function has a side effect.
+      returns_token: is ignored, as the following are; JAX has them.
       partitioned: see above.
       sharding: see above.
 

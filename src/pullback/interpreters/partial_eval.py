@@ -1,6 +1,6 @@
 """Tracing with some inputs unknown, in JAX's older spelling: ``jax.interpreters.partial_eval``.
 
-Flax finds by it which variables depend on inputs of which only the types are known.
+Flax uses it to find the variables that depend on inputs known only by their types.
 
 >>> import pullback.numpy as pnp
 >>> from pullback import core
@@ -29,16 +29,16 @@ from pullback.transforms.traces.stage import stage_flat
 from pullback.transforms.traces.unknowns import trace_unknown
 
 JaxprTracer = DynamicJaxprTracer
-"""The tracers of both kinds of tracing are of one class here."""
+"""Both kinds of tracing have the same class of tracers here."""
 
 
 class PartialVal(tuple[Any, Any]):
-    """A value that is known, ``(None, value)``, or of which the type is known, ``(type, None)``."""
+    """A known value, ``(None, value)``, or an unknown value of a known type, ``(type, None)``."""
 
     __slots__ = ()
 
     def __new__(cls, pair: tuple[AbstractValue | None, Any]) -> PartialVal:
-        """A pair of a type and a value, one of which is None."""
+        """Make a pair of a type and a value, one of which is None."""
         aval, _ = pair
         if aval is not None and not isinstance(aval, AbstractValue):
             raise ArgumentError(f"PartialVal takes a type and a value, one of which is None, got {pair!r}")
@@ -46,12 +46,12 @@ class PartialVal(tuple[Any, Any]):
 
     @classmethod
     def known(cls, value: Any) -> PartialVal:
-        """A known value."""
+        """Make a known value."""
         return cls((None, value))
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """An unknown value of a type."""
+        """Make an unknown value of a type."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
@@ -59,16 +59,16 @@ class PartialVal(tuple[Any, Any]):
         return self[0] is None
 
     def get_known(self) -> Any:
-        """The value, None if it is unknown."""
+        """Return the value, None if it is unknown."""
         return self[1] if self[0] is None else None
 
     def get_aval(self) -> ShapedArray:
-        """The type."""
+        """Return the type."""
         return typeof(self[1]) if self[0] is None else self[0]  # type: ignore[no-any-return]
 
 
 def _flat(fun: Any) -> Callable[..., Sequence[Any]]:
-    """A flat function, from one or from JAX's class of wrapped functions."""
+    """Return a flat function, unwrapping JAX's class of wrapped functions."""
     run = getattr(fun, "call_wrapped", fun)
     if not callable(run):
         raise ArgumentError(f"expected a function of arrays that returns a list, got {fun!r}")
@@ -78,7 +78,7 @@ def _flat(fun: Any) -> Callable[..., Sequence[Any]]:
 def trace_to_jaxpr_nounits(
     fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], tuple[Any, ...]]:
-    """Run a function of which some inputs are unknown: what the others determine is computed at once.
+    """Partially evaluate a function: compute the results that known inputs determine, and trace the rest.
 
     Args:
       fun: a flat function, or a ``linear_util.WrappedFun``; takes arrays and returns a list of arrays.
@@ -113,14 +113,14 @@ def trace_to_jaxpr_dynamic(
     fun: Any, in_avals: Sequence[ShapedArray], *, keep_inputs: Sequence[bool] | None = None, lower: bool = False,
     auto_dce: bool = False,
 ) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:  # fmt: skip
-    """The program of a flat function at some types.
+    """Trace a flat function at given types to a program.
 
     Args:
       fun: a flat function, or a ``linear_util.WrappedFun``; takes arrays and returns a list of arrays.
       in_avals: the types of its inputs.
-      keep_inputs: for each input whether the program has it, which must not need the others; None keeps all.
-      lower: is taken for JAX's sake.
-      auto_dce: whether equations that no result needs are dropped.
+      keep_inputs: for each input whether the program keeps it; the others must be unused. None keeps all.
+      lower: is ignored; JAX has it.
+      auto_dce: whether to drop unused equations.
 
     Returns:
       The program, the types of its results, and the values of its constants.

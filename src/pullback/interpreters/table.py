@@ -13,8 +13,8 @@ Translation = Callable[[Primitive, Rule], Rule]
 class Table:
     """The rules of one kind, as a mapping from each primitive to its rule.
 
-    A rule that is put in becomes the primitive's own, translated; one that is looked up is what was put in, or the
-    primitive's own, translated the other way.
+    Assignment registers a rule with the primitive, translated from JAX's spelling. Look-up returns the assigned rule,
+    or the primitive's own, translated to JAX's spelling.
     """
 
     __slots__ = ("_given", "_kind", "_own", "_register", "_spelled")
@@ -29,9 +29,9 @@ class Table:
         """Make a table.
 
         Args:
-          kind: what the rules are for, for messages.
+          kind: the kind of rules, for messages.
           own: returns a primitive's own rule, if it has one.
-          register: makes a rule in JAX's spelling the primitive's own.
+          register: registers a rule in JAX's spelling with the primitive.
           spelled: returns a primitive's own rule in JAX's spelling.
         """
         self._kind = kind
@@ -55,7 +55,7 @@ class Table:
         return given if registered is rule else self._spelled(primitive, rule)
 
     def get(self, primitive: Primitive, default: Any = None) -> Any:
-        """The rule of a primitive, or ``default`` if it has none."""
+        """Return the rule of a primitive, or ``default`` if it has none."""
         try:
             return self[primitive]
         except KeyError:

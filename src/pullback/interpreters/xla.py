@@ -1,7 +1,7 @@
 """Compilation rules in JAX's oldest spelling: ``jax.interpreters.xla``.
 
-Rules were once functions that built operations with a class of the runtime that is there no more. Those made by
-``lower_fun`` work still; others are refused, with what to write instead.
+Rules were once functions that built operations with a class that the runtime no longer has. Rules from ``lower_fun``
+still work; others raise an error that says what to write instead.
 
 >>> import functools
 >>> from pullback import core
@@ -52,12 +52,12 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
 
 
 def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform: str | None = None) -> None:
-    """Register how an operation is compiled.
+    """Register the lowering rule of an operation.
 
     Args:
       prim: the operation.
       rule: from :func:`lower_fun`.
-      platform: ``"cpu"``, ``"cuda"``, ...: where the rule holds; None for wherever there is no other.
+      platform: the platform of the rule, ``"cpu"``, ``"cuda"``, ...; None for all platforms without their own rule.
 
     Raises:
       CustomRuleError: the rule is not from ``lower_fun`` (a TypeError).
@@ -72,7 +72,7 @@ def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform:
     if not isinstance(rule, LoweredFunction):
         raise CustomRuleError(
             f"the translation rule of the primitive {prim.name!r}, {describe_function(rule)}, must be one made by "
-            "xla.lower_fun: what others build operations with is no more. Write it with @p.xla (see pullback.extend), "
+            "xla.lower_fun: the class by which others build operations is gone. Write it with @p.xla (pullback.extend), "
             "or register it with mlir.register_lowering if it builds operations of StableHLO."
         )
     register_lowering(prim, rule, platform)
@@ -86,7 +86,7 @@ def _translations(platform: str | None) -> Table:
 
 
 class _Platforms(dict[str, Table]):
-    """The tables of the platforms, each made when it is asked for."""
+    """The table of each platform, made at its first use."""
 
     def __missing__(self, platform: str) -> Table:
         table = self[platform] = _translations(platform)
@@ -96,7 +96,7 @@ class _Platforms(dict[str, Table]):
 translations = _translations(None)
 """For each primitive, its rule from :func:`lower_fun`."""
 backend_specific_translations = _Platforms()
-"""The same for each platform."""
+"""For each platform, a table of rules from :func:`lower_fun` by primitive."""
 
 __all__ = [
     "apply_primitive", "backend_specific_translations", "lower_fun", "register_translation", "translations",

@@ -339,7 +339,7 @@ def test_what_scipys_arrays_have(kind):
     np.testing.assert_array_equal(scipy.sparse.csr_matrix(x.to_scipy_sparse()).toarray(), dense)
     with pytest.raises(ValueError, match="unrecognized csr_matrix") as refused:
         scipy.sparse.csr_matrix(x)
-    assert "x.to_scipy_sparse() an array of SciPy's" in str(refused.value.__cause__)
+    assert "x.to_scipy_sparse() for an array of SciPy's" in str(refused.value.__cause__)
 
 
 def test_diagonals_of_sums_and_of_padding():

@@ -1,4 +1,4 @@
-"""Names of JAX that are no part of Pullback's own API, module by module; each says who needs it."""
+"""Names of JAX outside of Pullback's own API, module by module, each with the library that needs it."""
 
 from pullback.compat.serving import VERSION
 

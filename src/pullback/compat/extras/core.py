@@ -1,4 +1,4 @@
-"""``jax.core``: the names of it that are of higher floors here than ``pullback.core``."""
+"""``jax.core``: those of its names that are defined in layers above ``pullback.core``."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +17,11 @@ Value = Any
 
 
 class Handlers(dict[type, Callable[..., Any]]):
-    """What JAX does with operands of a type, for libraries that enter types of their own.
+    """A table of JAX's functions by operand type, to which libraries add their own types.
 
     Args:
-      handler: what it does with NumPy's and Python's, and with arrays.
-      convert: makes arrays of values of types that are entered; None if what is entered with them does.
+      handler: the function for arrays and for NumPy's and Python's values.
+      convert: converts values of added types to arrays; None if the added function does.
     """
 
     def __init__(self, handler: Callable[..., Any], convert: Callable[[Any], Any] | None = None) -> None:
@@ -35,12 +35,12 @@ class Handlers(dict[type, Callable[..., Any]]):
 
 
 pytype_aval_mappings = Handlers(typeof, np.asarray)
-"""For each type of operands what returns their abstract value. TensorFlow Probability enters its variables."""
+"""For each type of operand the function that returns its abstract value. TensorFlow Probability adds its variables."""
 
 
 @contextmanager
 def eval_context() -> Iterator[None]:
-    """A context without transformations: operations on concrete arrays are computed at once.
+    """A context manager without transformations, in which operations on concrete arrays are evaluated immediately.
 
     Equinox and others compute constants in it.
 
@@ -61,7 +61,7 @@ def eval_context() -> Iterator[None]:
 
 
 def max_dim(d1: Any, d2: Any) -> Any:
-    """The larger of two sizes; of symbolic ones, where it is not known which, a size too.
+    """Return the larger of two sizes; a symbolic ``max`` if that cannot be decided.
 
     >>> from pullback import export
     >>> max_dim(2, 3), max_dim(export.symbolic_shape("a")[0], 3)
@@ -71,7 +71,7 @@ def max_dim(d1: Any, d2: Any) -> Any:
 
 
 def min_dim(d1: Any, d2: Any) -> Any:
-    """The smaller of two sizes; of symbolic ones, where it is not known which, a size too.
+    """Return the smaller of two sizes; a symbolic ``min`` if that cannot be decided.
 
     >>> from pullback import export
     >>> min_dim(2, 3), min_dim(export.symbolic_shape("a")[0], 3)

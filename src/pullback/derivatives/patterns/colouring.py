@@ -193,11 +193,11 @@ def colour_jacobian(
     Args:
       pattern: a :class:`Pattern`, or an argument of one.
       mode: ``"forward"``, ``"reverse"``, ``"both"``, or ``"auto"``, which selects the fewest colours: columns rather
-      than rows, and both if that saves a product in four.
+        than rows, and both if that saves a product in four.
       orders: the orders of greedy colouring to try: some of ``"natural"``, ``"largest_first"``, ``"smallest_last"`` and
-      ``"incidence_degree"``. Very large patterns are coloured in the natural order only.
+        ``"incidence_degree"``. Very large patterns are coloured in the natural order only.
       shapes: the shapes of the arguments and of the results, by which regular patterns, as of stencils, are coloured
-      quickly; one vector each by default.
+        quickly; one vector each by default.
 
     Returns:
       The :class:`Colouring`.

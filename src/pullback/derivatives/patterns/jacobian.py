@@ -66,7 +66,7 @@ def sparse_jacobian(
       chunk_size: the number of products to compute at a time, which bounds the memory; all by default.
       local: whether the pattern holds only at the arguments of the call: it omits elements whose factors are zero
         there,
-      and follows the branches that are taken there. It is found anew in each call.
+        and follows the branches that are taken there. It is found anew in each call.
       colouring: a pattern with its colours that ``prepare`` returned, here or in another process.
       pattern: the pattern, as a :class:`Pattern` or an argument of one, if you know it. check: whether to compare
         ``pattern`` with a product of the derivative in the first call with concrete arguments.

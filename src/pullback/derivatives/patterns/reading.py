@@ -72,7 +72,7 @@ class Reader:
       nonzero: for each value with known zeros, a mask of the elements that may not be zero, in row-major order.
       eqns: for each value the number of the equation that binds it.
       asked: for each value the number of elements that have been computed separately; counted twice if it has no known
-      zeros, since then half the elements cost as much as all.
+        zeros, since then half the elements cost as much as all.
       kept: for values that are read several times, the positions of the elements that may not be zero, and these.
       uses: the number of times that each value is an operand.
     """

@@ -61,7 +61,7 @@ def empty(
       sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
       kwds: ``n_batch`` and ``n_dense``, the numbers of batch and dense axes, and ``nse``, the number of stored
         elements,
-      all of them padding.
+        all of them padding.
 
     Raises:
       ArgumentError: an argument that makes no sense (a TypeError and ValueError).

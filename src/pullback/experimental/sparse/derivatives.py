@@ -81,7 +81,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *
 
     Args:
       fun: takes sparse or dense arrays, or trees of them, and returns a scalar; with ``has_aux``, a pair of a scalar
-      and any value.
+        and any value.
       argnums: which positional arguments to differentiate with respect to.
       has_aux: whether ``fun`` returns a pair, whose second element is returned along with the gradient.
       kwargs: further options of ``pullback.grad``.

@@ -242,7 +242,7 @@ class BCOO(_Batched):
 
     Args:
       args: ``(data, indices)``: data of shape ``(*batch, nse, *dense)`` and integers of shape
-      ``(*batch, nse, n_sparse)``. A batch axis has size 1 in data, or indices, that are shared along it.
+        ``(*batch, nse, n_sparse)``. A batch axis has size 1 in data, or indices, that are shared along it.
       shape: the shape of the dense array: the sizes of batch, sparse and dense axes.
       indices_sorted: a promise that the indices are in order, padding last.
       unique_indices: a promise that no two elements are at one place, but for padding.

@@ -120,7 +120,7 @@ def batch_positions(shape: Shape, strides: Sequence[int], rank: int, dtype: Any)
 
 
 def everywhere(mat: BCOO) -> tuple[Any, Any]:
-    """Flatten batch and sparse axes to one: return the flat position of each element ``(e,)`` and data ``(e, *dense)``."""
+    """Flatten batch and sparse axes to one: return flat positions ``(e,)`` and data ``(e, *dense)``."""
     batch, sparse, dense = kinds(mat)
     data, indices = spread(mat)
     extent = math.prod(batch) * math.prod(sparse)
@@ -235,8 +235,8 @@ def bcoo_fromdense(
       mat: an array.
       nse: the number of elements to store for each index of the batch axes; by default as many as are needed, which
         requires concrete values. Excess elements are dropped; missing ones are padding.
-        n_batch: the number of leading batch axes.
-        n_dense: the number of trailing dense axes.
+      n_batch: the number of leading batch axes.
+      n_dense: the number of trailing dense axes.
       index_dtype: the dtype of the indices.
 
     Returns:
@@ -422,7 +422,7 @@ def bcoo_update_layout(
       mat: a BCOO.
       n_batch, n_dense: the numbers of batch and dense axes of the result; by default those of ``mat``.
       on_inefficient: the reaction if the result would store many zeros, as it does if either number grows: "error",
-      "warn", or None for no reaction.
+        "warn", or None for no reaction.
 
     Raises:
       SparseEfficiencyError: the result would store many zeros (a ValueError).

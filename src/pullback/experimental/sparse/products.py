@@ -475,7 +475,7 @@ def bcoo_dot_general_sampled(
     Args:
       A, B: arrays.
       indices: integers ``(*batch, nse, n_sparse)``: indices into the product, whose first axes correspond to the batch
-      axes of ``indices``; all elements along its last axes, beyond the indices, are returned.
+        axes of ``indices``; all elements along its last axes, beyond the indices, are returned.
       dimension_numbers: ``((contracted axes of A, of B), (batch axes of A, of B))``.
 
     Returns:

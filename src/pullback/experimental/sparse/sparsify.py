@@ -94,7 +94,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., P
 
     Args:
       f: takes and returns trees of arrays. It may use ``jit``, other transformations, ``cond``, ``while_loop`` and
-      ``scan``.
+        ``scan``.
       use_tracer: is ignored; in JAX it selects one of two implementations.
 
     Returns:

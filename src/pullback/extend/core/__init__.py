@@ -1,4 +1,4 @@
-"""What ``jax.extend.core`` has: programs as data, primitives, and interpreters of users' own."""
+"""The names of ``jax.extend.core``: programs as data, primitives, and tools for users' interpreters."""
 
 from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 Effects = Set[Effect]
 no_effects: frozenset[Effect] = frozenset()
 array_types = {np.ndarray, *(np.dtype(code).type for code in "?bhilBHILefdFD")}
-"""The classes of NumPy's values that are taken for arrays."""
+"""The NumPy classes whose values count as arrays."""
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among the parameters of an equation.
+    """Yield the programs among the parameters of an equation.
 
     Args:
       params: the parameters.
@@ -59,7 +59,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The programs in the equations of a program.
+    """Yield the programs that the equations of a program hold.
 
     Args:
       jaxpr: the program.
@@ -72,7 +72,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """The dtype of the tangents of values of a dtype: itself, or ``float0`` for integers and booleans.
+    """Return the dtype of tangents of values of a dtype: itself, or ``float0`` for integers and booleans.
 
     Args:
       primal_dtype: the dtype.
@@ -93,7 +93,7 @@ def nonempty_axis_env_DO_NOT_USE() -> bool:
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """The names of the axes in scope; the name is JAX's.
+    """Return the names of the axes in scope; the function's name is JAX's.
 
     >>> unsafe_get_axis_names_DO_NOT_USE()
     []
@@ -128,4 +128,4 @@ __all__ = [
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
-face(globals(), modules="primitives")  # which imports every family of operations
+face(globals(), modules="primitives")  # lazy, since it imports every family of operations

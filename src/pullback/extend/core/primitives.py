@@ -1,7 +1,7 @@
 """The primitives under the names of ``jax.extend.core.primitives``, for users' own interpreters of jaxprs.
 
-Parameters of equations are called as in JAX. Operations of JAX that are others here, or compositions of others, such as
-``random_bits`` and ``reduce``, have no name.
+Parameters of equations have JAX's names. Primitives of JAX without a direct counterpart here, such as ``random_bits``
+and ``reduce``, are missing.
 
 >>> from pullback import lax, make_jaxpr
 >>> from pullback.extend.core.primitives import sin_p

@@ -1,1 +1,1 @@
-"""``jax._src``: the private modules of JAX that libraries reach into, one for each; each name says who needs it."""
+"""``jax._src``: the private modules of JAX that libraries import, each name with the library that needs it."""

@@ -10,7 +10,7 @@ from pullback.transforms.jit.jit_arguments import infer_argnums_argnames
 def infer_argnums_and_argnames(
     sig: inspect.Signature, argnums: Any, argnames: Any
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of the same arguments, of which one may be None.
+    """Complete positions and names of the same arguments, one of which may be None.
 
     Args:
       sig: the signature of the function.

@@ -1,4 +1,4 @@
-"""``jax._src.checkify``: Flax NNX takes from here what ``jax.experimental.checkify`` has."""
+"""``jax._src.checkify``: the names of ``jax.experimental.checkify``, for Flax NNX."""
 
 from pullback.core.faces import face as _face
 

@@ -9,10 +9,10 @@ from pullback.core.runtime import runtime as _runtime
 
 
 def backend_compile_and_load(backend: Any, *args: Any, **kwargs: Any) -> None:
-    """Is called before a program is compiled for a platform; what takes its place may refuse that by an error.
+    """Called before a program is compiled for a platform; a replacement may raise an error to forbid that.
 
     Args:
-      backend: the runtime of the platform, which has its name, ``platform``.
+      backend: the runtime of the platform, with an attribute ``platform``, its name.
       args: none.
       kwargs: none.
     """

@@ -1,4 +1,4 @@
-"""``jax._src.config``: each switch as an object with its value, which is also a block in which it is another."""
+"""``jax._src.config``: each switch as an object with its value; calling it returns a context with another value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class State:
         return config.read(self._name)
 
     def __call__(self, new_val: Any = True) -> Any:
-        """A block in which the switch has another value, for the current thread only."""
+        """Return a context manager in which the switch has another value, for the current thread only."""
         return _config.override(self._name, new_val)
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""``jax._src.core``: what ``jax.core`` and ``jax.extend.core`` have, and what libraries take from here."""
+"""``jax._src.core``: the names of ``jax.core`` and ``jax.extend.core``, and others that libraries import."""
 
 from pullback.core import dtypes as _dtypes
 from pullback.core.faces import face as _face
@@ -7,7 +7,7 @@ from pullback.core.types import ShapedArray
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the words that an array of random keys is made of; other types as they are. Flax (fp8) needs it.
+    """Return the type of the words of an array of random keys; other types unchanged. Flax (fp8) needs it.
 
     >>> from pullback import random
     >>> physical_aval(random.split(random.key(0), 3).aval)

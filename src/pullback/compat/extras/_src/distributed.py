@@ -1,4 +1,4 @@
-"""``jax._src.distributed``: Orbax asks which process this is among several, and speaks to the others."""
+"""``jax._src.distributed``: the number of this process and a client to reach the others, for Orbax."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pullback.backends.processes import distributed as _distributed
 
 
 class State:
-    """This process among several, as it is at present: see ``pullback.distributed``."""
+    """The current state of this process among several; see ``pullback.distributed``."""
 
     __slots__ = ()
 
@@ -24,19 +24,19 @@ class State:
 
     @property
     def num_processes(self) -> int:
-        """How many processes there are, 1 if this one is alone."""
+        """The number of processes, 1 if this one is alone."""
         member = _distributed.here.member
         return 1 if member is None else member.link.processes
 
     @property
     def service(self) -> Any:
-        """The runtime's service, which process 0 has; None elsewhere."""
+        """The runtime's service in process 0; None in the others."""
         member = _distributed.here.member
         return None if member is None else member.service
 
     @property
     def preemption_sync_manager(self) -> None:
-        """None: nobody announces that this process is about to be ended."""
+        """None: preemption is not announced."""
 
 
 global_state = State()

@@ -1,4 +1,4 @@
-"""``jax._src.dtypes``: what ``jax.dtypes`` has, and what Equinox and Flax take from here."""
+"""``jax._src.dtypes``: the names of ``jax.dtypes``, and others that Equinox and Flax import."""
 
 from abc import ABC
 from typing import Any
@@ -15,9 +15,9 @@ DType = np.dtype
 
 
 class ExtendedDType(ABC):
-    """A base class for dtypes of users' own, in JAX's spelling; Flax (fp8) has one. Those of random keys are of it.
+    """A base class for users' dtypes, in JAX's spelling; Flax (fp8) has one. The dtypes of random keys are instances.
 
-    They can be named in annotations and compared. There are no arrays of them: what takes a dtype refuses them.
+    They can be used in annotations and compared. There are no arrays of them: functions that take a dtype refuse them.
     """
 
     type: Any
@@ -44,7 +44,7 @@ def supports_inf(dtype: Any) -> bool:
 
 
 def short_dtype_name(dtype: Any) -> str:
-    """The name of a dtype in printed programs.
+    """Return the name of a dtype in printed programs.
 
     >>> short_dtype_name(np.float32)
     'f32'
@@ -53,7 +53,7 @@ def short_dtype_name(dtype: Any) -> str:
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of an array, of a number, or of what has one.
+    """Return the dtype of an array, of a number, or of an object with a dtype.
 
     >>> dtype(1.0)
     dtype('float32')

@@ -1,4 +1,4 @@
-"""``jax._src.earray``: arrays of dtypes whose elements are no numbers, of the words that these are made of."""
+"""``jax._src.earray``: arrays with elements other than numbers, made from arrays of words."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from pullback.primitives.random.bits import random_wrap
 
 
 class EArray(ArrayImpl):
-    """The array of a type of random keys, of its words; Flax (fp8) asks for it.
+    """An array of random keys, made from its words, for Flax (fp8).
 
     >>> import numpy as np
     >>> from pullback import random
@@ -22,14 +22,14 @@ class EArray(ArrayImpl):
     __slots__ = ()
 
     def __new__(cls, aval: ShapedArray, data: Any) -> Array:  # type: ignore[misc]
-        """An array of keys.
+        """Make an array of keys.
 
         Args:
           aval: its type.
-          data: the words, an array of the type :func:`physical_aval` of it.
+          data: the words, an array of type ``physical_aval(aval)``.
 
         Raises:
-          UnsupportedArgumentError: it is another type than one of random keys (a NotImplementedError).
+          UnsupportedArgumentError: the type is not one of random keys (a NotImplementedError).
         """
         if not dtypes.is_key(aval.dtype):
             raise UnsupportedArgumentError(

@@ -1,4 +1,4 @@
-"""``jax._src.literals``: Equinox and jaxtyping count these among the arrays."""
+"""``jax._src.literals``: classes that Equinox and jaxtyping treat as arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pullback.core.types import ShapedArray
 
 
 class TypedNdArray(np.ndarray[Any, Any]):
-    """An array of NumPy's that knows whether its type is weak; Pullback takes it as any other and makes none.
+    """A NumPy array with a flag for weak types; Pullback treats it as any other array and never returns one.
 
     >>> x = TypedNdArray(np.float32([1, 2]), weak_type=True)
     >>> x.aval, x.weak_type, (x + 1).weak_type
@@ -26,7 +26,7 @@ class TypedNdArray(np.ndarray[Any, Any]):
         return array
 
     def __array_finalize__(self, other: Any) -> None:
-        self.weak_type = False  # what is computed of it is not
+        self.weak_type = False  # results are not weakly typed
 
     @property
     def aval(self) -> ShapedArray:
@@ -40,11 +40,11 @@ class TypedNdArray(np.ndarray[Any, Any]):
 
 
 LiteralArray = TypedNdArray
-"""The name in earlier releases, which jaxtyping and Equinox ask for first."""
+"""The name in earlier releases, which jaxtyping and Equinox try first."""
 
 
 class _Typed:
-    """A number of Python's that knows its dtype; Pullback takes it as any other and makes none. Quax asks for them."""
+    """A Python number with a dtype, for Quax; Pullback treats it as any other number and never returns one."""
 
     dtype: np.dtype[Any]
 

@@ -1,7 +1,7 @@
-"""``jax._src.sharding_impls``: what ``jax.sharding`` has too.
+"""``jax._src.sharding_impls``: names of ``jax.sharding``.
 
-Without ``make_single_device_sharding``: jaxlib looks for it here when an array is copied to the host ahead of time, to
-call it with a device of the runtime's, and takes a class of its own where it is missing.
+``make_single_device_sharding`` is left out on purpose: when jaxlib copies an array to the host ahead of time, it would
+call the function with one of the runtime's devices; without it, it uses a class of its own.
 """
 
 from pullback import make_mesh as make_mesh

@@ -1,4 +1,4 @@
-"""``jax._src.traceback_util``: Equinox, jaxtyping and Flax leave their own lines out of tracebacks."""
+"""``jax._src.traceback_util``: Equinox, jaxtyping and Flax hide their own frames in tracebacks."""
 
 from collections.abc import Callable
 from types import FrameType
@@ -8,14 +8,14 @@ from pullback.core import source
 from pullback.transforms.functions import api_boundary as _boundary
 
 _exclude_paths = source.hidden_paths
-"""What the names of files begin with whose lines are left out; Flax adds to it and takes from it."""
+"""Path prefixes of the files to hide; Flax adds and removes entries."""
 
 
 def register_exclusion(path: str) -> None:
-    """Leave the lines of a file, or of the files of a directory, out of the tracebacks of errors.
+    """Hide the frames of a file, or of the files of a directory, in the tracebacks of errors.
 
     Args:
-      path: what the names of the files begin with.
+      path: a prefix of the files' paths.
 
     >>> register_exclusion("/opt/library/")
     >>> _exclude_paths.pop()
@@ -39,11 +39,11 @@ def include_frame(f: FrameType) -> bool:
 
 
 def api_boundary(fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """A function out of which errors come without the lines of the library.
+    """Wrap a function so that the library's frames are removed from the tracebacks of its errors.
 
     Args:
       fun: the function.
-      options: are taken for JAX's sake.
+      options: are ignored; JAX has them.
 
     >>> api_boundary(lambda x: x + 1)(1)
     2

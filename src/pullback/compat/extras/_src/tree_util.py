@@ -1,4 +1,4 @@
-"""``jax._src.tree_util``: what ``jax.tree_util`` has, and the table of the classes that are nodes of trees."""
+"""``jax._src.tree_util``: the names of ``jax.tree_util``, and the registry of node classes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from pullback.core.tree import flatten_one_level as flatten_one_level  # Orbax: 
 
 
 class _Registry(Mapping[type, Any]):
-    """The classes that are nodes of trees: built-in containers, and those that were registered."""
+    """The classes that are nodes of trees: built-in containers and registered classes."""
 
     def __contains__(self, cls: object) -> bool:
         return isinstance(cls, type) and (cls in tree_nodes._BUILTIN_NODES or tree_nodes.is_registered(cls))
@@ -29,6 +29,6 @@ class _Registry(Mapping[type, Any]):
 
 
 _registry = _Registry()
-"""Flax NNX asks whether a class is in it."""
+"""The registry, in which Flax NNX looks up classes."""
 
 _face(globals(), others=("pullback.tree_util",))

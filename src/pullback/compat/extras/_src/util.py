@@ -13,7 +13,7 @@ from pullback.transforms.functions.flattening import safe_map as safe_map
 
 
 def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The elements of some sequences, place by place; a list.
+    """Return the tuples of corresponding elements of sequences, as a list.
 
     Args:
       args: sequences of one length, at least one.
@@ -33,7 +33,7 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
-    """Call a function for the elements of each place of some sequences of one length.
+    """Call a function with the corresponding elements of sequences of one length.
 
     Raises:
       ArgumentError: they are of different lengths, or there is none (a ValueError and TypeError).
@@ -47,7 +47,7 @@ def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
 
 
 def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The first elements of some pairs, and the second ones.
+    """Return the first elements of pairs, and the second elements.
 
     >>> unzip2([(1, "a"), (2, "b")]), unzip2([])
     (((1, 2), ('a', 'b')), ((), ()))
@@ -57,7 +57,7 @@ def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, 
 
 
 def unzip3(xyzs: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-    """The first elements of some triples, the second, and the third ones.
+    """Return the first, the second and the third elements of triples.
 
     >>> unzip3([(1, "a", 0.5), (2, "b", 1.5)])
     ((1, 2), ('a', 'b'), (0.5, 1.5))
@@ -67,7 +67,7 @@ def unzip3(xyzs: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], tuple
 
 
 def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
-    """Groups of given sizes, and what is left.
+    """Split a sequence into groups of given sizes and the remainder.
 
     Raises:
       ArgumentError: there are too few elements (a ValueError and TypeError).
@@ -81,7 +81,7 @@ def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
 
 
 def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The elements whose flag is not set, and those whose flag is.
+    """Split elements into those with an unset and those with a set flag.
 
     Raises:
       ValueError: there are more of one than of the other.
@@ -93,10 +93,10 @@ def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], lis
 
 
 def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> list[Any]:
-    """The inverse of :func:`partition_list`.
+    """Merge two lists by flags: the inverse of :func:`partition_list`.
 
     Raises:
-      ArgumentError: the flags ask for other numbers of elements (a ValueError and TypeError).
+      ArgumentError: the flags do not fit the lengths of the lists (a ValueError and TypeError).
 
     >>> merge_lists([False, True, False], [1, 3], [2])
     [1, 2, 3]
@@ -109,7 +109,7 @@ def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> lis
 
 
 def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
-    """The elements of some sequences, one after the other.
+    """Concatenate sequences to a list.
 
     >>> concatenate([[1, 2], (3,)])
     [1, 2, 3]

@@ -1,4 +1,4 @@
-"""``jax._src.xla_bridge``: Chex asks whether the runtime has started, Orbax which platforms there are."""
+"""``jax._src.xla_bridge``: whether the runtime has started, for Chex, and the platforms, for Orbax."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from pullback.backends.devices.devices import process_count as process_count
 from pullback.backends.devices.devices import process_index as process_index
 
 _backends = _client._clients
-"""The runtimes that have started, by the names of their platforms, as it is at any time."""
+"""The live table of started runtimes, by the names of their platforms."""
 
 
 def backends_are_initialized() -> bool:
@@ -26,7 +26,7 @@ def backends_are_initialized() -> bool:
 
 
 def backends() -> dict[str, Any]:
-    """The runtimes of the platforms that are in use, by their names.
+    """Return the runtimes of the platforms in use, by name.
 
     >>> "cpu" in backends()
     True

@@ -1,8 +1,8 @@
-"""``jax.experimental.hijax``: types of users' own, whose values are made of arrays. Flax NNX has variables of one.
+"""``jax.experimental.hijax``: users' types whose values consist of arrays. Flax NNX's variables have one.
 
-An operation of such values is carried out at once, by what it does with the arrays that they are made of, under
-whatever transformation is at work. So it needs no rules for these, and a program shows the operations on arrays. Values
-of such types cannot be arguments of transformed functions, which may close over them.
+An operation on these values is replaced immediately by operations on their arrays, under the active transformations. So
+it needs no rules for transformations, and programs contain only operations on arrays. Values of these types cannot be
+arguments of transformed functions; functions may close over them.
 
 >>> import pullback
 >>> from typing import NamedTuple, Any
@@ -34,43 +34,43 @@ from pullback.interpreters.ad import is_undefined_primal as is_undefined_primal
 
 
 class HiType(AbstractValue):
-    """A base class for types of users' own, whose values do not change."""
+    """A base class for users' types with immutable values."""
 
 
 class MutableHiType(AbstractValue):
-    """A base class for types of users' own, whose values change: what they are made of is asked of the value."""
+    """A base class for users' types with mutable values, whose current structure ``cur_qdd`` returns."""
 
     has_qdd = True
 
 
 class AvalQDD(NamedTuple):
-    """A type, and what a changing value of it is made of at present."""
+    """A type with the current structure of a mutable value."""
 
     aval: Any
     qdd: Any
 
 
 class AvalMutableQDD(NamedTuple):
-    """A type, and the cell with what a changing value of it is made of."""
+    """A type with the cell that holds the current structure of a mutable value."""
 
     aval: Any
     mutable_qdd: Any
 
 
 class aval_method(NamedTuple):
-    """A function that the tracers of a type have as a method."""
+    """A function that becomes a method of the tracers of a type."""
 
     fun: Callable[..., Any]
 
 
 class aval_property(NamedTuple):
-    """A function that the tracers of a type have as a property."""
+    """A function that becomes a property of the tracers of a type."""
 
     fget: Callable[..., Any]
 
 
 class EffectTypeSet:
-    """Classes of effects.
+    """A set of classes of effects.
 
     >>> from pullback.core.inspection import Effect
     >>> class Prints(Effect):
@@ -87,34 +87,34 @@ class EffectTypeSet:
         self._types: set[type] = set()
 
     def add_type(self, effect_type: type) -> None:
-        """Add a class, and with it its subclasses."""
+        """Add a class and its subclasses."""
         self._types.add(effect_type)
 
     def contains(self, eff: Any) -> bool:
-        """Whether an effect is of one of the classes."""
+        """Whether an effect is an instance of one of the classes."""
         return isinstance(eff, tuple(self._types))
 
     def filter_in(self, effects: Any) -> list[Any]:
-        """Those of some effects that are of one of the classes."""
+        """Return the effects that are instances of the classes."""
         return [eff for eff in effects if self.contains(eff)]
 
     def filter_not_in(self, effects: Any) -> list[Any]:
-        """Those of some effects that are of none of the classes."""
+        """Return the effects that are not instances of the classes."""
         return [eff for eff in effects if not self.contains(eff)]
 
 
 control_flow_allowed_effects = EffectTypeSet()
-"""Loops and branches take operations with any effect here; Flax adds its own."""
+"""The effects allowed in loops and branches; has no effect here, where all are allowed. Flax adds its own."""
 
 _types: dict[type, Callable[[Any], AbstractValue]] = {}
 
 
 def register_hitype(cls: type, typeof: Callable[[Any], AbstractValue]) -> None:
-    """Say of which type the values of a class are.
+    """Register the type of the values of a class.
 
     Args:
       cls: the class.
-      typeof: from a value to its type.
+      typeof: a function from a value to its type.
 
     Raises:
       ArgumentError: ``cls`` is no class, or ``typeof`` no function (a TypeError).
@@ -131,7 +131,7 @@ def register_hitype(cls: type, typeof: Callable[[Any], AbstractValue]) -> None:
 
 
 def type_of(x: Any) -> Any:
-    """The type of a value: of one of a class that was registered, or of an array.
+    """Return the type of a value of a registered class, or of an array.
 
     Args:
       x: the value.
@@ -144,7 +144,7 @@ def type_of(x: Any) -> Any:
 
 
 def cur_qdd(x: Any) -> Any:
-    """What a changing value is made of at present: what its method ``cur_qdd`` returns.
+    """Return the current structure of a mutable value, by its method ``cur_qdd``.
 
     Args:
       x: the value.
@@ -157,21 +157,21 @@ def cur_qdd(x: Any) -> Any:
     'two arrays'
     """
     if not hasattr(x, "cur_qdd"):
-        raise ArgumentError(f"cur_qdd takes a value that says what it is made of at present, by cur_qdd(), got {x!r}")
+        raise ArgumentError(f"cur_qdd takes a value with a method cur_qdd(), for its current structure, got {x!r}")
     return x.cur_qdd()
 
 
 class HiPrimitive(Primitive):
-    """An operation of values of users' own types; subclasses say by ``to_lojax`` what it does with their arrays.
+    """An operation on values of users' types; subclasses define it on their arrays by ``to_lojax``.
 
     Raises:
-      MissingRuleError: in use, if neither ``to_lojax`` nor ``impl`` is there (a NotImplementedError).
+      MissingRuleError: in use, if ``to_lojax`` and ``impl`` are both missing (a NotImplementedError).
     """
 
     multiple_results = False
 
     def __init__(self, name: str) -> None:
-        """An operation.
+        """Make an operation.
 
         Args:
           name: its name.
@@ -179,17 +179,17 @@ class HiPrimitive(Primitive):
         super().__init__(name, multiple_results=type(self).multiple_results)
 
     def is_high(self, *avals: Any, **params: Any) -> bool:
-        """Whether the operation is one of values of users' own types."""
+        """Whether the operation is on values of users' types."""
         return True
 
     def to_lojax(self, *args: Any, **params: Any) -> Any:
-        """What the operation does, by operations on arrays."""
+        """Compute the operation by operations on arrays."""
         if type(self).impl is not Primitive.impl:
             return self.impl(*args, **params)
-        raise MissingRuleError(f"the primitive {self.name!r} has no method to_lojax, which says what it does")
+        raise MissingRuleError(f"the primitive {self.name!r} has no method to_lojax, which computes it on arrays")
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Carry the operation out, under the interpreter that is at work."""
+        """Apply the operation under the current trace."""
         return self.to_lojax(*args, **params)
 
 

@@ -1,1 +1,1 @@
-"""``jax.extend``: what ``pullback.extend`` does not have."""
+"""``jax.extend``: the names that ``pullback.extend`` lacks."""

@@ -1,4 +1,4 @@
-"""``jax.extend.backend``: the runtimes that compile and run programs. JAX MD and MuJoCo's MJX ask for platforms."""
+"""``jax.extend.backend``: the runtimes that compile and run programs. JAX MD and MuJoCo's MJX query platforms."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from pullback.compat.extras._src.xla_bridge import get_backend as get_backend
 
 
 def get_default_device() -> _devices.Device:
-    """The device on which programs run whose operands are on none.
+    """Return the device on which programs run if no operand is on a device.
 
     >>> get_default_device().platform
     'cpu'
@@ -18,7 +18,7 @@ def get_default_device() -> _devices.Device:
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:
-    """The version of XLA in the runtime of a platform, where that says it.
+    """Return the version of XLA in the runtime of a platform, None if the runtime does not report it.
 
     >>> isinstance(backend_xla_version(), (int, type(None)))
     True

@@ -1,1 +1,1 @@
-"""``jax.interpreters``: what ``pullback.interpreters`` does not have."""
+"""``jax.interpreters``: the names that ``pullback.interpreters`` lacks."""

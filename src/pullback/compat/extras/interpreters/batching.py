@@ -1,4 +1,4 @@
-"""``jax.interpreters.batching``: what ``pullback.interpreters.batching`` does not have."""
+"""``jax.interpreters.batching``: the names that ``pullback.interpreters.batching`` lacks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +14,10 @@ def register_vmappable(
     from_elt: Callable[..., Any],
     make_iota: Callable[..., Any] | None,
 ) -> None:
-    """Register a class whose objects JAX maps in a way of their own; here ``vmap`` refuses them from then on.
+    """Register a class with custom mapping in JAX; here ``vmap`` refuses its objects from then on.
 
-    MuJoCo's MJX does this at import, for data of its kernels for NVIDIA's GPUs, which need Warp; its other data are
-    trees like any. Mapped as the trees that they are too, they would be mapped in a way that was not meant.
+    MuJoCo's MJX does this at import for the data of its Warp kernels on NVIDIA GPUs; its other data are ordinary trees.
+    The registered objects are trees too, but mapping them as trees would be wrong.
     """
     vmappable.add(data_type)
 

@@ -1,1 +1,1 @@
-"""``jax._src.numpy``: the way to its modules."""
+"""``jax._src.numpy``: the package of its modules."""

@@ -1,4 +1,4 @@
-"""``jax._src.numpy.util``: how operands are promoted. S2FFT needs the one of complex numbers."""
+"""``jax._src.numpy.util``: promotion of operands. S2FFT needs ``promote_dtypes_complex``."""
 
 from pullback.core import dtypes as _dtypes
 from pullback.core.array import Array, ArrayLike
@@ -7,7 +7,7 @@ from pullback.primitives.elementwise import convert_element_type as _convert
 
 
 def promote_dtypes(*args: ArrayLike) -> list[Array]:
-    """Operands as arrays of the dtype that an operation on all of them has.
+    """Promote operands to arrays of their common dtype.
 
     >>> [x.dtype.name for x in promote_dtypes(1, 2.0)]
     ['float32', 'float32']
@@ -16,7 +16,7 @@ def promote_dtypes(*args: ArrayLike) -> list[Array]:
 
 
 def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:
-    """The same, and of a dtype of floats or complex numbers.
+    """Promote operands to arrays of a common real or complex floating dtype.
 
     >>> [x.dtype.name for x in promote_dtypes_inexact(1, 2)]
     ['float32', 'float32']
@@ -25,7 +25,7 @@ def promote_dtypes_inexact(*args: ArrayLike) -> list[Array]:
 
 
 def promote_dtypes_complex(*args: ArrayLike) -> list[Array]:
-    """The same, and of a dtype of complex numbers.
+    """Promote operands to arrays of a common complex dtype.
 
     >>> [x.dtype.name for x in promote_dtypes_complex(1, 2.0)]
     ['complex64', 'complex64']

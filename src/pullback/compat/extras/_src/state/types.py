@@ -1,4 +1,4 @@
-"""``jax._src.state.types``: Flax NNX asks whether a type is that of a reference."""
+"""``jax._src.state.types``: the type of references, which Flax NNX checks for."""
 
 from __future__ import annotations
 

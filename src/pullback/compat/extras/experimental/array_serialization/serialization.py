@@ -27,12 +27,12 @@ def _tensorstore() -> Any:
 
 
 def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, process_idx: int | None = None) -> dict[str, Any]:
-    """Where and how an array is stored.
+    """Return TensorStore's specification of a stored array.
 
     Args:
       ckpt_path: an absolute path.
-      ocdbt: TensorStore's data base in one folder instead of a folder an array; the last part of the path is then the
-        name of the array in it.
+      ocdbt: whether to use TensorStore's database in one folder instead of a folder for each array; the last component
+        of the path is then the name of the array in it.
       process_idx: unused: each process has files of its own where its path is its own.
 
     Returns:
@@ -54,15 +54,15 @@ def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, process_idx: int |
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What writes arrays in the background, and reads them."""
+    """The base class of managers that write arrays in the background, and read them."""
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
-        """Raise what went wrong in the background."""
+        """Raise the error of the background thread, if any."""
 
     @abc.abstractmethod
     def wait_until_finished(self) -> None:
-        """Wait until all is written, and raise what went wrong."""
+        """Wait until all arrays are written, and raise the error of the background thread, if any."""
 
     @abc.abstractmethod
     def serialize(
@@ -72,7 +72,7 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         *,
         on_commit_callback: Callable[[], Any],
     ) -> None:
-        """Begin to write arrays, and call a function when they are written."""
+        """Start to write arrays, and call a function when they are written."""
 
     @abc.abstractmethod
     def deserialize(
@@ -82,14 +82,14 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         global_shapes: Sequence[Any] | None = None,
         dtypes: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """Read arrays, and place each as its sharding says."""
+        """Read arrays, each with its sharding."""
 
 
 class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
-    """Writes arrays in a thread; one set at a time.
+    """A manager that writes arrays in a thread, one set at a time.
 
     Args:
-      timeout_secs: for how many seconds :meth:`wait_until_finished` waits.
+      timeout_secs: the number of seconds that :meth:`wait_until_finished` waits.
     """
 
     def __init__(self, timeout_secs: float = 300) -> None:
@@ -115,7 +115,7 @@ class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
         on_commit_callback: Callable[[], Any],
     ) -> None:
         self.wait_until_finished()
-        values = [np.array(x) for x in arrays]  # as they are now, whatever becomes of their memory
+        values = [np.array(x) for x in arrays]  # copies, since the arrays may be donated meanwhile
 
         def write() -> None:
             opened = [_open(spec, value) for spec, value in zip(tensorstore_specs, values, strict=True)]
@@ -148,7 +148,7 @@ def _open(spec: dict[str, Any], value: np.ndarray[Any, Any]) -> Any:
 
 
 def _resized(value: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """An array cut to a shape, with zeros where it is larger."""
+    """Crop an array to a shape, or pad it with zeros."""
     if value.shape == shape:
         return value
     out = np.zeros(shape, value.dtype)

@@ -20,16 +20,16 @@ C = TypeVar("C", bound=type)
 
 
 def colocated_cpu_devices(devices: Any) -> Any:
-    """The processors beside some devices.
+    """Return the CPU devices that are colocated with devices.
 
     Args:
       devices: a sequence of devices, or a mesh of them.
 
     Returns:
-      A list of as many processors, or a mesh of the same shape; processors stand beside themselves.
+      A list of as many CPU devices, or a mesh of the same shape; a CPU device is colocated with itself.
 
     Raises:
-      ArgumentError: they are devices of several processes, or more than there are processors (a ValueError).
+      ArgumentError: they are devices of several processes, or more than there are CPU devices (a ValueError).
 
     >>> import pullback
     >>> colocated_cpu_devices(pullback.devices("cpu")[:1])
@@ -48,7 +48,7 @@ def colocated_cpu_devices(devices: Any) -> Any:
             raise ArgumentError(f"colocated_cpu_devices: {device} belongs to process {device.process_index}")
         if device.platform != "cpu" and i >= len(processors):
             raise ArgumentError(
-                f"colocated_cpu_devices: {len(devices)} devices have {len(processors)} processors beside them; more "
+                f"colocated_cpu_devices: {len(devices)} devices have {len(processors)} colocated CPU devices; more "
                 "are made by the option jax_num_cpu_devices"
             )
         found.append(device if device.platform == "cpu" else processors[i])
@@ -56,7 +56,7 @@ def colocated_cpu_devices(devices: Any) -> Any:
 
 
 class _Colocated:
-    """A function that runs where devices are."""
+    """A function that runs in the process of given devices."""
 
     def __init__(self, fun: Callable[..., Any], devices: Sequence[Device] | None = None) -> None:
         self._fun = fun
@@ -66,12 +66,12 @@ class _Colocated:
     def specialize(
         self, in_specs: Any = None, out_specs_fn: Callable[..., Any] | None = None, devices: Any = None
     ) -> _Colocated:
-        """The same function, of which more is said.
+        """Return the same function with further specifications.
 
         Args:
-          in_specs: the types of its arguments; is taken for JAX's sake.
-          out_specs_fn: from the types of its arguments to those of its results; is taken for JAX's sake.
-          devices: where it runs: its results are put on the first.
+          in_specs: the types of its arguments; ignored, JAX has it.
+          out_specs_fn: maps the types of its arguments to the types of its results; ignored, JAX has it.
+          devices: the devices of its process; results are put on the first.
         """
         return _Colocated(self._fun, self._devices if devices is None else tuple(devices))
 
@@ -88,13 +88,13 @@ class _Colocated:
 
 
 def colocated_python(fun: Callable[..., Any]) -> Any:
-    """A function that runs where its arguments are: here, in this process.
+    """Return a function that runs where its arguments are: here, in this process.
 
     Args:
       fun: takes and returns trees of arrays.
 
     Returns:
-      A function like it, with the method ``specialize(in_specs, out_specs_fn, devices)``.
+      An equal function with the method ``specialize(in_specs, out_specs_fn, devices)``.
 
     Raises:
       TracerArrayConversionError: when it is called with traced values (a TypeError).
@@ -106,7 +106,7 @@ def colocated_python(fun: Callable[..., Any]) -> Any:
 
 
 def colocated_python_class(cls: C) -> C:
-    """A class whose objects live where devices are: here, in this process, so that it is the class itself.
+    """Return a class whose objects live with the devices: here the class itself, since that is this process.
 
     Args:
       cls: the class.

@@ -1,1 +1,1 @@
-"""``jax.experimental.pallas``: kernels of users' own, which there are not here; Keras imports modules below it."""
+"""``jax.experimental.pallas``: custom kernels, not supported here; Keras imports its submodules."""

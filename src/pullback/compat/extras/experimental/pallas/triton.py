@@ -1,1 +1,1 @@
-"""``jax.experimental.pallas.triton``: JAX MD imports it, for kernels on GPUs; there is nothing in it here."""
+"""``jax.experimental.pallas.triton``: JAX MD imports it, for GPU kernels; an empty module here."""

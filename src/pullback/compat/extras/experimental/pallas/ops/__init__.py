@@ -1,1 +1,1 @@
-"""``jax.experimental.pallas.ops``: nothing in it here; see above."""
+"""``jax.experimental.pallas.ops``: an empty package; see ``pallas``."""

@@ -1,1 +1,1 @@
-"""``jax.experimental.pallas.ops.tpu``: kernels of processors that there are not here."""
+"""``jax.experimental.pallas.ops.tpu``: kernels for TPUs, not supported here."""

@@ -1,1 +1,1 @@
-"""``...splash_attention_mask``: Keras imports it, and uses it on TPUs alone."""
+"""``...splash_attention_mask``: Keras imports it, and uses it only on TPUs."""
