@@ -124,7 +124,7 @@ class Primitive:
     def decomposition(self, rule: F) -> F:
         """Register ``rule(*args, **params) -> results``, which computes the operation by others, under any trace.
 
-        It is used where the operation itself has no rule, and its operations are the lowering if there is no lowering rule.
+        It is used where the operation itself has no rule, and provides the lowering if there is no lowering rule.
         """
         self.decomposition_rule = rule
         if self.lowering_rule is None:

@@ -35,7 +35,7 @@ def pjit(
 
     Args:
       fun: the function.
-        in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
+      in_shardings, out_shardings, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
         device, backend, inline, compiler_options: as for ``pullback.jit``.
 
     Returns:

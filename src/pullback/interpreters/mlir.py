@@ -114,9 +114,9 @@ def register_lowering(
       prim: the operation.
       rule: from :func:`lower_fun`, or ``rule(ctx, *operands, **params)``, which takes ``ir.Value`` and returns one
         for each result, in a sequence.
-        platform: the platform of the rule, ``"cpu"``, ``"cuda"``, ...; None for all platforms without their own rule.
-        inline: is ignored, since the compiler decides about inlining; JAX has it.
-        cacheable: is ignored; JAX has it.
+      platform: the platform of the rule, ``"cpu"``, ``"cuda"``, ...; None for all platforms without their own rule.
+      inline: is ignored, since the compiler decides about inlining; JAX has it.
+      cacheable: is ignored; JAX has it.
 
     Raises:
       ArgumentError: the rule is not a function (a TypeError).

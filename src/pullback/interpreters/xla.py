@@ -72,7 +72,7 @@ def register_translation(prim: Primitive, rule: Callable[..., Any], *, platform:
     if not isinstance(rule, LoweredFunction):
         raise CustomRuleError(
             f"the translation rule of the primitive {prim.name!r}, {describe_function(rule)}, must be one made by "
-            "xla.lower_fun: the class by which others build operations is gone. Write it with @p.xla (pullback.extend), "
+            "xla.lower_fun: others use a class of the runtime that is gone. Write it with @p.xla (pullback.extend), "
             "or register it with mlir.register_lowering if it builds operations of StableHLO."
         )
     register_lowering(prim, rule, platform)
