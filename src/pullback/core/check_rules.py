@@ -32,5 +32,5 @@ checks = RuleKind("checks", "it fails by NaN alone")
 
 checked_program = RuleKind("checked_program", "by the programs that it holds, or an error, if there is a check within")
 """``rule(trace, operands, params) -> results``, for an operation that holds functions, or a program that fails on
-each device by itself: it checks these, and hands their failures to the trace. It runs with the parent of the trace
+each device separately: it checks these, and hands their failures to the trace. It runs with the parent of the trace
 current."""

@@ -352,12 +352,12 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
-    """A block that says what a request for a 64-bit type means where ``enable_x64`` is off.
+    """Return a context manager that sets the meaning of requests for 64-bit types while ``enable_x64`` is off.
 
     Args:
       new_val: ``"warn"``, the default: 32 bits, and a ``DtypeTruncationWarning``; ``"error"``: a ``DtypeError``;
-        ``"allow"``: 64 bits, while all that nobody asked for stays at 32: what is made without a dtype, Python's
-        numbers and NumPy's arrays. What is computed with a 64-bit array has 64 bits.
+        ``"allow"``: 64 bits, while arrays made without a dtype, from Python's numbers and from NumPy's arrays keep 32.
+        Results of operations on a 64-bit array have 64 bits.
 
     Raises:
       ArgumentError: another value (a ValueError).
@@ -447,7 +447,7 @@ def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an index that is out of range is an error, which says which, where, and how large the axis is.
+    """Return a context manager in which an index out of range raises an error with the index and the size of the axis.
 
     It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
     ``mode``, which would say what is meant, and slices at computed offsets (``lax.dynamic_slice``, ...), which
@@ -491,10 +491,10 @@ def masked_zeros(new_val: bool = True) -> Any:
 
 
 def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which calls of functions with custom derivative rules have these checked.
+    """Return a context manager in which calls of functions with custom derivative rules check these rules.
 
     ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
-    and types of arguments; what it finds is raised as a ``RuleCheckError``.
+    and types of arguments; errors are raised as a ``RuleCheckError``.
 
     >>> import pullback
     >>> import pullback.numpy as pnp
@@ -545,7 +545,7 @@ def checking_leaks() -> AbstractContextManager[None]:
 def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
     """A block in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
-    What counts as a use is said in :mod:`pullback.experimental.key_reuse`.
+    See :mod:`pullback.experimental.key_reuse` for what counts as a use.
 
     >>> import pullback
     >>> with debug_key_reuse():
@@ -612,12 +612,12 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
     """A block in which arrays that move between host and device, or between devices, are logged or refused.
 
     Args:
-      new_val: "allow"; "log" or "disallow" what happens by itself; "log_explicit" or "disallow_explicit" what
-        ``device_put`` and ``device_get`` do, too.
+      new_val: "allow"; "log" or "disallow" for implicit transfers; "log_explicit" or "disallow_explicit" also for
+        ``device_put`` and ``device_get``.
 
-    What happens by itself: a compiled function is given a NumPy array or a number of Python's; a graphics processor is
-    given an array of the host's, or the host asks for the elements of an array there; an array goes from one device to
-    another. Operations that are not compiled run on the host, and move nothing.
+    Implicit transfers: a compiled function receives a NumPy array or a Python number; a GPU receives an array of the
+    host, or the host needs the elements of an array on a GPU; an array moves from one device to another. Eager
+    operations run on the host, and transfer no arrays.
 
     Raises:
       ArgumentError: another level (a ValueError).

@@ -29,7 +29,7 @@ class SymbolicScope:
     Sizes that occur together belong to one scope.
 
     Args:
-      constraints_str: what holds, such as ``"b >= 4"``, ``"a <= 2*b"`` or ``"mod(b, 8) == 0"``.
+      constraints_str: the constraints, such as ``"b >= 4"``, ``"a <= 2*b"`` or ``"mod(b, 8) == 0"``.
 
     Raises:
       ArgumentError: something that is no such constraint, or that never holds (a TypeError and ValueError).
@@ -693,8 +693,8 @@ def solve(expected: Sequence[tuple[str, Size]], given: Sequence[Size], who: str)
     """Solve for the sizes of the names, given the values of sizes that are written with them.
 
     Args:
-      expected: for each size where it is, and what it has to be.
-      given: the sizes, which may be symbolic, of another scope.
+      expected: for each size its description, for errors, and its expression in the names.
+      given: the values of the sizes, which may be symbolic, of another scope.
       who: the caller's name, for errors.
 
     Raises:
@@ -735,8 +735,8 @@ def partial_solution(
     """Solve for those names that occur in equations linear in one unknown; return them, and the names that are left.
 
     Args:
-      expected: for each size where it is, and what it has to be.
-      given: the sizes.
+      expected: for each size its description, for errors, and its expression in the names.
+      given: the values of the sizes.
       who: the caller's name, for errors.
       divide: ``divide(value, constant, coefficient)`` solves an equation; by default by numbers.
     """

@@ -421,7 +421,7 @@ class Tracer(LookedAt):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the type gives way to that of other operands."""
+        """Whether promotion prefers the types of other operands."""
         return self.aval.weak_type
 
     @property

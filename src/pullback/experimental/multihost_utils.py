@@ -42,9 +42,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """Return the values of all processes, in each process.
 
     Args:
-      in_tree: a tree of array-likes, with the same structure, shapes and dtypes in all processes. tiled: whether to
-        concatenate the arrays along their first axis, instead of stacking them along a new one. It must be true for
-        arrays over the devices of several processes, which are returned as a whole.
+      in_tree: a tree of array-likes, with the same structure, shapes and dtypes in all processes.
+      tiled: whether to concatenate the arrays along their first axis, instead of stacking them along a new one. It must
+        be true for arrays over the devices of several processes, which are returned as a whole.
 
     Returns:
       The same tree of NumPy arrays: of shape ``[processes, ...]``, or ``[processes * n, ...]`` for leaves of shape

@@ -96,8 +96,9 @@ def odeint(
       y0: the state at ``t[0]``, a tree of real or complex arrays.
       t: the times at which the solution is wanted, a vector that does not decrease.
       args: further arguments of ``func``, trees of arrays.
-      rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square; these and the
-        following are concrete numbers. mxstep: the maximal number of attempted steps from one time to the next.
+      rtol, atol: the error of a step is at most ``atol + rtol * abs(y)``, as a root mean square. Concrete numbers, as
+        the following are.
+      mxstep: the maximal number of attempted steps from one time to the next.
       hmax: the largest step.
 
     Returns:

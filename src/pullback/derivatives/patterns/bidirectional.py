@@ -47,21 +47,21 @@ def by_rows(i: Any, j: Any, shape: tuple[int, int]) -> tuple[Any, int]:
     return by_row, sum(longest)
 
 
-def first_fit(rows: Any, mine: Any, order: Iterable[int]) -> Any:
+def first_fit(rows: Any, selected: Any, order: Iterable[int]) -> Any:
     """Colour columns greedily, in the given order, if only some of their elements are read.
 
     Two columns get different colours if they share a row in which an element of either is read.
 
     Args:
       rows: the matrix.
-      mine: for each of its elements whether it is read from a product of columns.
+      selected: for each of its elements whether it is read from a product of columns.
       order: the columns to colour, in order; others get -1.
     """
     # The data of the matrix are the elements' numbers, so that its transpose is their permutation.
     numbered = type(rows)((np.arange(1, len(rows.indices) + 1), rows.indices, rows.indptr), shape=rows.shape)
     by_column = numbered.T.tocsr()
     bounds, members = by_column.indptr.tolist(), by_column.indices.tolist()
-    read = mine[by_column.data - 1].tolist()
+    read = selected[by_column.data - 1].tolist()
     seen = [0] * rows.shape[0]  # the colours in each row, as bits of an integer
     seen_read = [0] * rows.shape[0]  # the colours of elements that are read
     colours = np.full(rows.shape[1], -1, np.int32)
@@ -79,9 +79,11 @@ def first_fit(rows: Any, mine: Any, order: Iterable[int]) -> Any:
     return colours
 
 
-def smallest(rows: Any, mine: Any) -> Any:
+def smallest(rows: Any, selected: Any) -> Any:
     """Return the better of two greedy colourings of columns: in the natural order, and with long columns first."""
-    counts = np.bincount(rows.indices[mine], minlength=rows.shape[1])
+    counts = np.bincount(rows.indices[selected], minlength=rows.shape[1])
     used = np.flatnonzero(counts)
     by_length = used[np.argsort(-counts[used], kind="stable")]
-    return min((first_fit(rows, mine, order.tolist()) for order in (by_length, used)), key=lambda c: c.max(initial=-1))
+    return min(
+        (first_fit(rows, selected, order.tolist()) for order in (by_length, used)), key=lambda c: c.max(initial=-1)
+    )

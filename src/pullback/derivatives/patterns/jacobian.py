@@ -57,19 +57,18 @@ def sparse_jacobian(
     Args:
       fun: takes and returns trees of arrays; its results are real.
       argnums: which positional arguments to differentiate with respect to. Other arguments that are arrays or floats
-        may change from call to call without recompilation. mode: ``"forward"``: products with columns; ``"reverse"``:
-        with rows; ``"both"``: with columns for some elements and with rows for the others; ``"auto"``: whichever needs
-        fewest.
+        may change from call to call without recompilation.
+      mode: ``"forward"``: products with columns; ``"reverse"``: with rows; ``"both"``: with columns for some elements
+        and with rows for the others; ``"auto"``: whichever needs fewest.
       choices: the options below, which all sparse derivatives take.
       orders: see :func:`colour_jacobian`; all by default.
       format: ``"bcoo"``, the default, or ``"scipy"`` for a ``csr_array`` of shape (result elements, argument elements).
       chunk_size: the number of products to compute at a time, which bounds the memory; all by default.
       local: whether the pattern holds only at the arguments of the call: it omits elements whose factors are zero
-        there,
-        and follows the branches that are taken there. It is found anew in each call.
+        there, and follows the branches that are taken there. It is found anew in each call.
       colouring: a pattern with its colours that ``prepare`` returned, here or in another process.
-      pattern: the pattern, as a :class:`Pattern` or an argument of one, if you know it. check: whether to compare
-        ``pattern`` with a product of the derivative in the first call with concrete arguments.
+      pattern: the pattern, as a :class:`Pattern` or an argument of one, if you know it.
+      check: whether to compare ``pattern`` with a product of the derivative in the first call with concrete arguments.
 
     Returns:
       A function of the same arguments. It returns for each leaf of the result a tree like the chosen arguments, of

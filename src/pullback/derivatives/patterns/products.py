@@ -129,14 +129,14 @@ def _seeds(colours: Any, count: int, avals: Sequence[ShapedArray]) -> list[Any]:
     seeds = []
     start = 0
     for aval in avals:
-        mine = colours[start : start + aval.size].reshape(aval.shape)
+        own_colours = colours[start : start + aval.size].reshape(aval.shape)
         start += aval.size
         numbers = np.arange(count, dtype=np.int32).reshape(count, *(1,) * len(aval.shape))
         dtype = dtypes.tangent_dtype(aval.dtype)
         if count * aval.size <= FOLDED:
-            seeds.append(ArrayImpl((mine[None] == numbers).astype(dtype)))
+            seeds.append(ArrayImpl((own_colours[None] == numbers).astype(dtype)))
         else:  # computed by the program, instead of constants in it
-            seeds.append(convert_element_type(pnp.asarray(mine)[None] == pnp.asarray(numbers), dtype))
+            seeds.append(convert_element_type(pnp.asarray(own_colours)[None] == pnp.asarray(numbers), dtype))
     return seeds
 
 

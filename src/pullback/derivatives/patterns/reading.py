@@ -246,15 +246,15 @@ def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[Rea
 
     def rule(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
         to = eqn.outvars[0].aval.shape
-        mine = choose(reader, eqn)
-        x = eqn.invars[mine]
+        position = choose(reader, eqn)
+        x = eqn.invars[position]
         there = _places_of(x, to, places)
         if there is None or isinstance(x, Literal):
             return _on_elements(reader, eqn, places, depth)
         found = []
         for at, elements in reader.parts(x, there, depth):
             operands = [
-                elements if i == mine else reader.elements(a, _places_of(a, to, places[at]), depth)
+                elements if i == position else reader.elements(a, _places_of(a, to, places[at]), depth)
                 for i, a in enumerate(eqn.invars)
             ]
             found.append(ReadSlice(at, eqn.primitive.bind(*operands, **eqn.params)))
@@ -317,9 +317,11 @@ def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSl
     which = np.searchsorted(starts, number, side="right") - 1
     found = []
     for k in np.unique(which).tolist():
-        mine = np.flatnonzero(which == k)
+        position = np.flatnonzero(which == k)
         atom = eqn.invars[k]
-        found += [ReadSlice(mine[p.at], p.elements) for p in reader.parts(atom, number[mine] - starts[k], depth)]
+        found += [
+            ReadSlice(position[p.at], p.elements) for p in reader.parts(atom, number[position] - starts[k], depth)
+        ]
     return found
 
 

@@ -32,7 +32,7 @@ class JAXSparse:
     shape: Shape
     data: Array
 
-    if TYPE_CHECKING:  # what experimental/sparse/methods attaches, as type checkers see it
+    if TYPE_CHECKING:  # attached by experimental/sparse/methods; declared here for type checkers
 
         @property
         def T(self) -> Self: ...
@@ -245,7 +245,7 @@ class BCOO(_Batched):
         ``(*batch, nse, n_sparse)``. A batch axis has size 1 in data, or indices, that are shared along it.
       shape: the shape of the dense array: the sizes of batch, sparse and dense axes.
       indices_sorted: a promise that the indices are in order, padding last.
-      unique_indices: a promise that no two elements are at one place, but for padding.
+      unique_indices: a promise that no two elements have the same indices, except padding.
 
     Raises:
       DtypeError: indices that are no integers (a TypeError).
@@ -260,7 +260,7 @@ class BCOO(_Batched):
     [100.   0.  20.]
     """
 
-    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+    if TYPE_CHECKING:  # attached by experimental/sparse/methods
 
         @staticmethod
         def fromdense(
@@ -326,7 +326,7 @@ class BCSR(_Batched):
         ``(*batch, nse)``, and the row pointers, ``(*batch, rows + 1)``.
       shape: the shape of the dense array: the sizes of batch axes, of rows, columns, and dense axes.
       indices_sorted: a promise that columns are in order within each row.
-      unique_indices: a promise that no two elements are at one place, but for padding.
+      unique_indices: a promise that no two elements have the same indices, except padding.
 
     Raises:
       DtypeError: indices that are no integers (a TypeError).
@@ -339,7 +339,7 @@ class BCSR(_Batched):
     [0 1 3] [1. 5.]
     """
 
-    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+    if TYPE_CHECKING:  # attached by experimental/sparse/methods
 
         @staticmethod
         def fromdense(
@@ -424,7 +424,7 @@ class COO(_Matrix):
      [1. 0.]]
     """
 
-    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+    if TYPE_CHECKING:  # attached by experimental/sparse/methods
 
         @staticmethod
         def fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO: ...
@@ -484,7 +484,7 @@ class CSR(_Compressed):
     CSC(float32[2, 2], nse=2)
     """
 
-    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+    if TYPE_CHECKING:  # attached by experimental/sparse/methods
 
         @staticmethod
         def fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR: ...
@@ -505,7 +505,7 @@ class CSC(_Compressed):
     [1. 1.]
     """
 
-    if TYPE_CHECKING:  # what experimental/sparse/methods attaches
+    if TYPE_CHECKING:  # attached by experimental/sparse/methods
 
         @staticmethod
         def fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC: ...
