@@ -250,7 +250,7 @@ class _Sketch:
         self.graph.attr("edge", **_EDGE)
         self.edges: dict[tuple[_End, _End], bool] = {}
         self.count = 0
-        self.places: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
         self.links = ""
         if _size(closed.jaxpr) > _LARGE:
             # A page may show several drawings, whose link targets must differ.
@@ -300,7 +300,7 @@ class _Sketch:
         placed at its first use.
         """
         for tail in scope.env[atom] if isinstance(atom, Var) else ():
-            made = self.places.setdefault(tail.node, self.count)
+            made = self.numbers.setdefault(tail.node, self.count)
             if self.links and self.count - made > _FAR:
                 link = f"#{self.links}{tail.node}"
                 lines = [_text(self.names(atom))]  # type: ignore[arg-type]
@@ -346,7 +346,7 @@ class _Sketch:
             results = [*results[: _MOST_RESULTS - 1], f"{len(results) - _MOST_RESULTS + 1} more"]
         lines = [f"{_bold(name)} {_text(operands)}", _small(params), *map(_text, results), _small(line)]
         end = _End(self.node(scope.graph, "operation", lines, unused, tooltip=_escaped(tooltip)))
-        self.places[end.node] = self.count
+        self.numbers[end.node] = self.count
         for atom in eqn.invars:
             self.connect(scope, atom, end, unused)
         return end
@@ -356,16 +356,16 @@ class _Sketch:
     def framed(self, scope: _Scope, eqn: Eqn, binders: Sequence[str], unused: bool) -> list[list[_End]]:
         """Draw an equation that holds programs as a frame around them, and return the source of each result."""
         nested = list(_nested(eqn))
-        held = {place.partition("[")[0] for place, _ in nested}
+        held = {path.partition("[")[0] for path, _ in nested}
         params = {name: value for name, value in eqn.params.items() if name not in held}
         head = f"{_bold(eqn.primitive.name)} {_text(str(params.pop('name', '')))}"
         ends: list[list[_End]] = [[] for _ in eqn.outvars]
         with self.frame(scope, [head, _small(_show_params(params)), _small(_line_of(eqn))], unused) as frame:
-            for place, closed in nested:
+            for path, closed in nested:
                 if len(nested) == 1:
                     sources = self.nested(scope, frame, eqn, closed)
                 else:
-                    with self.frame(frame, [_small(place)], unused) as inner:
+                    with self.frame(frame, [_small(path)], unused) as inner:
                         sources = self.nested(scope, inner, eqn, closed)
                 for found, more in zip(ends, sources, strict=True):
                     found += more

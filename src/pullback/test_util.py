@@ -331,9 +331,9 @@ def _compare_forward(point: Point, f_jvp: Any, comparer: _Comparer, what: str) -
         before = len(comparer.found)
         comparer.compare(expected, error, got, None, False)
         if len(comparer.found) > before:
-            place = _locate(point, direction, lambda v: _pushed(point, f_jvp, v, what), comparer.found[-1].output)
-            e = _basis(size, place)
-            comparer.compare(*point.slope(e), _pushed(point, f_jvp, e, what), place, False)
+            position = _locate(point, direction, lambda v: _pushed(point, f_jvp, v, what), comparer.found[-1].output)
+            e = _basis(size, position)
+            comparer.compare(*point.slope(e), _pushed(point, f_jvp, e, what), position, False)
             return
 
 
@@ -358,10 +358,10 @@ def _compare_reverse(point: Point, f_vjp: Any, comparer: _Comparer, what: str) -
             comparer.compare(expected, np.array([np.abs(u) @ error]), got, name, True)
             if len(comparer.found) > before:
                 comparer.found.pop()
-                place = _locate(point, direction, lambda v, row=row: np.array([row @ v]), 0, u)
-                slope, doubt = point.slope(_basis(n, place))
-                found = (float(u @ slope), float(row[place]), 4 * float(np.abs(u) @ doubt))
-                comparer.found.append(_Mismatch(place, name, *found))
+                position = _locate(point, direction, lambda v, row=row: np.array([row @ v]), 0, u)
+                slope, doubt = point.slope(_basis(n, position))
+                found = (float(u @ slope), float(row[position]), 4 * float(np.abs(u) @ doubt))
+                comparer.found.append(_Mismatch(position, name, *found))
                 return
 
 

@@ -12,7 +12,6 @@ import pullback
 SOURCE = Path(pullback.__file__).parent
 INSTEAD = {
     "apart": "separate",
-    "diverging": "varying predicate",
     "lent": "a reference that stands for an argument",
     "mine": "own",
     "place": "index, position, location; placement for a device or a sharding",

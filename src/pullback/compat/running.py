@@ -81,7 +81,7 @@ def report_text() -> str:
     if not missing:
         return "Pullback has every name of JAX that was asked for.\n"
     width = max(map(len, missing))
-    lines = (f"  {name:{width}}  {place}\n" for name, place in sorted(missing.items()))
+    lines = (f"  {name:{width}}  {modules}\n" for name, modules in sorted(missing.items()))
     return "Names of JAX that were asked for and that Pullback does not have:\n" + "".join(lines)
 
 

@@ -50,9 +50,9 @@ def install() -> None:
     if _installed():
         return
     if "jax" in sys.modules:
-        place = getattr(sys.modules["jax"], "__file__", "an unknown place")
+        file = getattr(sys.modules["jax"], "__file__", "an unknown place")
         raise CompatError(
-            f"pullback.compat.install: the real jax is imported already, from {place}. Call install() before anything "
+            f"pullback.compat.install: the real jax is imported already, from {file}. Call install() before anything "
             "imports jax, or start the program by python -m pullback run."
         )
     before = {"threefry_partitionable": config.threefry_partitionable}

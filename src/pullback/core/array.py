@@ -621,12 +621,12 @@ def fresh(x: ArrayImpl) -> ArrayImpl:
         if buffer is not None:
             out._buffer = shared(buffer)
         return out
-    placed = _new(type(x))
-    placed._buffer = shared(x._buffer)
-    placed._signature = x._signature
-    placed._host_value = x._signature.absent
-    placed.weak_type = x.weak_type
-    return placed
+    out = _new(type(x))
+    out._buffer = shared(x._buffer)
+    out._signature = x._signature
+    out._host_value = x._signature.absent
+    out.weak_type = x.weak_type
+    return out
 
 
 def shared(buffer: Any) -> Any:

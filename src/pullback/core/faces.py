@@ -34,10 +34,10 @@ class Face:
     ) -> None:
         self.namespace = namespace
         self.late: dict[str, tuple[str, str]] = {}
-        for place, names in late.items():
+        for owner, names in late.items():
             for name in names.split() if isinstance(names, str) else names:
                 new, _, old = name.partition("=")
-                self.late[new] = place, old or new
+                self.late[new] = owner, old or new
         self.modules = frozenset(modules.split())
         self.made = made
         self.others = others
@@ -47,8 +47,8 @@ class Face:
         """Return the value of a name that is not in the namespace yet: the module's ``__getattr__``."""
         module = self.namespace["__name__"]
         if name in self.late:
-            place, there = self.late[name]
-            value = getattr(importlib.import_module(place, self.namespace["__package__"]), there)
+            owner, there = self.late[name]
+            value = getattr(importlib.import_module(owner, self.namespace["__package__"]), there)
         elif name in self.modules:
             value = importlib.import_module(f"{module}.{name}")
         elif name in self.made:

@@ -34,22 +34,22 @@ def flattened(closed: ClosedJaxpr, kind: RuleKind) -> ClosedJaxpr:
 
     def enter(inner: Jaxpr, values: Sequence[Any], operands: Sequence[Atom]) -> list[Atom]:
         """Append the equations of a program, and return its results."""
-        places: dict[Any, Any] = dict(zip(inner.invars, operands, strict=True))
+        positions: dict[Any, Any] = dict(zip(inner.invars, operands, strict=True))
         for v, x in zip(inner.constvars, values, strict=True):
-            places[v] = captured.setdefault(id(x), (Var(v.aval), x))[0]
+            positions[v] = captured.setdefault(id(x), (Var(v.aval), x))[0]
         for eqn in inner.eqns:
-            atoms = [places.get(a, a) for a in eqn.invars]
+            atoms = [positions.get(a, a) for a in eqn.invars]
             rule = kind.of(eqn.primitive)
             if rule is not None:
                 program: ClosedJaxpr = rule(**eqn.params)
-                places.update(zip(eqn.outvars, enter(program.jaxpr, program.consts, atoms), strict=True))
+                positions.update(zip(eqn.outvars, enter(program.jaxpr, program.consts, atoms), strict=True))
             elif inner is jaxpr and atoms == eqn.invars:
                 eqns.append(eqn)
             else:
                 outvars = [Var(v.aval) for v in eqn.outvars]
                 eqns.append(eqn.like(atoms, outvars))
-                places.update(zip(eqn.outvars, outvars, strict=True))
-        return [places.get(a, a) for a in inner.outvars]
+                positions.update(zip(eqn.outvars, outvars, strict=True))
+        return [positions.get(a, a) for a in inner.outvars]
 
     results = enter(jaxpr, closed.consts, jaxpr.invars)
     return ClosedJaxpr(

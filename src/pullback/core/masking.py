@@ -69,7 +69,7 @@ def _relay(trace: Trace, primitive: Primitive, args: tuple[Any, ...], params: di
     own = tuple([type(x) is MaskTracer and x._trace is trace for x in args])
     if True not in own:
         return trace.parent.process(primitive, args, params)
-    values = tuple([x.value if mine else x for x, mine in zip(args, own, strict=True)])
+    values = tuple([x.value if is_own else x for x, is_own in zip(args, own, strict=True)])
     if primitive.masked is not None:
         primitive, params = masked(primitive, params, values, own)
     previous = state.trace

@@ -398,8 +398,8 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, other: Any, is_leaf: IsLeaf, m
         if where is None:
             raise
         path, expected, got = where
-        place = f"at {keystr(path)}" if path else "at the root"
-        raise ArgumentError(f"{message}: {place}, expected {expected}, got {got}") from error
+        location = f"at {keystr(path)}" if path else "at the root"
+        raise ArgumentError(f"{message}: {location}, expected {expected}, got {got}") from error
 
 
 def _first_disagreement(tree: Any, other: Any, is_leaf: IsLeaf, path: KeyPath) -> tuple[KeyPath, str, str] | None:

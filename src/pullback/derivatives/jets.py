@@ -74,8 +74,8 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any, factorial_scaled: bo
     arrays = to_arrays(leaves, "jet", fun, primals)
     given = []
     for i, (x, cs) in enumerate(zip(arrays, terms, strict=True)):
-        place = partial(_place, "jet", i, fun, primals)
-        given.append([scaled(_coefficient(c, x, place), 1 / scale) for c, scale in zip(cs, scales, strict=True)])
+        position = partial(_leaf_name, "jet", i, fun, primals)
+        given.append([scaled(_coefficient(c, x, position), 1 / scale) for c, scale in zip(cs, scales, strict=True)])
     flat, outs, coefficients = _along(fun, arrays, in_tree, given, order)
     derivatives = [
         [scaled(dense(c, x), scale) for c, scale in zip(cs, scales, strict=True)]
@@ -129,7 +129,7 @@ def taylor(fun: Callable[..., Any], x: Any, order: int, direction: Any = None) -
                 f"{given_tree}"
             )
         moving = [
-            to_tangent(t, typeof(a), "direction", partial(_place, "taylor", i, fun, (x,)))
+            to_tangent(t, typeof(a), "direction", partial(_leaf_name, "taylor", i, fun, (x,)))
             for i, (t, a) in enumerate(zip(given, arrays, strict=True))
         ]
     first = [[t, *[ZERO] * (order - 1)][:order] for t in moving]
@@ -188,15 +188,15 @@ def _arguments(fun: Any, primals: Any, series: Any) -> tuple[list[Any], Any, lis
     return leaves, in_tree, terms
 
 
-def _coefficient(c: Any, x: Any, place: Callable[[], str]) -> Any:
+def _coefficient(c: Any, x: Any, position: Callable[[], str]) -> Any:
     """Convert a derivative of an argument; return ``ZERO`` if it is known to vanish or the argument is an integer."""
     if not dtypes.is_inexact(x.dtype) or (type(c) in SCALARS and c == 0):
         return ZERO
     if type(c) in SCALARS and not x.shape:
         c = full((), c, x.dtype)
-    c = to_tangent(c, typeof(x), "derivative", place)
+    c = to_tangent(c, typeof(x), "derivative", position)
     return ZERO if is_on_host(c) and not host_value(c).any() else c
 
 
-def _place(what: str, i: int, fun: Any, args: Any) -> str:
+def _leaf_name(what: str, i: int, fun: Any, args: Any) -> str:
     return f"{what} of {name_of(fun)}, {argument_name(i, fun, args)}"

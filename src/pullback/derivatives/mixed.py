@@ -60,7 +60,7 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
     if order == 0 or not x.size:
         out = fun(x)
         return out if order == 0 else pnp.zeros((*out.shape, *x.shape * order), out.dtype)
-    lines, weights, places = _interpolation(x.size, order)
+    lines, weights, positions = _interpolation(x.size, order)
 
     def along(line: Any) -> Any:
         out = taylor(fun, x, order, line.reshape(x.shape).astype(x.dtype))[order]
@@ -77,7 +77,7 @@ def derivative_tensor(fun: Callable[[Any], Any], x: Any, order: int, chunk_size:
 
     derivatives = vmap(along, chunk_size=chunk_size)(lines)
     partial = pnp.tensordot(weights.astype(derivatives.dtype), derivatives, 1)
-    tensor = pnp.moveaxis(partial[places], [*range(order)], [*range(-order, 0)])
+    tensor = pnp.moveaxis(partial[positions], [*range(order)], [*range(-order, 0)])
     return tensor.reshape(*derivatives.shape[1:], *x.shape * order)
 
 
@@ -94,10 +94,10 @@ def _interpolation(n: int, order: int) -> tuple[Any, Any, Any]:
     ]  # fmt: skip
     weights = np.array([[float(_weight(i, j)) for j in indices] for i in indices])
     numbers = {index: number for number, index in enumerate(indices)}
-    places = np.empty((n,) * order, np.int32)
-    for place in itertools.product(range(n), repeat=order):
-        places[place] = numbers[tuple(place.count(i) for i in range(n))]
-    return np.array(indices, float), weights, places
+    positions = np.empty((n,) * order, np.int32)
+    for position in itertools.product(range(n), repeat=order):
+        positions[position] = numbers[tuple(position.count(i) for i in range(n))]
+    return np.array(indices, float), weights, positions
 
 
 def _weight(i: Index, j: Index) -> Fraction:

@@ -183,8 +183,8 @@ def _at_point(f: Any, transformation: str, argnum: int, args: tuple[Any, ...]) -
             f"{transformation} of {name_of(f)}: argument {where} has no arrays, got {quoted(args[where])}"
         )
     for i, x in enumerate(arrays):
-        place = partial(argument_name, i, f, args, (where,))
-        _check_real(typeof(x), transformation, f, place)
+        position = partial(argument_name, i, f, args, (where,))
+        _check_real(typeof(x), transformation, f, position)
 
     def of_point(x: Any) -> Any:
         return f(*args[:where], x, *args[where + 1 :])
@@ -192,11 +192,11 @@ def _at_point(f: Any, transformation: str, argnum: int, args: tuple[Any, ...]) -
     return of_point, tree.unflatten(treedef, arrays)
 
 
-def _check_real(aval: ShapedArray, transformation: str, f: Any, place: Callable[[], str]) -> None:
-    check_differentiable(aval, transformation, f, False, False, place)
+def _check_real(aval: ShapedArray, transformation: str, f: Any, position: Callable[[], str]) -> None:
+    check_differentiable(aval, transformation, f, False, False, position)
     if dtypes.is_complex(aval.dtype):
         raise NotDifferentiableError(
-            f"{transformation} needs real inputs, but {place()} of {name_of(f)} is {aval}: products with second "
+            f"{transformation} needs real inputs, but {position()} of {name_of(f)} is {aval}: products with second "
             "derivatives are not complex-linear. Pass real and imaginary parts as two real arrays, or use hvp."
         )
 

@@ -45,7 +45,7 @@ from pullback.transforms.autodiff.grad import vjp
 
 BLOCK = 64
 """The number of steps of a block."""
-PLACES = 16
+SLOTS = 16
 """The number of slots for states: one for each number of trailing zeros up to 14, enough for a million steps, and one
 for the first state."""
 MEMORY = 64 << 20
@@ -157,8 +157,8 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
 
     def next_block(walk: BackwardSolve) -> BackwardSolve:
         trailing_zeros = population_count_p.bind(~walk.block & (walk.block - 1))
-        place = pnp.where(walk.block == 0, PLACES - 1, pnp.minimum(trailing_zeros, PLACES - 2))
-        kept, numbers = walk.kept.with_element(walk.now, place), with_element(walk.numbers, walk.block, place)
+        slot = pnp.where(walk.block == 0, SLOTS - 1, pnp.minimum(trailing_zeros, SLOTS - 2))
+        kept, numbers = walk.kept.with_element(walk.now, slot), with_element(walk.numbers, walk.block, slot)
         now, count, ring = _taken(problem, derivatives, walk, size)
         stuck = (now.times[0] < walk.right) & (count < size)
         done = (now.times[0] >= walk.right) | stuck
@@ -176,8 +176,8 @@ def _reverse(problem: Problem, moving: Sequence[bool], *operands: Any) -> list[A
             cts,
         )
 
-    numbers = pnp.full(PLACES, -1, np.int32)
-    walk = BackwardSolve(first, integer(0), first.empty(PLACES), numbers, right, times[-1], cts)
+    numbers = pnp.full(SLOTS, -1, np.int32)
+    walk = BackwardSolve(first, integer(0), first.empty(SLOTS), numbers, right, times[-1], cts)
     cts = while_loop(lambda walk: walk.right > start, next_block, walk).cts
     _, pull = vjp(lambda vectors, active: derivatives(vectors, start, active), state, active)
     of_state, of_parameters = pull(cts.slopes)

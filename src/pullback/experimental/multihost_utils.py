@@ -156,12 +156,12 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     parts = _exchanged(f"assert_equal({_outline(leaves, treedef)})", leaves)
     paths = tree.leaves_with_path(tree.unflatten(treedef, leaves))
     for i, other in enumerate(parts):
-        for (path, mine), theirs in zip(paths, other, strict=True):
-            if mine.tobytes() != theirs.tobytes() and not np.array_equal(mine, theirs):
+        for (path, own_value), theirs in zip(paths, other, strict=True):
+            if own_value.tobytes() != theirs.tobytes() and not np.array_equal(own_value, theirs):
                 begin = f"{fail_message}: " if fail_message else ""
                 where = f" of {''.join(map(str, path))}" if path else ""
                 raise ProcessMismatchError(
-                    f"{begin}the values{where} are {mine} in process {devices.here.process}, and {theirs} in "
+                    f"{begin}the values{where} are {own_value} in process {devices.here.process}, and {theirs} in "
                     f"process {i}"
                 )
 

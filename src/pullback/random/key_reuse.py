@@ -85,10 +85,10 @@ class ReuseRun(Interpretation):
         numbers = keys.all().tolist()
         for number in numbers:
             if number in self.uses:
-                before, place = self.uses[number]
+                before, position = self.uses[number]
                 raise KeyReuseError(
                     f"random.{name} takes a key that was used before, by random.{before}, at\n"
-                    f"{source.format_location(place)}\nThe two draw from the same bits. Make a key for each by "
+                    f"{source.format_location(position)}\nThe two draw from the same bits. Make a key for each by "
                     "random.split or random.fold_in, or say by random.clone that it is meant."
                 )
         self.uses.update(dict.fromkeys(numbers, (name, where)))

@@ -22,9 +22,9 @@ LARGEST = 2**30
 """The largest number of elements of a matrix, to bound memory: beyond it a derivative is not sparse."""
 
 
-def rows_of(indptr: Any, places: Any, shape: tuple[int, int]) -> Rows:
+def rows_of(indptr: Any, positions: Any, shape: tuple[int, int]) -> Rows:
     """Make a matrix from CSR arrays whose columns are in order in each row."""
-    return _made(np.asarray(indptr), np.asarray(places), shape)
+    return _made(np.asarray(indptr), np.asarray(positions), shape)
 
 
 def from_pairs(rows: Any, columns: Any, shape: tuple[int, int]) -> Rows:

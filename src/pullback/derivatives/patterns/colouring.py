@@ -60,7 +60,7 @@ class Colouring:
         Hessian.
       columns: the colour of each column, -1 of those without a product: integers (columns,).
       rows: the colour of each row, -1 of those without a product: integers (rows,).
-      places: the positions of elements in the products of columns, followed by those of rows: integers.
+      positions: the positions of elements in the products of columns, followed by those of rows: integers.
       forest: the trees by which elements are computed from entries, with an acyclic colouring; otherwise None.
 
     >>> c = colour_jacobian(Pattern([[1, 1, 0], [0, 1, 1], [0, 0, 1]]))
@@ -70,14 +70,14 @@ class Colouring:
     ([0, 1, 0], 2)
     """
 
-    __slots__ = ("columns", "forest", "method", "pattern", "places", "rows")
+    __slots__ = ("columns", "forest", "method", "pattern", "positions", "rows")
 
     def __init__(
-        self, pattern: Pattern, method: str, columns: Any, rows: Any, places: Any, forest: Forest | None = None
+        self, pattern: Pattern, method: str, columns: Any, rows: Any, positions: Any, forest: Forest | None = None
     ) -> None:
         self.pattern, self.method = pattern, method
         self.columns, self.rows = columns, rows
-        self.places, self.forest = places, forest
+        self.positions, self.forest = positions, forest
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -92,11 +92,13 @@ class Colouring:
     @property
     def products(self) -> Any:
         """The number of the product that each element is read from, products of columns first: integers (nnz,)."""
-        places = self.places if self.forest is None else self.places[self.forest.elements]
+        positions = self.positions if self.forest is None else self.positions[self.forest.elements]
         of_columns, _ = self.counts
         rows, columns = self.pattern.shape
         split = of_columns * rows
-        return np.where(places < split, places // max(rows, 1), of_columns + (places - split) // max(columns, 1))
+        return np.where(
+            positions < split, positions // max(rows, 1), of_columns + (positions - split) // max(columns, 1)
+        )
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the colouring to a file, in NumPy's format ``npz``, from which :meth:`load` reads it.
@@ -106,7 +108,7 @@ class Colouring:
         """
         p = self.pattern
         parts = {"shape": p.shape, "bounds": p.bounds, "pattern_columns": p.columns, "method": self.method}
-        parts |= {"columns": self.columns, "rows": self.rows, "places": self.places}
+        parts |= {"columns": self.columns, "rows": self.rows, "positions": self.positions}
         if self.forest is not None:
             f = self.forest
             parts |= {"above": f.above, "signs": f.signs, "elements": f.elements}
@@ -128,7 +130,7 @@ class Colouring:
             shape = (int(parts["shape"][0]), int(parts["shape"][1]))
             pattern = pattern_of(boolean.rows_of(parts["bounds"], parts["pattern_columns"], shape))
             forest = Forest(parts["above"], parts["signs"], parts["elements"]) if "above" in parts else None
-            return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], parts["places"], forest)
+            return Colouring(pattern, str(parts["method"]), parts["columns"], parts["rows"], parts["positions"], forest)
         except (KeyError, ValueError) as error:
             raise PatternError(f"the file {os.fspath(file)!r} holds no colouring: {error}") from None
 
@@ -149,7 +151,7 @@ class Colouring:
 
     def __reduce__(self) -> Any:
         forest = self.forest and (self.forest.above, self.forest.signs, self.forest.elements)
-        return _restored, (self.pattern, self.method, self.columns, self.rows, self.places, forest)
+        return _restored, (self.pattern, self.method, self.columns, self.rows, self.positions, forest)
 
     def __repr__(self) -> str:
         named = zip(self.counts, ("columns", "rows"), strict=True)
@@ -158,8 +160,8 @@ class Colouring:
         return f"Colouring({repr(self.pattern)[8:-1]}, {' and '.join(used) or 'no colours'}{kind})"
 
 
-def _restored(pattern: Pattern, method: str, columns: Any, rows: Any, places: Any, forest: Any) -> Colouring:
-    return Colouring(pattern, method, columns, rows, places, None if forest is None else Forest(*forest))
+def _restored(pattern: Pattern, method: str, columns: Any, rows: Any, positions: Any, forest: Any) -> Colouring:
+    return Colouring(pattern, method, columns, rows, positions, None if forest is None else Forest(*forest))
 
 
 def _uncoloured(count: int) -> Any:
@@ -429,13 +431,13 @@ def _forest(i: Any, j: Any, columns: Any) -> tuple[Any, Forest]:
     # The edge of a node leads to its parent; a root has none, except if it represents the diagonal.
     vertex = keys % size
     colour = columns[vertex[np.maximum(parent, 0)]].astype(np.int64)
-    places = np.where(parent >= 0, colour * size + vertex, 0)
+    positions = np.where(parent >= 0, colour * size + vertex, 0)
     on_diagonal = np.zeros(total, bool)
     on_diagonal[node[diagonal]] = True
-    places = np.where(on_diagonal, columns[vertex].astype(np.int64) * size + vertex, places)
+    positions = np.where(on_diagonal, columns[vertex].astype(np.int64) * size + vertex, positions)
     above = np.where((parent >= 0) & (parent[np.maximum(parent, 0)] >= 0), parent, -1)
     elements = np.where(diagonal | (parent[node] == other), node, other)
-    return places, Forest(above, np.where(depth % 2, -1, 1), elements)
+    return positions, Forest(above, np.where(depth % 2, -1, 1), elements)
 
 
 def _depths(parent: Any) -> Any:

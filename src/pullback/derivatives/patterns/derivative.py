@@ -136,8 +136,8 @@ class At:
         self.avals = list(map(abstractify, self.leaves))
         self.active = list(range(len(chosen)))
         for i in self.active:
-            place = partial(argument_name, i, fun, args, where)
-            check_differentiable(self.avals[i], options.name, fun, False, False, place)
+            position = partial(argument_name, i, fun, args, where)
+            check_differentiable(self.avals[i], options.name, fun, False, False, position)
         self.flat = FlatFunction(self._called(fun, where, traced, fixed, other_tree), described=fun)
         axes = tuple(state.axes.items())
         self.key: Any = (self.tree, other_tree, fixed, tuple(self.avals), config.trace_context, axes)

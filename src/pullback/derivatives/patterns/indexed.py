@@ -65,8 +65,8 @@ def _scatter(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> list[An
     shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
     if not isinstance(operands[1], np.ndarray):
         return _scatter_add(walk, eqn, operands)
-    places = taken_back(shape, operands[1], updates_shape, eqn.params)
-    if np.bincount(places[places > 0]).max(initial=0) > 1:  # which of several updates wins is undefined
+    positions = taken_back(shape, operands[1], updates_shape, eqn.params)
+    if np.bincount(positions[positions > 0]).max(initial=0) > 1:  # which of several updates wins is undefined
         return _scatter_add(walk, eqn, operands)
     (x, _, updates), rows = number_operands(eqn, operands)
     assert scatter.scatter_p.host_rule is not None
@@ -82,8 +82,8 @@ def _scatter_add(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
     if is_tangent(updates):
         taken = indices if isinstance(indices, np.ndarray) else _zeros(eqn, 1)[0]
         # The target in the operand of each element of the updates.
-        places = taken_back(shape, taken, updates_shape, eqn.params)
-        added = boolean.merge(updates, places - 1, math.prod(shape))
+        positions = taken_back(shape, taken, updates_shape, eqn.params)
+        added = boolean.merge(updates, positions - 1, math.prod(shape))
         if taken is not indices:
             added = blend(added, shape, eqn.params["dimension_numbers"].scatter_dims_to_operand_dims)
         parts.append(added)
@@ -133,8 +133,8 @@ def _dynamic_update_slice(walk: Interpretation, eqn: Eqn, operands: Sequence[Any
     if is_tangent(update):
         anywhere = [a for a, s in enumerate(starts) if not isinstance(s, np.ndarray) and sizes[a] < shape[a]]
         at = [s if isinstance(s, np.ndarray) else np.zeros((), np.int32) for s in starts]
-        placed = boolean.select(update, host(np.zeros(shape, np.int64), numbers(sizes) + 1, *at) - 1)
-        parts.append(blend(placed, shape, anywhere))
+        at_positions = boolean.select(update, host(np.zeros(shape, np.int64), numbers(sizes) + 1, *at) - 1)
+        parts.append(blend(at_positions, shape, anywhere))
     return [boolean.union(parts)]
 
 
@@ -162,14 +162,14 @@ def _add_along_axis(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> 
         return [blend(rows, to, (axis,), out)]
     wrapped = np.broadcast_to(np.where(indices < 0, indices + out[axis], indices), to)
     inside = (wrapped >= 0) & (wrapped < out[axis])
-    places = np.take_along_axis(numbers(out), np.where(inside, wrapped, 0).astype(np.int64), axis)
-    return [boolean.merge(rows, np.where(inside, places, -1), math.prod(out))]
+    positions = np.take_along_axis(numbers(out), np.where(inside, wrapped, 0).astype(np.int64), axis)
+    return [boolean.merge(rows, np.where(inside, positions, -1), math.prod(out))]
 
 
 # Products of sparse matrices ----------------------------------------------------------------------------------------
 
 
-def _places_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
+def _positions_of_blocks(indices: Any, rows: int, columns: int) -> tuple[Any, Any, Any]:
     """Return row, column and number of each block within bounds; all rows and columns if the indices are unknown."""
     if isinstance(indices, np.ndarray):
         i, j = indices.T.astype(np.int64)
@@ -188,7 +188,7 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
     size, transposed = eqn.params["size"], eqn.params["transposed"]
     given = indices if isinstance(indices, np.ndarray) else count
     first, second = (others, size) if transposed else (size, others)
-    i, j, e = _places_of_blocks(given, first, second)
+    i, j, e = _positions_of_blocks(given, first, second)
     at, (out, into) = (j, (k, p)) if transposed else (i, (p, k))
     source = i if transposed else j
     # The terms of each block: by row and column of the block, and column of the dense matrix.
@@ -199,8 +199,8 @@ def _blocks_times_dense(walk: Interpretation, eqn: Eqn, operands: Sequence[Any])
         block = (e[:, None] * p * k + (b * k + a if transposed else a * k + b)).ravel()
         parts.append(boolean.times(boolean.from_pairs(result, block, (size * out * q, count * p * k)), data))
     if is_tangent(dense):
-        place = ((source[:, None] * into + b) * q + c).ravel()
-        parts.append(boolean.times(boolean.from_pairs(result, place, (size * out * q, others * into * q)), dense))
+        position = ((source[:, None] * into + b) * q + c).ravel()
+        parts.append(boolean.times(boolean.from_pairs(result, position, (size * out * q, others * into * q)), dense))
     return [boolean.union(parts)]
 
 
@@ -210,14 +210,14 @@ def _blocks_of_product(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) 
     indices = operands[2]
     (r, p, q), (c, k, _) = (eqn.invars[n].aval.shape for n in (0, 1))
     count = eqn.invars[2].aval.shape[0]
-    i, j, e = _places_of_blocks(indices if isinstance(indices, np.ndarray) else count, r, c)
+    i, j, e = _positions_of_blocks(indices if isinstance(indices, np.ndarray) else count, r, c)
     a, b, m = (x.ravel() for x in np.indices((p, k, q)))
     result = (e[:, None] * p * k + a * k + b).ravel()
     parts = []
     for rows, at, height, inner in ((operands[0], i, p, a), (operands[1], j, k, b)):
         if is_tangent(rows):
-            place = ((at[:, None] * height + inner) * q + m).ravel()
-            parts.append(boolean.times(boolean.from_pairs(result, place, (count * p * k, rows.shape[0])), rows))
+            position = ((at[:, None] * height + inner) * q + m).ravel()
+            parts.append(boolean.times(boolean.from_pairs(result, position, (count * p * k, rows.shape[0])), rows))
     return [boolean.union(parts)]
 
 

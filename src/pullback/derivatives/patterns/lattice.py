@@ -26,16 +26,16 @@ def regular(rows: Any, shapes: Sequence[Sequence[int]]) -> Any:
       shapes: the shapes of the arrays whose elements are the columns.
     """
     least = int(np.diff(rows.indptr).max(initial=0))
-    place = _coordinates(shapes)
-    if place is None or not 1 < least <= 64:
+    position = _coordinates(shapes)
+    if position is None or not 1 < least <= 64:
         return None
-    differences = _differences(rows, place)
+    differences = _differences(rows, position)
     if differences is None:
         return None
     for count in range(least, 2 * least + 2):
         weights = _weights(differences, count)
         if weights is not None:
-            return (weights @ place % count).astype(np.int32)
+            return (weights @ position % count).astype(np.int32)
     return None
 
 
@@ -52,12 +52,12 @@ def _coordinates(shapes: Sequence[Sequence[int]]) -> Any:
     return np.indices(whole).reshape(len(whole), -1)
 
 
-def _differences(rows: Any, place: Any) -> Any:
+def _differences(rows: Any, position: Any) -> Any:
     """Return the differences of coordinates of columns that share a row, (axes, differences); None if too many."""
-    sizes = place.max(1) + 1
+    sizes = position.max(1) + 1
     wide = 2 * sizes  # so that each difference of codes belongs to one difference of coordinates
     strides = np.array([math.prod(wide[i + 1 :].tolist()) for i in range(len(wide))])
-    codes = (strides @ place)[rows.indices]
+    codes = (strides @ position)[rows.indices]
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))
     if math.prod(wide.tolist()) > 64 * (len(codes) + 10_000):
         return None

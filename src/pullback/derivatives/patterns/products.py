@@ -53,10 +53,10 @@ def elements(
       fold: whether linear operations may be applied during tracing: not if the function refers to a named axis.
     """
     of_columns, of_rows = colouring.counts
-    places = colouring.places
+    positions = colouring.positions
     if not of_columns + of_rows:
         run(*primals)  # for its effects
-        return pnp.zeros(len(places), primals[0].dtype if primals else None)
+        return pnp.zeros(len(positions), primals[0].dtype if primals else None)
 
     def products(*xs: Any) -> list[Any]:
         parts: list[Any] = []
@@ -68,14 +68,14 @@ def elements(
             return [parts[0] if len(parts) == 1 else pnp.concatenate(parts)]
 
     size = of_columns * len(colouring.columns) + of_rows * len(colouring.rows)
-    small = fold and max(size, len(places)) <= FOLDED
+    small = fold and max(size, len(positions)) <= FOLDED
     program = flattened(stage_flat(fun, products, list(map(typeof, primals)))) if small else None
     if program is None or not _may_read(program):
         (flat,) = products(*primals)
-        found = flat[_narrow(places, flat.shape[0])]
+        found = flat[_narrow(positions, flat.shape[0])]
     else:
         with ensure_compile_time_eval():
-            found = read(program, primals, places)
+            found = read(program, primals, positions)
     return found if colouring.forest is None else _resolved(found, colouring.forest)
 
 
@@ -85,8 +85,8 @@ def _may_read(program: ClosedJaxpr) -> bool:
     return sum(sizes) <= MOST_MASKED and not any(eqn.effect for eqn in program.eqns)
 
 
-def _narrow(places: Any, size: int) -> Any:
-    return places.astype(np.int32) if size < 2**31 else places
+def _narrow(positions: Any, size: int) -> Any:
+    return positions.astype(np.int32) if size < 2**31 else positions
 
 
 def _pushed(run: Run, primals: Sequence[Any], colours: Any, count: int, chunk: int | None, fun: Any) -> Any:

@@ -265,8 +265,8 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
     init = [_rows(walk, operands[i], sizes[i]) for i in carried]
     moving = inputs(consts + count, len(sizes))
     # The scanned inputs of each step, in the order of the steps.
-    places = [order[:, None] * sizes[i] + np.arange(sizes[i]) for i in moving]
-    elements = [boolean.select(operands[i], at) for i, at in zip(moving, places, strict=True)]
+    positions = [order[:, None] * sizes[i] + np.arange(sizes[i]) for i in moving]
+    elements = [boolean.select(operands[i], at) for i, at in zip(moving, positions, strict=True)]
     widths = sum(sizes[i] for i in inputs(0, consts)), sum(sizes[i] for i in carried)
     by_const, again, by_element = _parts(step.carry, widths)
     size = widths[1]
@@ -277,11 +277,11 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
         count = stop - start
         first = 0
         for rows, i in zip(elements, moving, strict=True):
-            mine = boolean.columns(which, first, first + sizes[i])
+            block = boolean.columns(which, first, first + sizes[i])
             first += sizes[i]
-            if len(mine.indices):
+            if len(block.indices):
                 theirs = boolean.select(rows, np.arange(start * sizes[i], stop * sizes[i]))
-                parts.append(boolean.times(boolean.kron([boolean.identity(count, count), mine]), theirs))
+                parts.append(boolean.times(boolean.kron([boolean.identity(count, count), block]), theirs))
         if len(by_const.indices):
             once = boolean.times(by_const, boolean.stacked(fixed))
             parts.append(boolean.select(once, np.tile(np.arange(which.shape[0]), count)))
@@ -299,8 +299,8 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
         for t in range(length):
             for rows, parts in zip(found, of_ys, strict=True):
                 if parts is not None:
-                    of_const, mine, of_element = parts
-                    rows.append(boolean.union([boolean.times(mine, state), each(of_element, of_const, t, t + 1)]))
+                    of_const, block, of_element = parts
+                    rows.append(boolean.union([boolean.times(block, state), each(of_element, of_const, t, t + 1)]))
             state = boolean.union([boolean.times(again, state), each(by_element, by_const, t, t + 1)])
         ys = [
             boolean.select(boolean.stacked(rows), numbers((length, n))[back]) if rows else UNKNOWN
@@ -319,10 +319,10 @@ def _all_steps(walk: PatternRun, loop: Loop, length: int, step: PatternStep) -> 
         if parts is None:
             ys.append(UNKNOWN)
             continue
-        of_const, mine, of_element = parts
+        of_const, block, of_element = parts
         rows = each(of_element, of_const)
-        if len(mine.indices):
-            of_carry = boolean.times(boolean.kron([boolean.identity(length, length), mine]), before)
+        if len(block.indices):
+            of_carry = boolean.times(boolean.kron([boolean.identity(length, length), block]), before)
             rows = boolean.union([rows, of_carry])
         ys.append(boolean.select(rows, numbers((length, n))[back]))
     return [*_split(states, length * size, sizes[consts : consts + count], step.tangents[consts:]), *ys]

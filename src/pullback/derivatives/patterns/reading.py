@@ -32,7 +32,7 @@ from pullback.primitives.arrays import shapes, slicing
 from pullback.primitives.arrays.scatter import scatter_add_p
 from pullback.primitives.sums import add_any_p
 
-Places = Any
+Positions = Any
 """Positions of elements of an array, as row-major numbers: integers (wanted,)."""
 
 DEEPEST = 60
@@ -48,20 +48,20 @@ class ReadSlice(NamedTuple):
     elements: Any
 
 
-def read(closed: ClosedJaxpr, args: Sequence[Any], places: Places) -> Any:
+def read(closed: ClosedJaxpr, args: Sequence[Any], positions: Positions) -> Any:
     """Return selected elements of the one result of a program, as a vector.
 
     Args:
       closed: the program, without effects, with inner programs that run once inlined.
       args: its inputs.
-      places: the positions of the elements.
+      positions: the positions of the elements.
 
     >>> from pullback.transforms.autodiff.tracing import make_jaxpr
     >>> program = make_jaxpr(lambda x: x[None] * pnp.array([[1.0], [0.0]]))(pnp.arange(3.0))
     >>> print(read(program, [pnp.array([5.0, 6.0, 7.0])], np.array([2, 0, 3])))
     [7. 5. 0.]
     """
-    return Reader(closed, args).elements(closed.jaxpr.outvars[0], places)
+    return Reader(closed, args).elements(closed.jaxpr.outvars[0], positions)
 
 
 class Reader:
@@ -102,32 +102,32 @@ class Reader:
         shape, updates_shape = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape
         return np.ravel(taken_back(shape, host_value(indices), updates_shape, eqn.params)) - 1
 
-    def elements(self, atom: Atom, places: Places | None, depth: int = 0) -> Any:
+    def elements(self, atom: Atom, positions: Positions | None, depth: int = 0) -> Any:
         """Return the elements of a value at the given positions, as a vector; the value itself for None."""
-        if places is None or isinstance(atom, Literal):
+        if positions is None or isinstance(atom, Literal):
             return atom.val if isinstance(atom, Literal) else self.whole(atom)
-        return _together(self.parts(atom, places, depth), len(places), atom.aval.dtype)
+        return _together(self.parts(atom, positions, depth), len(positions), atom.aval.dtype)
 
-    def parts(self, atom: Atom, places: Places, depth: int) -> list[ReadSlice]:
+    def parts(self, atom: Atom, positions: Positions, depth: int) -> list[ReadSlice]:
         """Return the elements of a value at the given positions, as slices; elements in no slice are zero."""
         if isinstance(atom, Literal):
-            return [ReadSlice(np.arange(len(places)), ArrayImpl(np.full(len(places), atom.val, atom.aval.dtype)))]
+            return [ReadSlice(np.arange(len(positions)), ArrayImpl(np.full(len(positions), atom.val, atom.aval.dtype)))]
         mask = self.nonzero.get(atom)
-        at = np.arange(len(places)) if mask is None else np.flatnonzero(mask[places])
-        if len(at) < len(places):
-            return [ReadSlice(at[p.at], p.elements) for p in self.parts(atom, places[at], depth)] if len(at) else []
+        at = np.arange(len(positions)) if mask is None else np.flatnonzero(mask[positions])
+        if len(at) < len(positions):
+            return [ReadSlice(at[p.at], p.elements) for p in self.parts(atom, positions[at], depth)] if len(at) else []
         if mask is not None and self.uses[atom] > 1 and atom not in self.values:
-            return [ReadSlice(at, self._kept_elements(atom, mask, places, depth))]
+            return [ReadSlice(at, self._kept_elements(atom, mask, positions, depth))]
         size = math.prod(atom.aval.shape)
-        asked = self.asked[atom] = self.asked.get(atom, 0) + len(places) * (2 if mask is None else 1)
+        asked = self.asked[atom] = self.asked.get(atom, 0) + len(positions) * (2 if mask is None else 1)
         eqn = self.jaxpr.eqns[self.eqns[atom]] if atom in self.eqns else None
         rule = _rule_of(eqn.primitive) if eqn is not None else None
         enough = atom in self.values or self.uses[atom] > 1 or asked > size or depth > DEEPEST
         if eqn is None or rule is None or enough:
-            return [ReadSlice(at, taken(self.whole(atom), places))]
-        return self._by_rule(eqn, rule, places, depth)
+            return [ReadSlice(at, taken(self.whole(atom), positions))]
+        return self._by_rule(eqn, rule, positions, depth)
 
-    def _kept_elements(self, atom: Var, mask: Any, places: Places, depth: int) -> Any:
+    def _kept_elements(self, atom: Var, mask: Any, positions: Positions, depth: int) -> Any:
         """Read a value that is used several times, by computing all elements that may not be zero once."""
         found = self.kept.get(atom)
         if found is None:
@@ -135,22 +135,22 @@ class Reader:
             eqn = self.jaxpr.eqns[self.eqns[atom]]
             rule = _rule_of(eqn.primitive)
             if rule is None or depth > DEEPEST or 2 * len(at) > len(mask):
-                return taken(self.whole(atom), places)
+                return taken(self.whole(atom), positions)
             parts = self._by_rule(eqn, rule, at, depth)
             found = self.kept[atom] = at, _together(parts, len(at), atom.aval.dtype)
         at, elements = found
-        return taken(elements, np.searchsorted(at, places))
+        return taken(elements, np.searchsorted(at, positions))
 
-    def _by_rule(self, eqn: Eqn, rule: Any, places: Places, depth: int) -> list[ReadSlice]:
+    def _by_rule(self, eqn: Eqn, rule: Any, positions: Positions, depth: int) -> list[ReadSlice]:
         """Read the result of an operation by its ``reads`` rule."""
         outer = state.source_loc
         state.source_loc = eqn.made_at or outer
         try:
-            found = rule(self, eqn, places, depth + 1)
+            found = rule(self, eqn, positions, depth + 1)
         finally:
             state.source_loc = outer
         if len(found) > MOST_PARTS:
-            found = [ReadSlice(np.arange(len(places)), _together(found, len(places), eqn.outvars[0].aval.dtype))]
+            found = [ReadSlice(np.arange(len(positions)), _together(found, len(positions), eqn.outvars[0].aval.dtype))]
         return found
 
     def whole(self, var: Var) -> Any:
@@ -173,15 +173,15 @@ class Reader:
         return self.values[var]
 
 
-def taken(x: Any, places: Places) -> Any:
+def taken(x: Any, positions: Positions) -> Any:
     """Return the elements of an array at the given positions."""
     if isinstance(x, ArrayImpl):
-        return ArrayImpl(np.ravel(host_value(x))[places])
+        return ArrayImpl(np.ravel(host_value(x))[positions])
     flat = shapes.reshape(x, (x.size,))
-    step = int(places[1] - places[0]) if len(places) > 1 else 1
-    if step > 0 and bool((np.diff(places) == step).all()):
-        return flat[int(places[0]) : int(places[-1]) + 1 : step]
-    return flat[places.astype(np.int32) if x.size < 2**31 else places]
+    step = int(positions[1] - positions[0]) if len(positions) > 1 else 1
+    if step > 0 and bool((np.diff(positions) == step).all()):
+        return flat[int(positions[0]) : int(positions[-1]) + 1 : step]
+    return flat[positions.astype(np.int32) if x.size < 2**31 else positions]
 
 
 def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
@@ -217,7 +217,7 @@ def _together(parts: Sequence[ReadSlice], count: int, dtype: Any) -> Any:
 # Rules: elements of a result from elements of the operands -----------------------------------------------------------
 
 reads = RuleKind("reads", "of operations on elements by the trait, or the whole result is computed")
-"""``rule(reader, eqn, places, depth) -> slices``: the elements of a result at the given positions."""
+"""``rule(reader, eqn, positions, depth) -> slices``: the elements of a result at the given positions."""
 nonzero = RuleKind("nonzero", "all elements may be other than zero")
 """``rule(reader, eqn, masks) -> mask``: the elements of a result that may not be zero, given the operands' masks."""
 
@@ -226,35 +226,35 @@ def _rule_of(primitive: Primitive) -> Rule | None:
     return reads.of(primitive) or (_on_elements if traits.elementwise.of(primitive) else None)
 
 
-def _places_of(atom: Atom, to: Sequence[int], places: Places) -> Places | None:
+def _positions_of(atom: Atom, to: Sequence[int], positions: Positions) -> Positions | None:
     """Map positions in a shape to positions in an operand that is broadcast to it; None for a scalar."""
     shape = atom.aval.shape
     if shape == tuple(to):
-        return places
-    return np.broadcast_to(numbers(shape), to).ravel()[places] if shape else None
+        return positions
+    return np.broadcast_to(numbers(shape), to).ravel()[positions] if shape else None
 
 
-def _on_elements(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
+def _on_elements(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
     to = eqn.outvars[0].aval.shape
-    operands = [reader.elements(a, _places_of(a, to, places), depth) for a in eqn.invars]
+    operands = [reader.elements(a, _positions_of(a, to, positions), depth) for a in eqn.invars]
     found = eqn.primitive.bind(*operands, **eqn.params)
-    return [ReadSlice(np.arange(len(places)), found if found.shape else pnp.full(len(places), found))]
+    return [ReadSlice(np.arange(len(positions)), found if found.shape else pnp.full(len(positions), found))]
 
 
 def _in_parts_of(choose: Callable[[Reader, Eqn], int]) -> Callable[..., list[ReadSlice]]:
     """Return the rule of an operation that is linear in the operand ``choose``, whose slices become the result's."""
 
-    def rule(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
+    def rule(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
         to = eqn.outvars[0].aval.shape
         position = choose(reader, eqn)
         x = eqn.invars[position]
-        there = _places_of(x, to, places)
+        there = _positions_of(x, to, positions)
         if there is None or isinstance(x, Literal):
-            return _on_elements(reader, eqn, places, depth)
+            return _on_elements(reader, eqn, positions, depth)
         found = []
         for at, elements in reader.parts(x, there, depth):
             operands = [
-                elements if i == position else reader.elements(a, _places_of(a, to, places[at]), depth)
+                elements if i == position else reader.elements(a, _positions_of(a, to, positions[at]), depth)
                 for i, a in enumerate(eqn.invars)
             ]
             found.append(ReadSlice(at, eqn.primitive.bind(*operands, **eqn.params)))
@@ -270,33 +270,33 @@ def _sparser(reader: Reader, eqn: Eqn) -> int:
     return max(range(len(masks)), key=lambda i: (masks[i] is not None, sizes[i]))
 
 
-def _sum(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
+def _sum(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
     """Read a sum, by slices: where only the first term is nonzero, only the second, and both."""
     to = eqn.outvars[0].aval.shape
     masks = [reader._mask(a) for a in eqn.invars]
     if all(m is None for m in masks) or any(a.aval.shape != to for a in eqn.invars):
-        return _on_elements(reader, eqn, places, depth)
-    first, second = (np.ones(len(places), bool) if m is None else m[places] for m in masks)
+        return _on_elements(reader, eqn, positions, depth)
+    first, second = (np.ones(len(positions), bool) if m is None else m[positions] for m in masks)
     found = []
     for which, atom in enumerate(eqn.invars):
         alone = np.flatnonzero(first & ~second if which == 0 else second & ~first)
         if len(alone):
-            of_it = reader.parts(atom, places[alone], depth)
+            of_it = reader.parts(atom, positions[alone], depth)
             if traits.signs.of(eqn.primitive)[which] < 0:
                 of_it = [ReadSlice(p.at, elementwise.neg_p.bind(p.elements)) for p in of_it]
             found += [ReadSlice(alone[p.at], p.elements) for p in of_it]
     both = np.flatnonzero(first & second)
     if len(both):
-        found += [ReadSlice(both[p.at], p.elements) for p in _on_elements(reader, eqn, places[both], depth)]
+        found += [ReadSlice(both[p.at], p.elements) for p in _on_elements(reader, eqn, positions[both], depth)]
     return found
 
 
-def _in_order(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
-    return reader.parts(eqn.invars[0], places, depth)
+def _in_order(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
+    return reader.parts(eqn.invars[0], positions, depth)
 
 
-def _moved(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
-    return reader.parts(eqn.invars[0], _moves(eqn)[places], depth)
+def _moved(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
+    return reader.parts(eqn.invars[0], _moves(eqn)[positions], depth)
 
 
 def _moves(eqn: Eqn) -> Any:
@@ -310,10 +310,10 @@ def _moves(eqn: Eqn) -> Any:
     return np.ravel(eqn.primitive.host_rule(*parts, **eqn.params))
 
 
-def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
+def _joined(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
     """Read a concatenation or padding: the elements of each operand separately."""
     starts = np.cumsum([0, *(math.prod(a.aval.shape) for a in eqn.invars)])
-    number = _moves(eqn)[places]
+    number = _moves(eqn)[positions]
     which = np.searchsorted(starts, number, side="right") - 1
     found = []
     for k in np.unique(which).tolist():
@@ -325,18 +325,18 @@ def _joined(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSl
     return found
 
 
-def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[ReadSlice]:
+def _scattered(reader: Reader, eqn: Eqn, positions: Positions, depth: int) -> list[ReadSlice]:
     """Read a scatter-add at known indices: sum the updates that go to wanted positions and may not be zero."""
     x, _, updates = eqn.invars
     targets = reader._targets(eqn)
-    at = np.arange(len(places))
-    order = np.argsort(places, kind="stable")
-    if targets is None or (np.diff(places[order]) == 0).any():
-        return [ReadSlice(at, taken(reader.whole(eqn.outvars[0]), places))]
-    found = order[np.searchsorted(places, targets, sorter=order).clip(max=len(places) - 1)]
+    at = np.arange(len(positions))
+    order = np.argsort(positions, kind="stable")
+    if targets is None or (np.diff(positions[order]) == 0).any():
+        return [ReadSlice(at, taken(reader.whole(eqn.outvars[0]), positions))]
+    found = order[np.searchsorted(positions, targets, sorter=order).clip(max=len(positions) - 1)]
     mask = reader._mask(updates)
-    these = np.flatnonzero((places[found] == targets) & (True if mask is None else mask))
-    before = reader.parts(x, places, depth)
+    these = np.flatnonzero((positions[found] == targets) & (True if mask is None else mask))
+    before = reader.parts(x, positions, depth)
     if not len(these):
         return before
     found = found[these]
@@ -344,7 +344,7 @@ def _scattered(reader: Reader, eqn: Eqn, places: Places, depth: int) -> list[Rea
     if not before and len(np.unique(found)) == len(found):
         back = np.argsort(found)
         return [ReadSlice(found[back], taken(added, back))]
-    total = pnp.asarray(_together(before, len(places), x.aval.dtype))
+    total = pnp.asarray(_together(before, len(positions), x.aval.dtype))
     return [ReadSlice(at, total.at[found.astype(np.int32)].add(added, mode="promise_in_bounds"))]
 
 

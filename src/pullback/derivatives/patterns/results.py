@@ -38,13 +38,13 @@ class Block(NamedTuple):
 
     def of(self, data: Any, form: str) -> Any:
         """Return the sparse array of the block, given the elements of the whole matrix."""
-        mine = data if self.which is None else data[self.which]
-        if mine.dtype != self.dtype:  # the elements of the whole matrix share one dtype
-            mine = mine.astype(self.dtype)
+        own_data = data if self.which is None else data[self.which]
+        if own_data.dtype != self.dtype:  # the elements of the whole matrix share one dtype
+            own_data = own_data.astype(self.dtype)
         out, into = self.shape
         if form == "bcoo":
-            return self.empty._with_data(mine)
-        if isinstance(mine, Tracer):
+            return self.empty._with_data(own_data)
+        if isinstance(own_data, Tracer):
             raise ConcretizationTypeError(
                 "a sparse derivative with format='scipy' is a matrix of SciPy's, which cannot hold a traced value; "
                 "format='bcoo' can be transformed"
@@ -52,7 +52,7 @@ class Block(NamedTuple):
         import scipy.sparse as sp
 
         size = int(np.prod(out, dtype=np.int64)), int(np.prod(into, dtype=np.int64))
-        return sp.csr_array((np.asarray(mine), (self.rows, self.columns)), shape=size)
+        return sp.csr_array((np.asarray(own_data), (self.rows, self.columns)), shape=size)
 
 
 def blocks_of(pattern: Pattern, results: Sequence[ShapedArray], arguments: Sequence[ShapedArray]) -> list[list[Block]]:

@@ -179,8 +179,10 @@ def _grouped_rows(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> li
     group = _groups_of_rows(sizes, m)
     if is_tangent(y):
         summed = merged(y, eqn.invars[1].aval.shape, (2,))
-        places = numbers((b, g, n))[np.arange(b)[:, None], np.minimum(group, g - 1)] if g else np.zeros((b, m, n), int)
-        parts.append(boolean.select(summed, places))
+        positions = (
+            numbers((b, g, n))[np.arange(b)[:, None], np.minimum(group, g - 1)] if g else np.zeros((b, m, n), int)
+        )
+        parts.append(boolean.select(summed, positions))
     return [boolean.keep(boolean.union(parts), np.broadcast_to((group < g)[..., None], (b, m, n)))]
 
 
@@ -197,8 +199,10 @@ def _grouped_products(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -
         own = (b, to[1], k)
         if isinstance(sizes, np.ndarray):
             group = _groups_of_rows(sizes, m)
-            place = numbers((b, to[1] + 1, k))[np.arange(b)[:, None], group]
-            summed = boolean.select(boolean.merge(rows, place, b * (to[1] + 1) * k), numbers((b, to[1] + 1, k))[:, :-1])
+            position = numbers((b, to[1] + 1, k))[np.arange(b)[:, None], group]
+            summed = boolean.select(
+                boolean.merge(rows, position, b * (to[1] + 1) * k), numbers((b, to[1] + 1, k))[:, :-1]
+            )
         else:
             summed = boolean.select(merged(rows, (b, m, k), (1,)), np.broadcast_to(numbers((b, 1, k)), own))
         parts.append(boolean.select(summed, np.broadcast_to(np.expand_dims(numbers(own), 3 - which), to)))
@@ -210,7 +214,7 @@ def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
     """``out[n, o, s] = sum(x[n', c, at(s, w)] * y[o, i, w])``, over the features and offsets of a window."""
     numbers_, groups = eqn.params["dimension_numbers"], eqn.params["feature_group_count"]
     shapes_ = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
-    (bx, cx, *space), (o, i, *window), (bo, _, *places) = (
+    (bx, cx, *space), (o, i, *window), (bo, _, *positions) = (
         [shape[a] for a in spec] for shape, spec in zip(shapes_, numbers_, strict=True)
     )
     # Pairs of batch element and feature of the operand, with the features of the kernel and result that they meet.
@@ -219,9 +223,9 @@ def _convolution(walk: Interpretation, eqn: Eqn, operands: Sequence[Any]) -> lis
     feature = at_o // (o // groups) * i + at_i
     features = at_b * o + at_o, batch * cx + feature, at_o * i + at_i
     terms: list[tuple[Any, Any, Any]] = [features]
-    for axis, size in enumerate(places):
-        terms.append(_places(size, space[axis], window[axis], *[v[axis] for v in eqn.params["geometry"]]))
-    sizes = [(bo * o, bx * cx, o * i), *zip(places, space, window, strict=True)]
+    for axis, size in enumerate(positions):
+        terms.append(_window_positions(size, space[axis], window[axis], *[v[axis] for v in eqn.params["geometry"]]))
+    sizes = [(bo * o, bx * cx, o * i), *zip(positions, space, window, strict=True)]
     arranged = [_order(shape, spec) for shape, spec in zip(shapes_, numbers_, strict=True)]
     return _bilinear(terms, sizes, arranged, operands)
 
@@ -231,7 +235,7 @@ def _order(shape: Sequence[int], spec: Sequence[int]) -> Any:
     return numbers(shape).transpose(spec).ravel()
 
 
-def _places(
+def _window_positions(
     count: int, size: int, window: int, stride: int, padding: Any, base: int, step: int
 ) -> tuple[Any, Any, Any]:
     """Return the terms along one spatial axis: indices of the result, of the operand and of the window, aligned."""
@@ -251,30 +255,30 @@ def _bilinear(terms: Any, sizes: Any, arranged: Any, operands: Sequence[Any]) ->
       operands: the abstract operands.
     """
     parts = []
-    for mine in (0, 1):
-        rows, other = operands[mine], operands[1 - mine]
+    for side in (0, 1):
+        rows, other = operands[side], operands[1 - side]
         if not is_tangent(rows):
             continue
-        rows = boolean.select(rows, arranged[mine])
+        rows = boolean.select(rows, arranged[side])
         if isinstance(other, np.ndarray) and not other.all():
             flat = [_flat([t[k] for t in terms], [s[k] for s in sizes]) for k in range(3)]
-            there = other.ravel()[arranged[1 - mine]][flat[2 - mine]] != 0
-            shape = tuple(math.prod(s[k] for s in sizes) for k in (0, mine + 1))
-            which = boolean.from_pairs(flat[0][there], flat[mine + 1][there], shape)
+            there = other.ravel()[arranged[1 - side]][flat[2 - side]] != 0
+            shape = tuple(math.prod(s[k] for s in sizes) for k in (0, side + 1))
+            which = boolean.from_pairs(flat[0][there], flat[side + 1][there], shape)
         else:
             which = boolean.kron(
-                [boolean.from_pairs(t[0], t[mine + 1], (s[0], s[mine + 1])) for t, s in zip(terms, sizes, strict=True)]
+                [boolean.from_pairs(t[0], t[side + 1], (s[0], s[side + 1])) for t, s in zip(terms, sizes, strict=True)]
             )
         parts.append(boolean.times(which, rows))
     back = np.argsort(arranged[2])
     return [boolean.select(boolean.union(parts), back)]
 
 
-def _flat(places: Sequence[Any], sizes: Sequence[int]) -> Any:
+def _flat(positions: Sequence[Any], sizes: Sequence[int]) -> Any:
     """Return all combinations of indices along each axis, as row-major numbers."""
     flat = np.zeros(1, np.int64)
-    for place, size in zip(places, sizes, strict=True):
-        flat = (flat[:, None] * size + place).ravel()
+    for position, size in zip(positions, sizes, strict=True):
+        flat = (flat[:, None] * size + position).ravel()
     return flat
 
 
@@ -286,7 +290,7 @@ def _windows(windows: Any, shape: Sequence[int], counts: Sequence[int]) -> dict[
     sizes, *geometry = windows
     axes = {}
     for a, (count, size) in enumerate(zip(counts, shape, strict=True)):
-        out, into, _ = _places(count, size, sizes[a], *[v[a] for v in geometry])
+        out, into, _ = _window_positions(count, size, sizes[a], *[v[a] for v in geometry])
         axes[a] = boolean.from_pairs(out, into, (count, size))
     return axes
 

@@ -44,10 +44,10 @@ def star(neighbours: Any, order: Iterable[int]) -> Any:
             else:
                 first[colour] = w
                 taken.update(colours[x] for x, s in stars[w].items() if hubs[s] == x)
-        mine = _smallest_free(taken)
-        colours[v] = mine
+        new_colour = _smallest_free(taken)
+        colours[v] = new_colour
         for w in coloured:
-            same = next((x for x in stars[w] if colours[x] == mine), None)
+            same = next((x for x in stars[w] if colours[x] == new_colour), None)
             if same is not None:
                 number = stars[w][same]
                 hubs[number] = w
@@ -93,13 +93,13 @@ def acyclic(neighbours: Any, order: Iterable[int]) -> Any:
                     tree = root(e)
                     if visits.setdefault(tree, w) != w:
                         taken.add(colours[x])  # v would close a cycle
-        mine = _smallest_free(taken)
-        colours[v] = mine
+        new_colour = _smallest_free(taken)
+        colours[v] = new_colour
         first: dict[int, int] = {}
         for w in coloured:
             number = len(above)
             above.append(number)
-            joined = [x for x in edges[w] if colours[x] == mine]
+            joined = [x for x in edges[w] if colours[x] == new_colour]
             other = first.setdefault(colours[w], w)
             edges[v][w] = number
             if other != w:

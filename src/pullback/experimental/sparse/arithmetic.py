@@ -98,9 +98,9 @@ def _add_dense(mat: BCOO, y: Any) -> Any:
     mat = broadcast_to(mat, shape)
     data, y, _dtype = promoted(mat.data, y)
     batch, sparse, dense = kinds(mat)
-    places, data = everywhere(with_data(mat, data))
+    positions, data = everywhere(with_data(mat, data))
     rows = int(np.prod((*batch, *sparse), dtype=np.int64))
-    return add_rows(y.reshape(rows, *dense), places, data).reshape(shape)
+    return add_rows(y.reshape(rows, *dense), positions, data).reshape(shape)
 
 
 def negative(x: Any) -> BCOO:

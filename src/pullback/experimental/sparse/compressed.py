@@ -161,8 +161,8 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
         raise ShapeError(f"bcsr_extract: indices of shape {indices.shape} do not fit an array of shape {mat.shape}")
     shape = mat.shape
     empty = pnp.zeros((*shape[:n], indices.shape[-1], *shape[n + 2 :]), mat.dtype)
-    places = BCSR((empty, indices, indptr), shape=shape)
-    return bcoo_extract(to_bcoo(places), mat, assume_unique=True).data
+    positions = BCSR((empty, indices, indptr), shape=shape)
+    return bcoo_extract(to_bcoo(positions), mat, assume_unique=True).data
 
 
 def bcsr_dot_general(

@@ -173,17 +173,17 @@ def random_bcoo(
         raise ArgumentError(
             f"{name}: axes of sizes {sparse} do not have {stored} different indices; set unique_indices=False"
         )
-    of_places, of_data = split(key)
+    of_positions, of_data = split(key)
     kind = layouts.index_type(name, np.int32 if indices_dtype is None else indices_dtype)
     rows = math.prod(batch)
-    places = _random_places(of_places, rows, cells, stored, unique_indices)
-    indices = layouts.unravelled(places, sparse, kind).reshape(*batch, stored, count)
+    positions = _random_positions(of_positions, rows, cells, stored, unique_indices)
+    indices = layouts.unravelled(positions, sparse, kind).reshape(*batch, stored, count)
     data = generator(of_data, (*batch, stored, *dense), dtypes.canonicalize_dtype(dtype), **kwds)
     mat = BCOO((data, indices), shape=sizes, unique_indices=bool(unique_indices))
     return layouts.bcoo_sort_indices(mat) if sorted_indices else mat
 
 
-def _random_places(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
+def _random_positions(key: Any, rows: int, cells: int, count: int, distinct: bool) -> Any:
     """Draw ``count`` random numbers below ``cells`` for each row, all different within a row if ``distinct``."""
     dtype = wide_index(cells)
     if not distinct or not count:

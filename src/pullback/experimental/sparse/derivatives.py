@@ -60,17 +60,17 @@ def _by_data(
             raise ArgumentError(
                 f"{name}: argnums={argnums} does not fit the {len(args)} positional arguments given to {name_of(fun)}"
             )
-        places = [i % len(args) for i in wanted]
+        positions = [i % len(args) for i in wanted]
 
         def of_data(*data: Any) -> Any:
             given = list(args)
-            for i, d in zip(places, data, strict=True):
+            for i, d in zip(positions, data, strict=True):
                 given[i] = with_data_of(args[i], d)
             return fun(*given, **kw)
 
-        at = 0 if isinstance(nums, int) else tuple(range(len(places)))
-        result = transformation(of_data, argnums=at, has_aux=has_aux, **kwargs)(*[data_of(args[i]) for i in places])
-        chosen = args[places[0]] if isinstance(nums, int) else tuple(args[i] for i in places)
+        at = 0 if isinstance(nums, int) else tuple(range(len(positions)))
+        result = transformation(of_data, argnums=at, has_aux=has_aux, **kwargs)(*[data_of(args[i]) for i in positions])
+        chosen = args[positions[0]] if isinstance(nums, int) else tuple(args[i] for i in positions)
         return package(result, chosen, has_aux)
 
     return transformed

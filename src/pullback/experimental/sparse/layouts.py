@@ -125,35 +125,35 @@ def everywhere(mat: BCOO) -> tuple[Any, Any]:
     data, indices = spread(mat)
     extent = math.prod(batch) * math.prod(sparse)
     dtype = index_dtype(extent)
-    places = flat_positions(indices, sparse).astype(dtype)
+    positions = flat_positions(indices, sparse).astype(dtype)
     if batch:
         strides = [math.prod(batch[i + 1 :]) * math.prod(sparse) for i in range(len(batch))]
         start = batch_positions(batch, strides, len(batch) + 1, dtype)
-        places = pnp.where(places < 0, -1, places + start)
-    return places.reshape(-1), data.reshape(places.size, *dense)
+        positions = pnp.where(positions < 0, -1, positions + start)
+    return positions.reshape(-1), data.reshape(positions.size, *dense)
 
 
 _TAKE = {n: GatherDimensionNumbers(tuple(range(1, n)), (0,), (0,)) for n in range(1, 34)}
 
 
-def take_rows(x: Any, places: Any) -> Any:
+def take_rows(x: Any, positions: Any) -> Any:
     """Return the rows of ``x`` at a vector of positions, zeros for those out of range."""
     if not x.shape[0]:
-        return pnp.zeros((*places.shape, *x.shape[1:]), x.dtype)
+        return pnp.zeros((*positions.shape, *x.shape[1:]), x.dtype)
     numbers = _TAKE[len(x.shape)]
-    return gather(x, places[:, None], numbers, (1, *x.shape[1:]), mode=DROP, fill_value=0)
+    return gather(x, positions[:, None], numbers, (1, *x.shape[1:]), mode=DROP, fill_value=0)
 
 
-def add_rows(x: Any, places: Any, rows: Any) -> Any:
+def add_rows(x: Any, positions: Any, rows: Any) -> Any:
     """Add rows to ``x`` at a vector of positions, ignoring those out of range."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
-    return scatter_add(x, places[:, None], rows, numbers, mode=DROP)
+    return scatter_add(x, positions[:, None], rows, numbers, mode=DROP)
 
 
-def put_rows(x: Any, places: Any, rows: Any) -> Any:
+def put_rows(x: Any, positions: Any, rows: Any) -> Any:
     """Set rows of ``x`` at a vector of positions, ignoring those out of range."""
     numbers = ScatterDimensionNumbers(tuple(range(1, len(x.shape))), (0,), (0,))
-    return scatter(x, places[:, None], rows, numbers, mode=DROP)
+    return scatter(x, positions[:, None], rows, numbers, mode=DROP)
 
 
 def known_values(x: Any) -> bool:
@@ -196,9 +196,9 @@ def bcoo_todense(mat: BCOO) -> Array:
     """
     mat = bcoo("bcoo_todense", mat)
     batch, sparse, dense = kinds(mat)
-    places, data = everywhere(mat)
+    positions, data = everywhere(mat)
     rows = math.prod(batch) * math.prod(sparse)
-    return add_rows(pnp.zeros((rows, *dense), mat.dtype), places, data).reshape(mat.shape)
+    return add_rows(pnp.zeros((rows, *dense), mat.dtype), positions, data).reshape(mat.shape)
 
 
 def count_nonzero(mask: Any, name: str) -> int:
@@ -262,9 +262,9 @@ def bcoo_fromdense(
     cells = math.prod(sparse)
     mask = (mat != 0).reshape(*batch, cells, math.prod(dense)).any(-1)
     stored = count_nonzero(mask, "bcoo_fromdense") if nse is None else known_nse("bcoo_fromdense", nse)
-    places = _first_true(mask, stored)
-    data = take_each(mat.reshape(*batch, cells, *dense), places, n_batch)
-    indices = unravelled(places, sparse, dtype)
+    positions = _first_true(mask, stored)
+    data = take_each(mat.reshape(*batch, cells, *dense), positions, n_batch)
+    indices = unravelled(positions, sparse, dtype)
     return BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
 
 
@@ -281,23 +281,23 @@ def _first_true(mask: Any, count: int) -> Any:
     return put_rows(pnp.full(rows * count, n, dtype), slots, numbers).reshape(*batch, count)
 
 
-def take_each(x: Any, places: Any, n_batch: int) -> Any:
+def take_each(x: Any, positions: Any, n_batch: int) -> Any:
     """Return, for each batch, the rows of ``x`` at positions, zeros for those out of range."""
     batch, cells, rest = x.shape[:n_batch], x.shape[n_batch], x.shape[n_batch + 1 :]
     dtype = index_dtype(math.prod(batch) * cells)
-    places = pnp.where((places >= 0) & (places < cells), places, -1).astype(dtype)
-    places = places.reshape(math.prod(batch), places.shape[-1])
+    positions = pnp.where((positions >= 0) & (positions < cells), positions, -1).astype(dtype)
+    positions = positions.reshape(math.prod(batch), positions.shape[-1])
     start = batch_positions((math.prod(batch),), (cells,), 2, dtype)
-    flat = pnp.where(places < 0, -1, places + start).reshape(-1)
-    return take_rows(x.reshape(math.prod(batch) * cells, *rest), flat).reshape(*batch, places.shape[-1], *rest)
+    flat = pnp.where(positions < 0, -1, positions + start).reshape(-1)
+    return take_rows(x.reshape(math.prod(batch) * cells, *rest), flat).reshape(*batch, positions.shape[-1], *rest)
 
 
-def unravelled(places: Any, sizes: Sequence[int], dtype: Any = None) -> Any:
+def unravelled(positions: Any, sizes: Sequence[int], dtype: Any = None) -> Any:
     """Convert flat positions to indices along a new last axis; out of range remains so, in every axis."""
     if not len(sizes):
-        return pnp.zeros((*places.shape, 0), places.dtype if dtype is None else dtype)
-    known = (places >= 0) & (places < math.prod(sizes))
-    parts, rest = [], pnp.where(known, places, 0)
+        return pnp.zeros((*positions.shape, 0), positions.dtype if dtype is None else dtype)
+    known = (positions >= 0) & (positions < math.prod(sizes))
+    parts, rest = [], pnp.where(known, positions, 0)
     for n in reversed(sizes):
         parts.append(rest % max(n, 1))
         rest = rest // max(n, 1)
@@ -374,10 +374,10 @@ def sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
     dtype = index_dtype(rows * max(stored, 1))
     start = batch_positions((rows,), (stored,), 2, dtype)
     valid = (known & (slots < stored)).reshape(rows, mat.nse)
-    places = pnp.where(valid, slots.reshape(rows, mat.nse).astype(dtype) + start, -1).reshape(-1)
-    summed = add_rows(pnp.zeros((rows * stored, *dense), data.dtype), places, data.reshape(rows * mat.nse, *dense))
+    positions = pnp.where(valid, slots.reshape(rows, mat.nse).astype(dtype) + start, -1).reshape(-1)
+    summed = add_rows(pnp.zeros((rows * stored, *dense), data.dtype), positions, data.reshape(rows * mat.nse, *dense))
     empty = pnp.broadcast_to(pnp.asarray(limits(sparse, indices.dtype)), (rows * stored, len(sparse)))
-    new = put_rows(empty, places, indices.reshape(rows * mat.nse, len(sparse)))
+    new = put_rows(empty, positions, indices.reshape(rows * mat.nse, len(sparse)))
     shape = (*batch, stored)
     parts = summed.reshape(*shape, *dense), new.reshape(*shape, len(sparse))
     return BCOO(parts, shape=mat.shape, indices_sorted=True, unique_indices=True)

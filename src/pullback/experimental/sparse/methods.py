@@ -169,9 +169,9 @@ def _diagonal(self: Any, k: int = 0) -> Any:
         raise ShapeError(f"diagonal of a sparse array that is one matrix, without batch and dense axes, got {self!r}")
     rows, columns = mat.indices[:, 0], mat.indices[:, 1]
     length = max(0, min(mat.shape[0] + min(k, 0), mat.shape[1] - max(k, 0)))
-    place = rows if k >= 0 else columns
+    position = rows if k >= 0 else columns
     on = layouts.inside(mat.indices, mat.shape) & (columns == rows + k)
-    return pnp.zeros(length, mat.dtype).at[pnp.where(on, place, length)].add(mat.data, mode="drop")
+    return pnp.zeros(length, mat.dtype).at[pnp.where(on, position, length)].add(mat.data, mode="drop")
 
 
 _OF_ALL: dict[str, Any] = {

@@ -92,14 +92,14 @@ def _values_at(mat: BCOO, v: Any) -> Any:
     strides = [0 if n == 1 else math.prod(outer[i + 1 :]) for i, n in enumerate(outer)]
     extent = max(math.prod(outer), 1)
     dtype = index_dtype(extent)
-    places = pnp.zeros(indices.shape[:-1], dtype)
+    positions = pnp.zeros(indices.shape[:-1], dtype)
     for i, s in enumerate(strides[a:b]):
-        places = places + indices[..., i].astype(dtype) * s if s else places
-    places = pnp.where(
-        layouts.inside(indices, sparse), places + layouts.batch_positions(batch, strides[:a], a + 1, dtype), -1
+        positions = positions + indices[..., i].astype(dtype) * s if s else positions
+    positions = pnp.where(
+        layouts.inside(indices, sparse), positions + layouts.batch_positions(batch, strides[:a], a + 1, dtype), -1
     )
-    rows = layouts.take_rows(v.reshape(math.prod(outer), *v.shape[b:]), places.reshape(-1))
-    return pnp.broadcast_to(rows.reshape(*places.shape, *v.shape[b:]), (*places.shape, *dense))
+    rows = layouts.take_rows(v.reshape(math.prod(outer), *v.shape[b:]), positions.reshape(-1))
+    return pnp.broadcast_to(rows.reshape(*positions.shape, *v.shape[b:]), (*positions.shape, *dense))
 
 
 def _first_of_each(mat: BCOO) -> Any:
@@ -387,15 +387,15 @@ def _as_matrix(mat: BCOO, data: Any, rows: Sequence[int], columns: Sequence[int]
     for axes in (rows, columns):
         sizes = [mat.shape[d] for d in axes]
         dtype = index_dtype(math.prod(sizes))
-        place: Any = pnp.zeros(indices.shape[:-1], dtype)
+        position: Any = pnp.zeros(indices.shape[:-1], dtype)
         for i, d in enumerate(axes):
             stride = math.prod(sizes[i + 1 :])
             if d < a:
                 shape = [batch[d] if j == d else 1 for j in range(a + 1)]
-                place = place + (np.arange(batch[d]) * stride).astype(dtype).reshape(shape)
+                position = position + (np.arange(batch[d]) * stride).astype(dtype).reshape(shape)
             else:
-                place = place + indices[..., d - a].astype(dtype) * stride
-        parts.append(pnp.where(known, place, -1).reshape(-1))
+                position = position + indices[..., d - a].astype(dtype) * stride
+        parts.append(pnp.where(known, position, -1).reshape(-1))
     wide = max((x.dtype for x in parts), key=lambda t: t.itemsize)
     return (
         data.reshape(parts[0].shape[0], *dense),
@@ -443,8 +443,8 @@ def _sparse_sparse(x: BCOO, y: BCOO, xc: Shape, yc: Shape, xb: Shape, yb: Shape)
 def flat_positions_of(mat: BCOO, axes: Sequence[int], sizes: Sequence[int]) -> Any:
     """Return the flat position of each element along ``axes``; -1 for padding."""
     known = layouts.inside(mat.indices, mat.shape)
-    places = layouts.flat_positions(mat.indices[:, np.asarray(axes, np.int32)], sizes)
-    return pnp.where(known, places, -1)
+    positions = layouts.flat_positions(mat.indices[:, np.asarray(axes, np.int32)], sizes)
+    return pnp.where(known, positions, -1)
 
 
 def _pairs(x: Any, y: Any) -> tuple[Any, Any]:

@@ -119,11 +119,11 @@ def bcoo_broadcast_in_dim(
     last = dims[b - 1] + 1 if a < b else first
     data, indices = layouts.spread(mat)
     batch = new[:first]
-    places = tuple(dims[:a])
+    positions = tuple(dims[:a])
 
     def in_batch(x: Any) -> Any:
         rest = x.shape[a:]
-        return pnp.reshape(x, tuple(x.shape[places.index(i)] if i in places else 1 for i in range(first)) + rest)
+        return pnp.reshape(x, tuple(x.shape[positions.index(i)] if i in positions else 1 for i in range(first)) + rest)
 
     data, indices = in_batch(data), in_batch(indices)
     indices = pnp.broadcast_to(indices, (*batch, *indices.shape[first:]))
@@ -283,13 +283,13 @@ def bcoo_reshape(
     data = data.reshape(*new[:n_batch], mat.nse, *new[len(new) - n_dense :])
     indices = indices.reshape(*new[:n_batch], mat.nse, indices.shape[-1])
     if to != sparse:
-        places = layouts.flat_positions(indices, sparse)
+        positions = layouts.flat_positions(indices, sparse)
         if not sparse:  # without indices there is no padding
-            places = pnp.zeros(places.shape, places.dtype)
+            positions = pnp.zeros(positions.shape, positions.dtype)
         if not to:
-            data = layouts.kept(data, places >= 0)
-        dtype = indices.dtype if dtypes.iinfo(indices.dtype).max > max(to, default=0) else places.dtype
-        indices = layouts.unravelled(places, to, dtype)
+            data = layouts.kept(data, positions >= 0)
+        dtype = indices.dtype if dtypes.iinfo(indices.dtype).max > max(to, default=0) else positions.dtype
+        indices = layouts.unravelled(positions, to, dtype)
     flags = {"indices_sorted": mat.indices_sorted, "unique_indices": mat.unique_indices and bool(to or not sparse)}
     return BCOO((data, indices), shape=new, **flags)
 
