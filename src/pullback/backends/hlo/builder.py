@@ -458,6 +458,8 @@ class Builder:
             x = self.reshape(x, tuple(x.shape[i] for i in matching))
         return self.broadcast_in_dim(x, shape, [start + i for i in matching])
 
+    same, many, spread = elementwise, multi_result, broadcast  # their former names, in users' lowering rules
+
     def broadcast_in_dim(self, x: Value, shape: Shape, dims: Sequence[int]) -> Value:
         if any_symbolic(shape):
             attribute = f"broadcast_dimensions = {integers(dims)}"
