@@ -341,7 +341,7 @@ def _overridden(switches: dict[str, Any]) -> Iterator[None]:
 
 
 def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which 64-bit types are kept (or, with False, narrowed to 32 bits).
+    """A context in which 64-bit types are kept (or, with False, narrowed to 32 bits).
 
     >>> import pullback.numpy as pnp
     >>> with enable_x64():
@@ -352,7 +352,7 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
-    """Return a context manager that sets the meaning of requests for 64-bit types while ``enable_x64`` is off.
+    """A context that sets the meaning of requests for 64-bit types while ``enable_x64`` is off.
 
     Args:
       new_val: ``"warn"``, the default: 32 bits, and a ``DtypeTruncationWarning``; ``"error"``: a ``DtypeError``;
@@ -371,12 +371,12 @@ def explicit_x64_dtypes(new_val: str) -> AbstractContextManager[None]:
 
 
 def disable_x64() -> AbstractContextManager[None]:
-    """A block in which 64-bit types are narrowed to 32 bits."""
+    """A context in which 64-bit types are narrowed to 32 bits."""
     return override("enable_x64", False)
 
 
 def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """A block in which functions of arrays with different numbers of axes broadcast silently, warn, or raise.
+    """A context in which functions of arrays with different numbers of axes broadcast silently, warn, or raise.
 
     Scalars broadcast in any case. It concerns the functions of elements of ``pullback.numpy``, and operators.
 
@@ -394,7 +394,7 @@ def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
-    """A block in which arrays of different dtypes are promoted to a common one, or refused.
+    """A context in which arrays of different dtypes are promoted to a common one, or refused.
 
     Args:
       new_val: ``"standard"``, or ``"strict"``: only Python's numbers, and other weakly typed values, take the dtype of
@@ -409,12 +409,12 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
 
 
 def threefry_partitionable(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which random bits are laid out so that each can be computed independently."""
+    """A context in which random bits are laid out so that each can be computed independently."""
     return override("threefry_partitionable", bool(new_val))
 
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """A block in which functions under ``jit`` run as ordinary Python, operation by operation.
+    """A context in which functions under ``jit`` run as ordinary Python, operation by operation.
 
     >>> import pullback.numpy as pnp
     >>> from pullback import jit
@@ -426,7 +426,7 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 
 def default_device(new_val: object) -> AbstractContextManager[None]:
-    """A block in which programs run on a device, a device or the name of a platform, if their operands are on none.
+    """A context in which programs run on a device, a device or the name of a platform, if their operands are on none.
 
     >>> import pullback
     >>> with default_device(pullback.devices()[0]):
@@ -437,17 +437,17 @@ def default_device(new_val: object) -> AbstractContextManager[None]:
 
 
 def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
+    """A context in which an operation that returns NaN raises ``FloatingPointError``, naming it and the user's line."""
     return override("debug_nans", bool(new_val))
 
 
 def debug_infs(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an operation that returns an infinity raises ``FloatingPointError``, naming it and the line."""
+    """A context in which an operation that returns an infinity raises ``FloatingPointError`` with its name and line."""
     return override("debug_infs", bool(new_val))
 
 
 def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager in which an index out of range raises an error with the index and the size of the axis.
+    """A context in which an index out of range raises an error with the index and the size of the axis.
 
     It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
     ``mode``, which would say what is meant, and slices at computed offsets (``lax.dynamic_slice``, ...), which
@@ -468,12 +468,12 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
+    """A context in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
     return override("check_static_indices", bool(new_val))
 
 
 def masked_zeros(new_val: bool = True) -> Any:
-    """A block in which a tangent or cotangent of exactly zero stays zero, whatever derivative it is multiplied by.
+    """A context in which a tangent or cotangent of exactly zero stays zero, whatever derivative it is multiplied by.
 
     Without it, zero times an infinite or undefined derivative is NaN, also of a branch that was not taken.
     ``docs/masked_zeros.md`` says what changes, and what it costs.
@@ -491,7 +491,7 @@ def masked_zeros(new_val: bool = True) -> Any:
 
 
 def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager in which calls of functions with custom derivative rules check these rules.
+    """A context in which calls of functions with custom derivative rules check these rules.
 
     ``test_util.check_rule`` is run for each eager call whose arguments have known values, once for each function
     and types of arguments; errors are raised as a ``RuleCheckError``.
@@ -508,7 +508,7 @@ def check_custom_rules(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each program that is traced is checked: its variables, and the types of its equations.
+    """A context in which each program that is traced is checked: its variables, and the types of its equations.
 
     Operations that users declare have the shapes and dtypes of their results checked, too.
 
@@ -521,7 +521,7 @@ def enable_checks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a traced value that outlives its transformation raises ``UnexpectedTracerError``.
+    """A context in which a traced value that outlives its transformation raises ``UnexpectedTracerError``.
 
     Each outermost call of a transformed function looks, when it returns, through all objects of the process for values
     of transformations that have ended; so it is slow, and for one thread.
@@ -543,7 +543,7 @@ def checking_leaks() -> AbstractContextManager[None]:
 
 
 def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a random function that is given a key that was used before raises ``KeyReuseError``.
+    """A context in which a random function that is given a key that was used before raises ``KeyReuseError``.
 
     See :mod:`pullback.experimental.key_reuse` for what counts as a use.
 
@@ -560,7 +560,7 @@ def debug_key_reuse(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
-    """A block in which products of matrices in compiled programs ask the compiler for a precision.
+    """A context in which products of matrices in compiled programs ask the compiler for a precision.
 
     Args:
       new_val: "default" or "bfloat16", "high", "bfloat16_3x" or "tensorfloat32", "highest" or "float32"; None for the
@@ -581,7 +581,7 @@ def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None
 
 
 def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
+    """A context in which ``random.PRNGKey`` returns keys of their own dtype, as ``random.key`` does, and not words.
 
     >>> import pullback
     >>> with enable_custom_prng():
@@ -592,7 +592,7 @@ def enable_custom_prng(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
-    """A block that chooses the generator of new random keys, and of keys given by their words.
+    """A context that chooses the generator of new random keys, and of keys given by their words.
 
     Args:
       new_val: the name of a generator: ``"threefry2x32"``, or ``"rbg"`` or ``"unsafe_rbg"``, which draw XLA's own bits.
@@ -609,7 +609,7 @@ def default_prng_impl(new_val: str) -> AbstractContextManager[None]:
 
 
 def transfer_guard(new_val: str) -> AbstractContextManager[None]:
-    """A block in which arrays that move between host and device, or between devices, are logged or refused.
+    """A context in which arrays that move between host and device, or between devices, are logged or refused.
 
     Args:
       new_val: "allow"; "log" or "disallow" for implicit transfers; "log_explicit" or "disallow_explicit" also for
@@ -634,27 +634,27 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
 
 
 def transfer_guard_host_to_device(new_val: str) -> AbstractContextManager[None]:
-    """A block of :func:`transfer_guard` for transfers from the host to a device."""
+    """A context of :func:`transfer_guard` for transfers from the host to a device."""
     return override("transfer_guard_host_to_device", new_val)
 
 
 def transfer_guard_device_to_host(new_val: str) -> AbstractContextManager[None]:
-    """A block of :func:`transfer_guard` for transfers from a device to the host."""
+    """A context of :func:`transfer_guard` for transfers from a device to the host."""
     return override("transfer_guard_device_to_host", new_val)
 
 
 def transfer_guard_device_to_device(new_val: str) -> AbstractContextManager[None]:
-    """A block of :func:`transfer_guard` for transfers from one device to another."""
+    """A context of :func:`transfer_guard` for transfers from one device to another."""
     return override("transfer_guard_device_to_device", new_val)
 
 
 def explain_cache_misses(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
+    """A context in which each tracing of a function under ``jit`` is explained in the log: what changed, and how."""
     return override("explain_cache_misses", bool(new_val))
 
 
 def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: everything must be compiled before.
+    """A context in which ``jit`` raises ``TracingForbiddenError`` instead of tracing: compile everything before.
 
     >>> import pullback
     >>> with no_tracing():
@@ -667,12 +667,12 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def log_compiles(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which each compilation is logged: how long its phases took, and why the cache had no program."""
+    """A context in which each compilation is logged: how long its phases took, and why the cache had no program."""
     return override("log_compiles", bool(new_val))
 
 
 def tiered(new_val: str) -> AbstractContextManager[None]:
-    """A block in which first calls of compiled functions are answered eagerly, or wait for the compiler.
+    """A context in which first calls of compiled functions are answered eagerly, or wait for the compiler.
 
     Args:
       new_val: ``"off"``, the default: all calls wait, and run the program; ``"auto"``: eagerly, while another thread
@@ -692,7 +692,7 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
 
 
 def compile_progress(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
+    """A context in which a compilation of more than two seconds is reported in a terminal or notebook; not if False.
 
     >>> with compile_progress(False):
     ...     config.compile_progress

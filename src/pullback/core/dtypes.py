@@ -411,7 +411,7 @@ _TRUNCATED = (
 
 
 def kept_dtype(value: Any) -> DType:
-    """Return the dtype of a new value like another: narrowed, unless 64 bits are allowed and ``value`` is an array."""
+    """Return the dtype for a new array like ``value``: 32 bits unless ``value`` is an allowed 64-bit array."""
     if config.explicit_x64_dtypes == "allow" and getattr(value, "weak_type", None) is not None:
         dtype: DType = value.dtype
         return dtype
@@ -564,7 +564,7 @@ observe("explicit_x64_dtypes", _note_allowed)
 
 
 def _has_wide() -> bool | None:
-    """Whether promotion may give types of 64 bits; None if only where an operand has one, as a thread may allow."""
+    """Whether promotion may return 64-bit types; None if only for 64-bit operands, which a thread may allow."""
     return config.enable_x64 or (None if config.explicit_x64_dtypes == "allow" else False)
 
 
