@@ -177,7 +177,10 @@ def _loop(
     first: Callable[..., Value],
     step: Callable[..., Value],
 ) -> Value:
-    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis."""
+    """Write a loop for ``y[0] = first(x[0], ...)``, ``y[k] = step(y[k-1], x[k], ...)`` along an axis.
+
+    ``first`` and ``step`` take a row of each operand; the carry ``y[k-1]`` has the dtype ``carried``.
+    """
     shape, dtype = operands[0].shape, operands[0].dtype
     walk = _walk(shape, axis, dtype.itemsize, carried.itemsize, len(operands))
     total, block = walk.shape[walk.axis], walk.length * walk.rows

@@ -285,13 +285,13 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
 
 
 def max_share(x: Any, y: Any) -> Any:
-    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or alone NaN, 0 where ``y`` is, else 1/2."""
+    """The derivative of ``maximum`` by ``x``: 1 where ``x`` is larger or the only NaN, 0 where ``y`` is; else 1/2."""
     x, y = _pair(x, y)
     return _share((x >= y) | (x != x), (y >= x) | (y != y), x.dtype)
 
 
 def min_share(x: Any, y: Any) -> Any:
-    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or alone NaN, 0 where ``y`` is, else 1/2."""
+    """The derivative of ``minimum`` by ``x``: 1 where ``x`` is smaller or the only NaN, 0 where ``y`` is; else 1/2."""
     x, y = _pair(x, y)
     return _share((x <= y) | (x != x), (y <= x) | (y != y), x.dtype)
 
@@ -499,7 +499,7 @@ def erfc(x: Any) -> Any:
 
 
 def _corrected(out: Any, x: Any, error: Callable[[Any], Any]) -> Any:
-    """Correct values with the factor exp(-x**2), at x > 1, for the rounding error of the exponent."""
+    """Correct values ``out`` with the factor exp(-x**2), at x > 1: ``error(x)`` is the exponent's rounding error."""
     return np.where(x > 1, out - out * error(x), out)
 
 
