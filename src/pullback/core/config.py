@@ -426,7 +426,10 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 
 
 def default_device(new_val: object) -> AbstractContextManager[None]:
-    """A block in which programs run on a device, a device or the name of a platform, if their operands are on none.
+    """A block in which programs run on a device, unless their operands were put on another one.
+
+    Args:
+      new_val: the device, or the name of a platform, for its first device.
 
     >>> import pullback
     >>> with default_device(pullback.devices()[0]):
@@ -450,12 +453,13 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
     """Return a context manager in which an index out of range raises an error with the index and the size of the axis.
 
     It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
-    ``mode``, which would say what is meant, and slices at computed offsets (``lax.dynamic_slice``, ...), which
-    otherwise are moved inside. Eager and compiled, in loops, derivatives and mapped functions; not in what was compiled
-    ahead of time. Slices in Python's notation end at the end of the axis, as in Python. A compiled program is another
-    one, which also returns whether an index was out of range, and is waited for. JAX's
-    ``jax_error_checking_behavior_oob`` of ``"raise"`` is the same; its ``jax_check_static_indices`` is about indices
-    that are known in Python.
+    ``mode``, which would choose the behaviour. It also concerns slices at computed offsets, as of
+    ``lax.dynamic_slice``, which otherwise are moved inside. Slices in Python's notation end at the end of the axis.
+
+    Indices are checked in eager and in compiled code, also in loops, derivatives and mapped functions, but not in
+    programs that were compiled ahead of time. With the switch, ``jit`` compiles a program that also returns whether an
+    index was out of range, and each call waits for it. In JAX the switch is ``jax_error_checking_behavior_oob`` of
+    ``"raise"``.
 
     >>> import pullback.numpy as pnp
     >>> with check_indices():
@@ -468,7 +472,7 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def check_static_indices(new_val: bool = True) -> AbstractContextManager[None]:
-    """A block in which an index is an error that is known in Python and out of range; see :func:`check_indices`."""
+    """A block in which out-of-range indices that are Python numbers raise an error; see :func:`check_indices`."""
     return override("check_static_indices", bool(new_val))
 
 
@@ -538,7 +542,7 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def checking_leaks() -> AbstractContextManager[None]:
-    """The block of :func:`check_tracer_leaks`."""
+    """A block in which traced values that outlive their transformation raise an error: see ``check_tracer_leaks``."""
     return check_tracer_leaks()
 
 

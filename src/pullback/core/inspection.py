@@ -67,7 +67,7 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def _bottom(trace: Trace) -> Trace:
-    """Return ``trace``; in place of any evaluating trace, this thread's, which switches such as debug_nans replace."""
+    """Return ``trace``; if it is a trace that evaluates, return this thread's own, which depends on its switches."""
     return state.bottom if trace.is_bottom else trace
 
 
