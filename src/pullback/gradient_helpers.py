@@ -135,7 +135,7 @@ def reverse_gradient(x: Any, factor: Any = 1.0) -> Any:
 
 
 def _clipping(clip: Callable[..., Any]) -> CustomFunction:
-    """Return the identity of its first argument, whose cotangents ``clip`` clips with the other arguments.
+    """Return a function that returns its first argument, and whose cotangent is ``clip(cotangent, *other_arguments)``.
 
     Clipping is not linear, so it has no transpose for forward mode: tangents pass unchanged. The Jacobian of a gradient
     thus differentiates the clipped gradient as it is computed.

@@ -214,7 +214,7 @@ class Config(threading.local):
         complete(self, absl_flags)
 
     def parse_flags_with_absl(self) -> None:
-        """Set switches by the flags ``--jax_...`` of the command line, those before ``--``, now.
+        """Parse the command line's flags ``--jax_...`` that come before ``--``, and set the switches that they name.
 
         Raises:
           MissingLibraryError: ``absl`` is not installed (an ImportError).
@@ -397,8 +397,8 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
     """A block in which arrays of different dtypes are promoted to a common one, or refused.
 
     Args:
-      new_val: ``"standard"``, or ``"strict"``: only Python's numbers, and other weakly typed values, take the dtype of
-        an array that they meet, and only if it is of a kind that has such numbers.
+      new_val: ``"standard"``; or ``"strict"``: only Python's numbers and other weakly typed values are converted, to
+        the dtype of the array, and only if this dtype has such numbers: an integer array refuses a float.
 
     >>> import pullback.numpy as pnp
     >>> with numpy_dtype_promotion("strict"):
@@ -679,10 +679,11 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
     """A block in which first calls of compiled functions are answered eagerly, or wait for the compiler.
 
     Args:
-      new_val: ``"off"``, the default: all calls wait, and run the program; ``"auto"``: eagerly, while another thread
-        compiles, where the compiler is expected to take more than a second and such a call less; ``"on"``: wherever
-        it is possible. Results of both ways agree to rounding. Which calls are eager depends on the clock, so that
-        two runs of a program may differ by rounding unless this is ``"off"`` (``docs/compile_time.md``).
+      new_val: ``"off"``, the default: all calls wait for the compiler. ``"auto"``: calls run eagerly while another
+        thread compiles, if compiling is expected to take more than a second and an eager call less. ``"on"``: calls run
+        eagerly, while another thread compiles, wherever this is possible. Eager and compiled results agree to rounding.
+        Which calls are eager depends on the clock, so that two runs of a program may differ by rounding unless this is
+        ``"off"`` (``docs/compile_time.md``).
 
     Raises:
       ArgumentError: another value (a ValueError).

@@ -169,10 +169,10 @@ def _binary(compute: Callable[[Dim, Size], Any], of_arrays: Callable[[Any, Any],
 
 
 class Dim:
-    """A symbolic size: see the module. Where a size becomes a value, by ``as_array``, it is an array of an integer.
+    """A symbolic size: a polynomial in variables and functions, which ``as_array`` converts to an integer array.
 
     Attributes:
-      scope: of its names.
+      scope: the scope of its variables.
       terms: the coefficient of each product of factors, a tuple of pairs.
     """
 

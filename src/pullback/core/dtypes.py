@@ -126,7 +126,7 @@ class _ByDtype(dict[DType, _T], Generic[_T]):
 
 
 def _by_dtype(compute: Callable[[DType], _T]) -> Callable[[Any], _T]:
-    """Compute a property once for each dtype: a dictionary access, which is quicker than ``functools.cache``."""
+    """Decorate a function of a dtype: cache its results in a dictionary, which is quicker than ``functools.cache``."""
     table = _ByDtype(compute)
 
     @wraps(compute)

@@ -52,7 +52,7 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        """The type, inferred with the types that it depends on; without recursion, since a tape may be long."""
+        """The type of the variable, inferred from its operands' types; by a loop, since a tape is too long to recurse."""
         if self._aval is not None:
             return self._aval
         waiting = [self]

@@ -146,7 +146,7 @@ class LookedAt(Array):
         )
 
     def shown(self) -> Any:
-        """The value to print, of all examples under ``vmap``; None if it is unknown."""
+        """The concrete value to print: under ``vmap``, the whole batch; None if it is unknown."""
         return self.concrete()
 
     def __repr__(self) -> str:

@@ -180,7 +180,10 @@ class Primitive:
         return rule
 
     def batch(self, rule: F) -> F:
-        """Register ``rule(axis, args, dims, **params) -> (out, dim)``; a dim is None if the value is not batched."""
+        """Register ``rule(axis, args, dims, **params) -> (out, dim)``, a batching rule.
+
+        ``axis`` is the mapped axis, and ``dims`` has its position in each operand, None if the operand is not batched.
+        """
         self.batch_rule = rule
         return rule
 
@@ -306,7 +309,7 @@ class Trace:
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
-        """Return what the user gets for a new array ``x``: a tracer if a trace records programs, else ``x``."""
+        """Return the value that users receive for a new array ``x``: a tracer if a trace records a program, else ``x``."""
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -43,7 +43,7 @@ _ELEMENTS = {
 
 @lru_cache(maxsize=256)
 def element_type(dtype: DType) -> str:
-    """The StableHLO type of an element, such as ``f32``; for a random key the type of its storage form."""
+    """The StableHLO type of an element, such as ``f32``; for a random key the type in which devices store it."""
     if dtypes.is_key(dtype):
         return element_type(stored_dtype(dtype))
     name = dtypes.dtype_name(dtype)
@@ -482,7 +482,7 @@ class Builder:
         return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
 
     def at_least_one_byte(self, x: Value) -> Value:
-        """Convert a value of fewer than 8 bits to int8 or float32, for operations that the compiler lacks for it."""
+        """Convert a value of fewer than 8 bits to int8 or float32, for operations that the compiler lacks for narrow types."""
         if dtypes.itemsize_bits(x.dtype) >= 8:
             return x
         return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))

@@ -105,7 +105,9 @@ def linear_recurrence(hlo: Builder, a: Value, b: Value, *, axis: int, reverse: b
 
 
 def _ladder(hlo: Builder, a: Value, b: Value, axis: int, reverse: bool) -> Value:
-    """Solve the recurrence by doubling: step i composes each map ``y -> a y + b`` with the map 2**i elements before it.
+    """Solve ``y[k] = a[k] y[k-1] + b[k]`` along an axis, by doubling.
+
+    Step i composes each map ``y -> a y + b`` with the map 2**i elements before it.
 
     Hillis and Steele, *Data parallel algorithms*, Communications of the ACM 29 (1986).
     """

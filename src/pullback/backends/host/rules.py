@@ -123,7 +123,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _square_root(x: Any) -> Any:
-    """x**0.5 by the square root, with the results of the power at the ends: 0 for -0, inf for -inf."""
+    """Compute x**0.5 by the square root; as in NumPy's power, the result is 0 for -0 and inf for -inf."""
     out = np.sqrt(x) + x.dtype.type(0)
     return np.where(x == -np.inf, x.dtype.type(np.inf), out) if np.isnan(out).any() else out
 
@@ -401,7 +401,8 @@ def special(name: str, *, many: int = MANY) -> Callable[..., Any]:
 
     Args:
       name: the name of the function.
-      many: the least elements of the last operand for parallel evaluation. Its dtype is the dtype of the result.
+      many: the number of elements of the last operand from which the function is evaluated in parallel. The result has
+        the dtype of the last operand.
     """
     found: list[Any] = []
 
