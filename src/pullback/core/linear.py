@@ -52,7 +52,7 @@ class LinearVar:
 
     @property
     def aval(self) -> ShapedArray:
-        """The type of the variable, inferred from its operands' types; by a loop, since a tape is too long to recurse."""
+        """The variable's type, inferred from its operands' types without recursion, since a tape may be long."""
         if self._aval is not None:
             return self._aval
         waiting = [self]

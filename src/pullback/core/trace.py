@@ -309,7 +309,7 @@ class Trace:
         return x
 
     def adopt(self, x: ArrayImpl) -> Array:
-        """Return the value that users receive for a new array ``x``: a tracer if a trace records a program, else ``x``."""
+        """Return the value that users get for a new array ``x``: a tracer if a trace records programs, else ``x``."""
         return x if self.is_bottom else self.parent.adopt(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

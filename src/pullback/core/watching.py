@@ -20,7 +20,7 @@ class Watcher(NamedTuple):
     """The functions by which a :class:`WatchedTrace` inspects operations while a switch is on.
 
     Attributes:
-      process: called with the evaluating trace and an operation; returns its results.
+      process: called with the wrapped trace and an operation; returns the operation's results.
       run_program: called with that trace and the arguments of :meth:`EvalTrace.run_program`; None to ignore programs.
       quick: whether operations on arrays may bypass it.
       watches: whether it inspects results.

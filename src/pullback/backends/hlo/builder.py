@@ -482,7 +482,7 @@ class Builder:
         return x if x.dtype == dtype else self.op("stablehlo.convert", [x], x.shape, dtype)
 
     def at_least_one_byte(self, x: Value) -> Value:
-        """Convert a value of fewer than 8 bits to int8 or float32, for operations that the compiler lacks for narrow types."""
+        """Convert a value of fewer than 8 bits to int8 or float32, for operations that lack narrower types."""
         if dtypes.itemsize_bits(x.dtype) >= 8:
             return x
         return self.convert(x, np.dtype(np.int8 if dtypes.is_integer(x.dtype) else np.float32))
