@@ -31,7 +31,7 @@ _INDEX = "Shapes, ranges and list indices must be known in Python: use x.shape, 
 
 
 class LookedAt(Array):
-    """A traced value with Python's conversions; its subclass :class:`pullback.core.trace.Tracer` knows its trace."""
+    """The methods of tracers that Python's conversions need, such as ``__bool__``, ``__int__`` and ``__array__``."""
 
     __slots__ = ()
 

@@ -473,7 +473,7 @@ class EvalTrace(Trace):
     watches = False
 
     def run_program(self, closed: Any, leaves: Sequence[Any], run: Callable[[], Any]) -> Any:
-        """Return ``run()``, the results of a compiled program; a watching trace inspects them."""
+        """Return ``run()``, which runs the compiled program ``closed``; a watching trace inspects its results."""
         return run()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
