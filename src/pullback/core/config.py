@@ -214,7 +214,7 @@ class Config(threading.local):
         complete(self, absl_flags)
 
     def parse_flags_with_absl(self) -> None:
-        """Set switches by the flags ``--jax_...`` of the command line, those before ``--``, now.
+        """Parse the command line's flags ``--jax_...`` that come before ``--``, and set the switches that they name.
 
         Raises:
           MissingLibraryError: ``absl`` is not installed (an ImportError).
@@ -397,8 +397,8 @@ def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
     """A context in which arrays of different dtypes are promoted to a common one, or refused.
 
     Args:
-      new_val: ``"standard"``, or ``"strict"``: only Python's numbers, and other weakly typed values, take the dtype of
-        an array that they meet, and only if it is of a kind that has such numbers.
+      new_val: ``"standard"``; or ``"strict"``: only Python's numbers and other weakly typed values are converted, to
+        the dtype of the array, and only if this dtype has such numbers: an integer array refuses a float.
 
     >>> import pullback.numpy as pnp
     >>> with numpy_dtype_promotion("strict"):
@@ -450,12 +450,13 @@ def check_indices(new_val: bool = True) -> AbstractContextManager[None]:
     """A context in which an index out of range raises an error with the index and the size of the axis.
 
     It concerns reading and changing by index (``x[i]``, ``x.at[i]``, ``take``, ``take_along_axis``, ...) without a
-    ``mode``, which would say what is meant, and slices at computed offsets (``lax.dynamic_slice``, ...), which
-    otherwise are moved inside. Eager and compiled, in loops, derivatives and mapped functions; not in what was compiled
-    ahead of time. Slices in Python's notation end at the end of the axis, as in Python. A compiled program is another
-    one, which also returns whether an index was out of range, and is waited for. JAX's
-    ``jax_error_checking_behavior_oob`` of ``"raise"`` is the same; its ``jax_check_static_indices`` is about indices
-    that are known in Python.
+    ``mode``, which would choose the behaviour. It also concerns slices at computed offsets, as of
+    ``lax.dynamic_slice``, which otherwise are moved inside. Slices in Python's notation end at the end of the axis.
+
+    Indices are checked in eager and in compiled code, also in loops, derivatives and mapped functions, but not in
+    programs that were compiled ahead of time. With the switch, ``jit`` compiles a program that also returns whether an
+    index was out of range, and each call waits for it. In JAX the switch is ``jax_error_checking_behavior_oob`` of
+    ``"raise"``.
 
     >>> import pullback.numpy as pnp
     >>> with check_indices():
@@ -538,7 +539,7 @@ def check_tracer_leaks(new_val: bool = True) -> AbstractContextManager[None]:
 
 
 def checking_leaks() -> AbstractContextManager[None]:
-    """The block of :func:`check_tracer_leaks`."""
+    """A block in which traced values that outlive their transformation raise an error: see ``check_tracer_leaks``."""
     return check_tracer_leaks()
 
 
@@ -675,10 +676,11 @@ def tiered(new_val: str) -> AbstractContextManager[None]:
     """A context in which first calls of compiled functions are answered eagerly, or wait for the compiler.
 
     Args:
-      new_val: ``"off"``, the default: all calls wait, and run the program; ``"auto"``: eagerly, while another thread
-        compiles, where the compiler is expected to take more than a second and such a call less; ``"on"``: wherever
-        it is possible. Results of both ways agree to rounding. Which calls are eager depends on the clock, so that
-        two runs of a program may differ by rounding unless this is ``"off"`` (``docs/compile_time.md``).
+      new_val: ``"off"``, the default: all calls wait for the compiler. ``"auto"``: calls run eagerly while another
+        thread compiles, if compiling is expected to take more than a second and an eager call less. ``"on"``: calls run
+        eagerly, while another thread compiles, wherever this is possible. Eager and compiled results agree to rounding.
+        Which calls are eager depends on the clock, so that two runs of a program may differ by rounding unless this is
+        ``"off"`` (``docs/compile_time.md``).
 
     Raises:
       ArgumentError: another value (a ValueError).
