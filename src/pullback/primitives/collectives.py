@@ -45,10 +45,10 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 class HiddenAxis(NamedTuple):
-    """A stand-in for the name of an axis in scope that an inner axis of the same name hides.
+    """A stand-in for the name of a named axis that an inner axis of the same name shadows.
 
     Attributes:
-      key: identifies the axis in types.
+      key: identifies the outer axis in types.
       name: the name of both axes.
     """
 
@@ -64,7 +64,10 @@ def _names(params: dict[str, Any]) -> frozenset[Any]:
 
 
 def _key(name: Any) -> Any:
-    """The key of an axis in types; its name if it is not in scope, as when a program is only printed."""
+    """The key that identifies the named axis ``name`` in types.
+
+    For a name that is not in scope, as when a program is only printed, it is the name.
+    """
     if isinstance(name, HiddenAxis):
         return name.key
     return state.axes[name].key if name in state.axes else name
@@ -296,7 +299,11 @@ def _check_size(axes: Names, size: int, groups: Groups) -> None:
 
 
 def _changes_dimension(p: Primitive, changed: Callable[[Shape, int, int, bool], Shape]) -> None:
-    """Register the abstract evaluation of ``p``; ``changed`` returns the shape of the result."""
+    """Register the abstract evaluation of ``p``, a collective that changes the size of an array axis.
+
+    ``changed(shape, dimension, axis_size, tiled)`` returns the shape of the result: ``dimension`` is the array axis,
+    and ``axis_size`` is the size of the named axes.
+    """
 
     @p.abstract_eval
     def abstract_eval(
@@ -525,7 +532,12 @@ operand does not vary; None if no sum is needed."""
 
 @summed_transpose(dot_general_p)
 def _contracted(reduced: Sequence[MappedAxis], ct: Any, x: Any, y: Any, *, dimension_numbers: Any) -> Any:
-    """Transpose ``dot_general`` and sum over the reduced axes in one contraction, without a product for each index."""
+    """Transpose ``dot_general`` for the operand, ``x`` or ``y``, that is linear.
+
+    The cotangent must be summed over the mapped axes ``reduced`` along which that operand does not vary. One
+    contraction computes products and sums, without storing a product for each index. The result is None if there are no
+    axes to sum over.
+    """
     operand, other = (x, y) if type(x) is LinearVar else (y, x)
     varying = typeof(ct).varying | typeof(other).varying
     names = tuple([a.name for a in reduced if a.key in varying and a.key not in operand.aval.varying])

@@ -179,7 +179,13 @@ def xla_elementwise(
 
 
 def _written(p: Primitive, operation: str | Callable[..., Any], kind: RuleKind) -> Callable[..., Any]:
-    """Make the rule that emits ``operation`` for operands of one shape; ``kind`` has the rule if it is ``COMPOSED``."""
+    """Make a rule that emits an operation for operands of one shape.
+
+    Args:
+      p: the primitive.
+      operation: the name of a StableHLO operation; or a rule, which is returned unchanged; or ``COMPOSED``.
+      kind: the table in which to look up the rule of ``p`` if ``operation`` is ``COMPOSED``.
+    """
     if not isinstance(operation, str):
         return operation
     if operation == COMPOSED:

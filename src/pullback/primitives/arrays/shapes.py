@@ -214,7 +214,10 @@ def moveaxis(x: Any, source: int, destination: int) -> Array:
 
 
 def front_aligned(x: Any, dim: int, rank: int) -> Any:
-    """Move a mapped axis to the front, and insert axes of size one behind it, to broadcast to ``rank`` other axes."""
+    """Move the mapped axis ``dim`` of ``x`` to the front, and insert axes of size one behind it.
+
+    The result has ``rank`` other axes, so that it broadcasts against batches of examples of that rank.
+    """
     x = moveaxis(x, dim, 0)
     shape = x.shape
     missing = rank - (len(shape) - 1)

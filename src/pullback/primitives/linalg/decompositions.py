@@ -197,18 +197,20 @@ def without(t: Any, q: Any) -> Any:
 
 
 def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
-    """Return ``values`` and ``x``, with NaN for the elements of ``x`` that the operation does not determine.
+    """Return ``values`` and ``x``, with NaN for the elements of ``x`` that a decomposition does not determine.
+
+    The derivative of eigenvectors is a rotation, with an angle for each pair of vectors. For two vectors of a multiple
+    eigenvalue the angle is arbitrary.
 
     Args:
-      where: a mask of the undetermined elements of ``x``, such as the rotations of eigenvectors of a multiple
-        eigenvalue. They are zero in ``x``.
+      where: a mask of the undetermined elements of ``x``; ``x`` is zero there.
       values: the tangents of the eigenvalues.
-      x: the rotations of the vectors.
+      x: the rotations of the vectors, matrices.
 
     Returns:
       ``values``, and ``x`` with NaN at the mask. In reverse mode the cotangents at the mask are dropped if only the
-      vectors are used: a smooth function of the vectors depends on the spaces that the vectors of each eigenvalue span.
-      The cotangents are NaN if the affected eigenvalues are used too, whose derivatives do not suffice.
+      vectors are used, since a smooth function of the vectors depends only on the spaces that they span. The
+      cotangents are NaN if the eigenvalues of these vectors are used too.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out
@@ -248,7 +250,16 @@ def _undetermined_transpose(cts: Any, where: Any, values: Any, x: Any) -> Any:
 
 
 def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
-    """Whether a cotangent of an undetermined rotation, or of the values it belongs to, is not zero."""
+    """Whether a function depends on undetermined rotations of vectors, for each matrix of a batch.
+
+    Args:
+      where: a mask of the undetermined elements of the rotations.
+      by_values: the cotangents of the eigenvalues.
+      by_x: the cotangents of the rotations.
+
+    Returns:
+      Booleans (..., 1, 1): whether a cotangent of a masked element, or of an eigenvalue whose column has one, is not 0.
+    """
     rank = len(where.shape)
     of_column = reductions.reduce_or(where, (rank - 2,))
     by_value = reductions.reduce_or(ops.and_p.bind(of_column, ops.ne_p.bind(by_values, 0)), (rank - 2,))

@@ -113,9 +113,10 @@ def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def _with_ends(p: Any, valid: Any, inside: Any, low: float, high: float) -> Any:
-    """Make a function that completes a quantile: by the ends of the support where the probability is 0 or 1, else NaN.
+    """Make a function that completes a quantile at the ends of the domain.
 
-    It returns its argument where ``inside`` holds, and NaN where ``valid`` does not.
+    The function returns its argument where ``inside`` holds. Elsewhere it returns ``low`` where the probability ``p``
+    is 0, ``high`` where it is 1, and NaN for other ``p`` and where ``valid`` does not hold.
     """
     ends = [shapes.full(p.shape, end, p.dtype) for end in (low, high)]
     at_ends = where(p == 0, ends[0], where(p == 1, ends[1], math.nan))
