@@ -605,7 +605,10 @@ def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> tuple[Arra
 
 
 def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
-    """The sums over j of ``a[i + j] v[j]``, ``a`` being longer; mode "same" starts at index ``before`` of "full"."""
+    """The sums over j of ``a[i + j] v[j]``, where ``a`` is at least as long as ``v``.
+
+    ``mode`` is as in ``np.correlate``; the result for "same" starts at index ``before`` of the result for "full".
+    """
     n, m = a.shape[0], v.shape[0]
     if mode == "valid":
         count = n - m + 1
@@ -624,7 +627,10 @@ def _correlate(a: Any, v: Any, mode: str, before: int) -> Any:
 
 
 def _windows(x: Any, count: int) -> Any:
-    """The matrix of ``count`` rows with ``x[j], x[j + 1], ...`` in row j: copies of ``x`` in rows one longer."""
+    """The matrix of ``count`` rows whose row j is ``x[j], x[j + 1], ...``, as long as all rows allow.
+
+    It is a reshaped array of copies of ``x``, each row one element longer than ``x``.
+    """
     n = x.shape[0]
     copies = shapes.broadcast_in_dim(x, (count + 1, n), (1,))
     flat = slicing.slice_in_dim(shapes.reshape(copies, ((count + 1) * n,)), 0, count * (n + 1), 0)

@@ -107,7 +107,10 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
 
 
 def _is_operator(method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call may come from an operator with a NumPy array on the left; masked arrays have their own."""
+    """Whether the call of a ufunc may come from an operator with a NumPy array on the left: it has no options.
+
+    It is False for masked arrays, which have operators of their own.
+    """
     left = inputs[0]
     return method == "__call__" and not kwargs and isinstance(left, (np.ndarray, np.generic)) and not is_masked(left)
 

@@ -86,7 +86,7 @@ def _named(method: Any, name: str) -> Any:
 
 
 def _fetched(*operands: Any) -> bool:
-    """Fetch the elements of operands that are only on a device; return whether there are any."""
+    """Copy the elements of operands that are only on a device to the host; return whether there were any."""
     absent = [x for x in operands if type(x) is ArrayImpl and type(x._host_value) is OnDevice]
     for x in absent:
         x._host_value = x._value

@@ -251,7 +251,10 @@ def _size_of(name: str, count: Any, size: int | None) -> int:
 
 
 def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
-    """The positions of the true elements of ``mask``, padded with 0, and a mask of those that are not padding."""
+    """Return the positions of the true elements of ``mask``, and a mask of the results that are such positions.
+
+    If ``size`` is not None, there are ``size`` results: positions are cut off, or padded with 0.
+    """
     n = mask.shape[0]
     if n == 0:
         count = _size_of(name, shapes.full((), 0, _INT32), size)
@@ -267,7 +270,10 @@ def _selected(name: str, mask: Any, size: int | None) -> tuple[Any, Any]:
 
 
 def _fill(name: str, values: Any, found: Any, fill_value: Any, default: Any = None) -> Any:
-    """Replace values that are not ``found`` by ``fill_value``; by default by ``default``, or by the first value."""
+    """Replace the elements of ``values`` that are padding, where ``found`` is false.
+
+    They become ``fill_value``, or if that is None, ``default``, or if that is None too, the first value.
+    """
     if fill_value is None:
         if default is not None:
             return ops.where(found, values, default)
@@ -284,7 +290,10 @@ def _flat_pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _starts(x: Any, equal_nan: bool = True) -> Any:
-    """A mask of the elements, or rows, of a sorted array that differ from the previous one."""
+    """A mask of the elements, or rows, of a sorted array that differ from the previous one, so that groups start there.
+
+    ``equal_nan`` says whether NaN equals NaN.
+    """
     n = x.shape[0]
     first = shapes.full((min(n, 1),), True, np.dtype(bool))
     if n <= 1:
@@ -361,7 +370,14 @@ def unique(
 
 
 def _unique(x: Any, equal_nan: bool, size: int | None, fill_value: Any) -> tuple[Any, Any, Any, Any]:
-    """The distinct rows of ``x``, their first positions, the index of each row among them, and their counts."""
+    """Return the distinct rows of ``x``, their first positions, the index of each row among them, and their counts.
+
+    Args:
+      x: an array of rows, or a vector.
+      equal_nan: whether NaN equals NaN.
+      size: the number of distinct rows to return, or None for all.
+      fill_value: the value of the padding, if there are fewer than ``size``.
+    """
     n = x.shape[0]
     dtype = dtypes.default_int()
     if n == 0:
