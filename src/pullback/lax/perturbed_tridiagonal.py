@@ -45,7 +45,15 @@ def _size(x: Any) -> Any:
 
 
 def _eliminated(lower: Any, diagonal: Any, upper: Any, right: Any) -> tuple[Any, Any, Any, Any]:
-    """Eliminate with exchanges of rows; return the diagonal of U, the two above it, and the right sides."""
+    """Factorize tridiagonal matrices by Gaussian elimination with row exchanges.
+
+    Args:
+      lower, diagonal, upper: the diagonals, with the equations along the first axis.
+      right: the right sides.
+
+    Returns:
+      The diagonal of the upper triangular factor U, its two superdiagonals, and the transformed right sides.
+    """
 
     def step(row: Any, next_: Any) -> tuple[Any, Any]:
         a, b, scale, y = row
