@@ -121,7 +121,10 @@ shift_right_arithmetic_p = elementwise(
 
 
 def _of_bits(hlo: Any, operation: str, x: Any) -> Any:
-    """Emit ``operation`` on an integer as unsigned bits; the compiler would sign-extend it to 8 or 64 bits."""
+    """Emit the elementwise ``operation`` on the bits of the integer ``x`` read as unsigned.
+
+    Otherwise the compiler would sign-extend them to 8 or 64 bits.
+    """
     if dtypes.is_unsigned(x.dtype):
         return hlo.elementwise(operation, x)
     name = f"u{x.dtype.name}"

@@ -801,7 +801,7 @@ def _over_root(t: Any, x: Any) -> Any:
 
 
 def _over_factors(t: Any, x: Any) -> Any:
-    """``t / (1 - x**2)``, by factors, which do not overflow."""
+    """``t / (1 - x**2)``, with (1 - x) (1 + x) as the divisor; for complex ``x``, ``t`` is divided by each factor."""
     if dtypes.is_complex(x.dtype):
         quotient = div(t, sub(1, x))
         return div(quotient, add(x, 1))

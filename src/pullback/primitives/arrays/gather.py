@@ -142,7 +142,8 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
 def gather_plan(
     shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
 ) -> host_indexing.IndexLayout:
-    """The cached layout of a gather on the host, after a check of shapes and dimension numbers."""
+    """Check shapes and dimension numbers of a gather; return the cached layout by which NumPy computes it on the host.
+    """
     _check_gather(shape, indices_shape, numbers, sizes)
     return host_indexing.layout(shape, indices_shape, sizes, numbers)
 

@@ -52,7 +52,7 @@ def _broadcast_host(x: Any, *, shape: Shape, broadcast_dimensions: Shape) -> Any
 
 
 def repeated(x: Any, shape: Shape) -> np.ndarray[Any, Any]:
-    """Broadcast a NumPy array to a shape; copy if that is small."""
+    """Broadcast a NumPy array to ``shape``: as a new array if the shape is small, otherwise as a view."""
     if math.prod(shape) <= _SMALL:
         out = np.empty(shape, x.dtype)
         out[...] = x

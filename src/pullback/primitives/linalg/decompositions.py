@@ -271,14 +271,17 @@ def _uses(where: Any, by_values: Any, by_x: Any) -> Any:
 
 
 def rounding(values: Any, size: int) -> Any:
-    """A bound on the rounding error of computed values, for matrices with ``size`` rows or columns."""
+    """A bound on the rounding error of values, such as eigenvalues, of matrices with ``size`` rows or columns.
+
+    It is relative to the largest of the values in the last axis, which stays, with size one.
+    """
     values = ops.abs(ops.stop_gradient_p.bind(values))
     largest = reductions.reduce_max(values, (len(values.shape) - 1,))
     return shapes.expand_dims(ops.mul(largest, 4 * size * float(np.finfo(dtypes.to_real(values.dtype)).eps)), (-1,))
 
 
 def equal_pairs(values: Any, size: int) -> Any:
-    """A mask of all pairs (i, j) of sorted values in the last axis that are equal, up to rounding.
+    """A mask (..., n, n) of the pairs (i, j) of sorted values (..., n) that are equal up to ``rounding(values, size)``.
 
     Equality is transitive: if one value equals the next, and that a third, the first equals the third.
     """
@@ -292,13 +295,15 @@ def equal_pairs(values: Any, size: int) -> Any:
 
 
 def pairs_of_equals(values: Any, size: int) -> Any:
-    """A mask of the pairs (i, j), with i and j different, of sorted values that are equal, up to rounding."""
+    """A mask of the pairs (i, j), i and j different, of sorted values that are equal up to ``rounding(values, size)``.
+    """
     n = values.shape[-1]
     return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
 
 
 def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
-    """Replace the tangents ``t`` of sorted values by NaN where a value equals another one."""
+    """Replace the tangents ``t`` of sorted values by NaN where a value equals another up to ``rounding(values, size)``.
+    """
     among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
     return ops.where(among, float("nan"), t)
 
@@ -314,18 +319,24 @@ def inverse_where(which: Any, x: Any) -> Any:
 
 
 def inverse_differences(values: Any, size: int) -> Any:
-    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values, and zero where they are equal."""
+    """``1 / (values[j] - values[i])`` for each pair (i, j) of sorted values.
+
+    It is zero where they are equal up to ``rounding(values, size)``.
+    """
     different = ops.not_p.bind(equal_pairs(values, size))
     return inverse_where(different, differences(values))
 
 
 def inverse_sums(values: Any, size: int) -> Any:
-    """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values, and zero for two zeros."""
+    """``1 / (values[i] + values[j])`` for each pair (i, j) of nonnegative values.
+
+    It is zero for two values that are zero up to ``rounding(values, size)``.
+    """
     sums = ops.add(shapes.expand_dims(values, (-2,)), shapes.expand_dims(values, (-1,)))
     positive = ops.gt_p.bind(ops.stop_gradient_p.bind(sums), shapes.expand_dims(rounding(values, size), (-1,)))
     return inverse_where(positive, sums)
 
 
 def inverse_values(values: Any, size: int) -> Any:
-    """The reciprocals of nonnegative values, and zero for values that are zero up to rounding."""
+    """The reciprocals of nonnegative values, and zero for values that are zero up to ``rounding(values, size)``."""
     return inverse_where(ops.gt_p.bind(ops.stop_gradient_p.bind(values), rounding(values, size)), values)

@@ -218,7 +218,8 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
 def half_of_hermitian(x: Any, distance: Any) -> Any:
     """The lower triangle that adds up with its adjoint to the Hermitian ``x``: the function Φ of Murray's paper.
 
-    It halves the diagonal, and drops the imaginary part of it, which is rounding error.
+    It halves the diagonal, and drops the imaginary part of it, which is rounding error. ``distance`` is the matrix of
+    row index minus column index.
     """
     weights = ops.clamp_p.bind(0, ops.add(distance, 0.5), 1)
     if not dtypes.is_complex(x.dtype):

@@ -138,7 +138,10 @@ def _forget(pop: Callable[..., Any], key: Any, _: Any) -> None:
 
 
 def _layout(indices: Any, rows: int, columns: int) -> BlockLayout:
-    """The layout of an array of indices, cached while that immutable array lives."""
+    """The positions of the blocks of a sparse matrix of ``rows`` by ``columns`` blocks, cached for ``indices``.
+
+    ``indices`` holds the row and column of each block; the cache entry is dropped when that array is.
+    """
     key = id(indices), rows, columns
     found = _layouts.get(key)
     if found is not None and found[0]() is indices:
@@ -304,7 +307,7 @@ def _all_in_one(
 
 
 def index_dtype(extent: int) -> np.dtype[Any]:
-    """The integer dtype for indices below ``extent``, or an error if that needs 64 bits and they are off."""
+    """The integer dtype for indices below ``extent``; raise if it needs 64 bits and ``jax_enable_x64`` is off."""
     if extent < 2**31:
         return _int32
     if dtypes.canonicalize_dtype(_int64) != _int64:

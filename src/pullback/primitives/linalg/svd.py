@@ -342,18 +342,22 @@ def _along(x: Any, t: Any, known: Sequence[Any]) -> Any:
 
 
 def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
-    """Return the vectors of zero singular values that belong to a direction.
+    """Return vectors of the zero singular values that fit a change of the matrices in some direction.
+
+    The vectors of zero singular values are arbitrary. The result is the choice to which the vectors of the matrices
+    tend if these change in the direction.
 
     Args:
       zero: a mask of the descending singular values that are zero (..., n).
       left: left singular vectors (..., m, n), with n at most m.
       beyond: in the columns of zeros, the direction applied to the right vectors, projected to the complement of the
-        other left vectors (..., m, n).
+      other left vectors (..., m, n).
 
     Returns:
       ``left`` with the left singular vectors of ``beyond`` in the columns of zeros, and a unitary matrix (..., n, n) to
       multiply the right vectors by. They are orthonormal even if the rank of ``beyond`` is less than the number of
-      zeros. They have no derivative.
+      zeros.
+      They have no derivative.
     """
     out: list[Any] = vectors_of_zeros_p.bind(zero, ops.stop_gradient_p.bind(left), beyond)
     return out

@@ -123,7 +123,7 @@ def _hash_lanes(k0: int, k1: int, a: int, b: int, size: int) -> tuple[int, int]:
 
 @cache
 def _lanes(size: int) -> tuple[int, int]:
-    """Return the numbers with 1, and with 2**32 - 1, in each of ``size`` lanes."""
+    """Return the integer with 1 in each of ``size`` lanes of 64 bits, and the integer with 2**32 - 1 in each."""
     ones = sum(1 << 64 * i for i in range(size))
     return ones, ones * 0xFFFFFFFF
 

@@ -266,7 +266,10 @@ def _i0e_in_series(x: Any) -> Any:
 
 
 def _slope(x: Any, order: int, value: Any) -> Any:
-    """The derivative of the scaled function of an order of at least 1 (DLMF 10.29.1)."""
+    """The derivative of I(x) exp(-abs(x)), the scaled Bessel function of an order of at least 1 (DLMF 10.29.1).
+
+    ``value`` is the function at ``x``.
+    """
     return sub(_mean(_of_order(x, order - 1), _of_order(x, order + 1)), mul(ops.sign(x), value))
 
 

@@ -153,7 +153,7 @@ def _atanh_in_double(x: Any) -> Any:
 
 
 def _in_double(operation: str, function: Formula) -> XlaRule:
-    """Make a lowering rule that uses the compiler's ``operation``, but the formula ``function`` in double precision."""
+    """Make a lowering rule: the formula ``function`` for doubles, and the compiler's ``operation`` for other dtypes."""
     composed = _composed(function)
 
     def rule(hlo: Builder, x: Value) -> Value:

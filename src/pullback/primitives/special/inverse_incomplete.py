@@ -106,7 +106,11 @@ _FAR = 650.0
 
 
 def _tails(p: Any, upper: bool) -> tuple[Any, Any]:
-    """Return whether the upper tail is the smaller one, and the logarithm of the smaller tail."""
+    """Compare the two tails of a distribution; return a mask, and the logarithm of the smaller tail.
+
+    The mask is true where the upper tail is the smaller one. ``p`` is the upper tail, or unless ``upper`` the lower
+    one.
+    """
     small = p <= 0.5
     logarithm = where(small, log(where(small, p, 0.5)), log1p(-where(small, 0, p)))
     return (small if upper else ~small), logarithm

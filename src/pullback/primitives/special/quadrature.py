@@ -79,7 +79,7 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
 
 
 def formula_integral(integrand: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """The :func:`integral` within a formula, of an integrand in infix."""
+    """Evaluate :func:`integral` for an integrand and operands that are formulas, that is, arrays with operators."""
     return lifted(integral)(formula(integrand), *operands, **options)
 
 
