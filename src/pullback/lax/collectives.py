@@ -30,7 +30,10 @@ Groups = Sequence[Sequence[int]] | None
 
 
 def _groups(name: str, names: tuple[Any, ...], groups: Groups, one_size: bool) -> ops.Groups:
-    """Convert ``axis_index_groups`` to tuples; raise unless each index of the axis is in one group."""
+    """Convert ``axis_index_groups`` to tuples; raise unless each index of the axis is in one group.
+
+    It also raises for several axis names, and if ``one_size`` for groups of different sizes. None stays None.
+    """
     if groups is None:
         return None
     if len(names) > 1:

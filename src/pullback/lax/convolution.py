@@ -129,7 +129,10 @@ def _spatial(values: Any, count: int) -> Shape:
 
 
 def _converted(name: str, x: Any, y: Any, preferred: Any) -> tuple[Any, Any, Any]:
-    """Convert the operands to the dtype of accumulation; return them and the dtype of the result (None if the same)."""
+    """Convert the operands to the dtype of accumulation; return them and the dtype of the result (None if the same).
+
+    ``preferred`` is the dtype that the user requests for the result, or None. The operands must have one dtype.
+    """
     if x.dtype != y.dtype:
         raise DtypeError(
             f"lax.{name} takes operands of one dtype, got {dtypes.short_name(x.dtype)} and "

@@ -100,7 +100,10 @@ def _substituted(u0: Any, u1: Any, u2: Any, right: Any) -> Any:
         return (size < 1) & pnp.where(size < tiny, (size == 0) | (numerator * tiny > size), numerator > size * huge)
 
     def _moved(pivot: Any, top: Any, shift: Any) -> Any:
-        """Move a pivot away from zero by a step that doubles until the quotient is finite."""
+        """Move ``pivot`` away from zero until the quotient of ``top`` by it is finite.
+
+        The step is ``shift`` at first, and doubles.
+        """
         sign = pnp.where(pnp.signbit(pivot.real), -1.0, 1.0).astype(shift.dtype)
 
         def further(state: Any) -> tuple[Any, Any]:

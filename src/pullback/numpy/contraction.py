@@ -119,7 +119,10 @@ def _dot(a: Any, b: Any, axis: int) -> Any:
 
 
 def _operands(name: str, a: Any, b: Any, preferred: Any) -> tuple[Array, Array, Any]:
-    """Convert two operands to the dtype to compute in; return them and the dtype of the result (None if the same)."""
+    """Convert two operands to the dtype to compute in; return them and the dtype of the result (None if the same).
+
+    ``preferred`` is the dtype that the user requests for the result, or None.
+    """
     if preferred is None:
         if not (isinstance(a, Array) and isinstance(b, Array) and a.dtype is b.dtype):
             a, b = promote_all(name, (a, b))
@@ -189,7 +192,14 @@ def _matmul_formula(a: Shape, b: Shape) -> str:
 
 
 def _check_core(name: str, operands: tuple[Shape, Shape], k: int, l: int, batch: tuple[Shape, Shape]) -> None:
-    """Raise unless the contracted axes have the same size and the batch axes broadcast."""
+    """Raise unless the contracted axes have the same size and the batch axes broadcast.
+
+    Args:
+      name: the name of the function, for errors.
+      operands: the shapes of the operands, for errors.
+      k, l: the sizes of the contracted axes.
+      batch: the sizes of the batch axes of each operand.
+    """
     if k != l:
         raise ShapeError(
             f"{name} requires contracting dimensions to have the same shape, got ({k},) and ({l},), in operands of "

@@ -224,7 +224,9 @@ def _letter(i: int) -> str:
 
 
 def parse(formula: str, sizes: Shapes) -> tuple[list[str], str]:
-    """Return the subscripts of each operand and of the result, one character for each axis.
+    """Return the subscripts of each operand and of the result of an einsum formula, one character for each axis.
+
+    ``sizes`` holds the shapes of the operands, in which an Ellipsis stands for axes without a letter.
 
     Raises:
       ShapeError: the formula is ill-formed, or does not fit operands of these shapes.

@@ -61,7 +61,10 @@ def quote(index: Any) -> str:
 
 
 def _classify(item: Any, index: Any) -> Any:
-    """Convert an item of an index to None, Ellipsis, a slice, an int, or an array of integers or booleans."""
+    """Convert one item of an index expression to None, Ellipsis, a slice, an int, or an array of integers or booleans.
+
+    It raises for other items; ``index`` is the expression, for the message.
+    """
     if item is None or item is Ellipsis or type(item) is int or type(item) is slice:
         return item
     if isinstance(item, (bool, np.bool_)):

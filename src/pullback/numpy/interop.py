@@ -253,7 +253,10 @@ def _on_the_host(values: Any) -> Any:
 
 
 def _find(module: str, name: str, shown: str) -> Callable[..., Any]:
-    """Find the function of ``pullback.numpy``, or of a module in it, for a NumPy function; raise if there is none."""
+    """Find the function of ``pullback.numpy``, or of its module ``module``, for NumPy's ``name``; raise without one.
+
+    ``shown`` is the name to show in the message.
+    """
     try:
         home = importlib.import_module(f"pullback.numpy.{module}" if module else "pullback.numpy")
     except ModuleNotFoundError:

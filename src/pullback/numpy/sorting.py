@@ -213,7 +213,10 @@ def searchsorted(
 
 
 def positions(name: str, ordered: Any, values: Any, side: str) -> Any:
-    """The positions at which to insert values in a sorted vector; integers of two dtypes are compared by value."""
+    """The positions at which to insert ``values`` in the sorted vector ``ordered``: ``side`` is as in ``searchsorted``.
+
+    Integers of two dtypes are compared by value.
+    """
     index_dtype = _INT32 if ordered.size < 2**31 else np.dtype(np.int64)
     if not (dtypes.is_integer(ordered.dtype) and dtypes.is_integer(values.dtype)):
         ordered, values = promote_all(name, (ordered, values))
@@ -237,7 +240,7 @@ def _take(x: Any, indices: Any) -> Any:
 
 
 def _size_of(name: str, count: Any, size: int | None) -> int:
-    """The number of elements to return: ``size``, or ``count``, which must then be concrete."""
+    """The number of elements to return: ``size`` if it is not None, otherwise ``count``, which must be concrete."""
     if size is None:
         try:
             return int(count)
@@ -577,7 +580,10 @@ def setdiff1d(
 
 
 def _compressed(name: str, x: Any, mask: Any, size: int | None, fill_value: Any, default: Any = None) -> Any:
-    """The elements of ``x`` where ``mask`` is true, cut off or filled to ``size``."""
+    """The elements of ``x`` where ``mask`` is true, as a vector of ``size`` elements if that is not None.
+
+    Missing elements become ``fill_value``, or if that is None, ``default``, or if that is None too, the first element.
+    """
     indices, found = _selected(name, mask, size)
     if x.shape[0] == 0:
         x = shapes.full((1,), 0, x.dtype)
