@@ -75,7 +75,7 @@ class _Reduction:
       xs: the operands, arrays of one shape.
       starts: for each operand the initial value, a scalar of its dtype.
       known: the primitive that the user's function computes, such as ``add_p``, if there is one operand and a reduction
-      primitive for it; otherwise None.
+        primitive for it; otherwise None.
     """
 
     def __init__(self, name: str, operands: Any, starts: Any, computation: Callable[..., Any]) -> None:

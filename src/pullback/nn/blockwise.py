@@ -152,7 +152,7 @@ def _backward(blocks: Blocks, q: Any, k: Any, v: Any, others: Any, at: Any, row:
       others: bias, mask and lengths, each an array or None.
       at: the batch index, head and first row of the block.
       row: for each row its largest score, its sum of exponentials, the cotangent of the result, and the sum of result
-      times cotangent.
+        times cotangent.
     """
     top, total, ct, delta = row
     block = _Block(blocks, q, k, others, at)

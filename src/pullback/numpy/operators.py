@@ -128,8 +128,7 @@ def _eager(name: str, compute: Method, general: Method) -> Method:
 
 
 def _eager_reflected(name: str, compute: Method, general: Method) -> Method:
-    """Make a reflected operator of a number and a concrete array: ``compute`` on NumPy values, otherwise ``general``.
-    """
+    """Make a reflected operator of a number and a concrete array: ``compute`` on NumPy values, else ``general``."""
 
     def method(self: Any, other: Any) -> Any:
         if type(other) in _NUMBERS and (not recorders or state.trace.quick):

@@ -45,7 +45,8 @@ class _UfuncMeta(type):
 
 
 class Ufunc:
-    """The methods of an elementwise function: attributes of :class:`ufunc`, and of functions such as ``add``."""
+    """The methods of NumPy's ufuncs, such as ``reduce``, for an elementwise function of this package, such as ``add``.
+    """
 
     def __init__(self, call: Callable[..., Any], name: str, nin: int, nout: int, identity: Any, replaced: Any) -> None:
         self.call, self.name, self.nin, self.nout, self.identity = call, name, nin, nout, identity
@@ -286,7 +287,7 @@ class Ufunc:
         return shapes.moveaxis(out_, 0, axis)
 
     def _by_segment(self, rows: Any, starts: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> Any:
-        """Combine the rows of each segment by one scatter, for concrete starts and lengths of segments."""
+        """Combine the rows of each segment by one scatter, for segments with concrete first rows and lengths."""
         take, of = _numpy("take"), np.repeat(np.arange(starts.size), lengths)
         within = np.arange(of.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         later = np.flatnonzero(within)

@@ -205,7 +205,7 @@ def masked_by_amending(base: Primitive, amend: Callable[..., Any]) -> Primitive:
     Args:
       base: the operation, which is linear in an operand.
       amend: ``amend(base, out, *operands, zeros, **params)`` returns the corrected results. ``out`` is the result of
-      ``base``, and ``zeros`` has a flag for each operand: whether its zeros make zeros.
+        ``base``, and ``zeros`` has a flag for each operand: whether its zeros make zeros.
     """
     p = _masked(base)
     if base.host_rule is not None:

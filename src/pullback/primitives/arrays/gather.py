@@ -142,8 +142,7 @@ def default_fill(dtype: np.dtype[Any]) -> Any:
 def gather_plan(
     shape: Shape, indices_shape: Shape, numbers: GatherDimensionNumbers, sizes: Shape
 ) -> host_indexing.IndexLayout:
-    """Check shapes and dimension numbers of a gather; return the cached layout by which NumPy computes it on the host.
-    """
+    """Check shapes and dimension numbers of a gather; return the cached layout for computing it on the host."""
     _check_gather(shape, indices_shape, numbers, sizes)
     return host_indexing.layout(shape, indices_shape, sizes, numbers)
 

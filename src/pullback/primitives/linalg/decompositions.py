@@ -104,7 +104,11 @@ def one_by_one(routine: Callable[..., Sequence[Any]], results: Results, *operand
 
 
 def compiled_decomposition(hlo: Any, name: str, x: Any, results: Results, **options: str | int) -> list[Any]:
-    """Emit a call of a LAPACK routine; results are NaN where it reports failure or a matrix is not finite."""
+    """Emit a call of the LAPACK routine ``name`` for the matrices ``x``.
+
+    All results are NaN for matrices that are not finite, or for which the routine reports failure. ``results`` holds
+    the shape and dtype of each result, and ``options`` the options of the routine.
+    """
     batch = x.shape[:-2]
     finite = hlo.inline(_all_finite, x)
     safe = hlo.select(hlo.broadcast_in_dim(finite, x.shape, range(len(batch))), x, hlo.splat(0, x.shape, x.dtype))
@@ -209,8 +213,8 @@ def undetermined_where(where: Any, values: Any, x: Any) -> list[Any]:
 
     Returns:
       ``values``, and ``x`` with NaN at the mask. In reverse mode the cotangents at the mask are dropped if only the
-      vectors are used, since a smooth function of the vectors depends only on the spaces that they span. The
-      cotangents are NaN if the eigenvalues of these vectors are used too.
+      vectors are used, since a smooth function of the vectors depends only on the spaces that they span. The cotangents
+      are NaN if the eigenvalues of these vectors are used too.
     """
     out: list[Any] = undetermined_p.bind(where, values, x)
     return out
@@ -295,14 +299,15 @@ def equal_pairs(values: Any, size: int) -> Any:
 
 
 def pairs_of_equals(values: Any, size: int) -> Any:
-    """A mask of the pairs (i, j), i and j different, of sorted values that are equal up to ``rounding(values, size)``.
-    """
+    """A mask of the pairs (i, j) with i != j of sorted values that are equal up to ``rounding(values, size)``."""
     n = values.shape[-1]
     return ops.and_p.bind(equal_pairs(values, size), ops.ne_p.bind(rows_minus_columns(n, n), 0))
 
 
 def unknown_of_equals(values: Any, size: int, t: Any) -> Any:
-    """Replace the tangents ``t`` of sorted values by NaN where a value equals another up to ``rounding(values, size)``.
+    """Replace the tangents ``t`` of sorted values by NaN where a value equals another, up to rounding.
+
+    ``size`` is the number of rows or columns of the matrices of the values.
     """
     among = reductions.reduce_or(pairs_of_equals(values, size), (len(values.shape),))
     return ops.where(among, float("nan"), t)

@@ -184,7 +184,7 @@ def _over_groups(hlo: Any, x: Any, sizes: Any, start: Any, step: Any) -> Any:
       sizes: the number of rows in each group, (b, g).
       start: the initial result.
       step: ``step(i, out, own_rows, zero)`` returns the next result; ``own_rows`` is ``x`` with zeros in the rows of
-      other groups than i, and ``zero`` is an integer constant.
+        other groups than i, and ``zero`` is an integer constant.
     """
     batch, groups = sizes.shape
     if 0 in (batch, groups, *start.shape):

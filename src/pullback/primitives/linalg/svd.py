@@ -199,7 +199,7 @@ def _tangents(s: Any, left: Any, right: Any, t: Any, values_tangent: Any = None)
       left, right: the vectors.
       t: the tangent of the matrices.
       values_tangent: the tangent of the singular values, or None to compute it. If it is passed, the rotations of
-      vectors of equal or zero singular values, which are arbitrary, become NaN by ``undetermined_where``.
+        vectors of equal or zero singular values, which are arbitrary, become NaN by ``undetermined_where``.
     """
     m, n, k = left.shape[-2], right.shape[-2], s.shape[-1]
     size, guarded = max(m, n), values_tangent is not None
@@ -273,7 +273,7 @@ def singular_basis(x: Any, known: Sequence[Any] | None = None, turned: bool = Fa
       x: the matrices.
       known: the singular values and vectors of ``x``, if the caller has them.
       turned: whether the rule rotates the vectors of equal singular values among themselves. Then it is unknown to
-      which of these vectors the tangent of a singular value belongs.
+        which of these vectors the tangent of a singular value belongs.
     """
     out: list[Any] = singular_basis_p.bind(x, *(known or svd(ops.stop_gradient_p.bind(x))), turned=turned)
     return out
@@ -351,13 +351,12 @@ def vectors_of_zeros(zero: Any, left: Any, beyond: Any) -> list[Any]:
       zero: a mask of the descending singular values that are zero (..., n).
       left: left singular vectors (..., m, n), with n at most m.
       beyond: in the columns of zeros, the direction applied to the right vectors, projected to the complement of the
-      other left vectors (..., m, n).
+        other left vectors (..., m, n).
 
     Returns:
       ``left`` with the left singular vectors of ``beyond`` in the columns of zeros, and a unitary matrix (..., n, n) to
       multiply the right vectors by. They are orthonormal even if the rank of ``beyond`` is less than the number of
-      zeros.
-      They have no derivative.
+      zeros. They have no derivative.
     """
     out: list[Any] = vectors_of_zeros_p.bind(zero, ops.stop_gradient_p.bind(left), beyond)
     return out

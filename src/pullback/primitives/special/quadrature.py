@@ -65,7 +65,7 @@ def integral(integrand: Callable[..., Any], end: Any, *operands: Any, narrow: bo
       end: the upper limits, in double precision.
       *operands: more operands of the integrand, of the same shape.
       narrow: whether the integrand may be evaluated in single precision if the results have single precision. Nothing
-      may cancel in it.
+        may cancel in it.
       split: the fraction of the interval at which to split it in two, each half with all nodes; 0 for no split.
     """
     dtype = np.dtype(np.float32) if narrow and not is_double() else end.dtype
@@ -94,7 +94,7 @@ def in_blocks(formula: Callable[..., Any], smooth: bool = False) -> Callable[...
     Args:
       formula: the formula, of arrays of one shape.
       smooth: whether integrands are exp(-h) times a slowly varying factor, where h is concave, or linear for large h.
-      For results of single precision they are then cut off earlier, and have fewer nodes.
+        For results of single precision they are then cut off earlier, and have fewer nodes.
     """
 
     def rule(hlo: Any, *operands: Any) -> Any:
