@@ -46,7 +46,10 @@ def integer(n: int) -> ArrayImpl:
 
 
 def repetitions(length: int, free: int) -> int:
-    """The largest number of times that a step is computed, to reverse ``length`` steps with ``free`` further slots."""
+    """The least r so that ``length`` steps can be reversed if no step is computed more than r times.
+
+    One state is saved, and there are ``free`` slots for further states.
+    """
     s, r = free + 1, 0
     while comb(s + r, s) < length:
         r += 1
@@ -54,7 +57,10 @@ def repetitions(length: int, free: int) -> int:
 
 
 def steps_to_next_snapshot(length: int, free: int) -> int:
-    """The number of steps to the next state to save, to reverse ``length`` steps (at least 2) with ``free`` slots."""
+    """The number of steps to advance before the next state is saved, to reverse ``length`` steps (at least 2).
+
+    The current state is saved, and ``free`` slots for further states are left.
+    """
     s, r = free + 1, repetitions(length, free)
     return min(comb(s + r - 1, s), length - comb(s + r - 2, s - 1))
 
@@ -78,7 +84,10 @@ def _is_large(x: Any, y: Any) -> Any:
 
 
 def _traced_steps_to_next(length: Any, free: Any) -> Any:
-    """:func:`steps_to_next_snapshot` of traced counters; if binomials overflow, some valid number of steps."""
+    """Compute :func:`steps_to_next_snapshot` for traced numbers ``length`` and ``free``.
+
+    If the binomial coefficients overflow, the result is not optimal, but from 1 to ``length - 1``.
+    """
     s = add(free, 1)
 
     def more(carry: Any) -> Any:

@@ -25,7 +25,7 @@ Body = Callable[[list[Value]], Sequence[Value]]
 
 
 def _token(hlo: Any) -> Value:
-    """The current token, or a new token before the first effect."""
+    """The token that orders effects in the module under construction; a new token if there was no effect before."""
     return hlo.number(False, _BOOL) if hlo.order is None else hlo.order
 
 
@@ -138,7 +138,7 @@ def write_scan(
 def _straight(
     hlo: Any, jaxpr: ClosedJaxpr, order: range, consts: Sequence[Value], init: Sequence[Value], xs: Sequence[Value]
 ) -> list[Value]:
-    """Emit a scan without a loop: the steps one after the other, in an order of the elements."""
+    """Emit a scan without a loop: ``jaxpr`` for each index in ``order``; return the carry and the stacked results."""
     count, carry = len(init), list(init)
     ys: list[Any] = [None] * len(order)
     for i in order:

@@ -178,7 +178,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def _holds(dtype: Any, x: Array) -> bool:
-    """Whether an integer dtype can surely represent an integer, whose value may be unknown."""
+    """Whether an integer dtype can represent the integer ``x``; if its value is unknown, all values of its dtype."""
     limits, value = dtypes.iinfo(dtype), known(x)
     own = dtypes.iinfo(x.dtype)
     least, most = (own.min, own.max) if value is None else (int(value), int(value))

@@ -163,10 +163,11 @@ def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str
 
 
 def _with_rows_of_refs(f: Callable[..., Any], xs: Any) -> tuple[Callable[..., Any], Any, list[Ref]]:
-    """Wrap a step for references in ``xs``: it gets references to their rows, and returns the new rows, too.
+    """Replace references in ``xs`` by their contents, which a scan can slice.
 
     Returns:
-      The step; ``xs`` with the contents of the references; and the references.
+      A step that gives ``f`` a reference to its row instead of each reference, and returns the new rows as further
+      results to stack; ``xs`` with contents instead of references; and the references.
     """
     leaves, treedef = tree.flatten(xs)
     where = [i for i, x in enumerate(leaves) if isinstance(x, RefCell)]

@@ -152,7 +152,14 @@ class Solver:
         return first
 
     def context(self, captured: Any, b: Any) -> Any:
-        """Return the context for a call, with ``captured``, the values that the matrix depends on."""
+        """Return the context for a call: ``captured``, and the values that the user's solvers close over.
+
+        If no trace requires these, there are empty tuples instead.
+
+        Args:
+          captured: the values that the matrix depends on.
+          b: the right-hand side.
+        """
         if not is_traced_ahead(state.trace):
             return captured, NOTHING
         return captured, (self._close(0, captured, b), self.other._close(1, captured, b))
@@ -178,10 +185,10 @@ class Solver:
         return found
 
     def _close(self, which: int, captured: Any, b: Any) -> list[Any]:
-        """Stage ``run``, so that it closes over no values; return those that the user's solver closes over.
+        """Make the values that the user's solver closes over arguments of ``run``; return these values.
 
-        These may belong to a transformation that ends before differentiation, so the context holds them: in the first
-        or second of its two lists, by ``which``.
+        The context holds them, as they may belong to a transformation that ends before differentiation. ``which`` is
+        the index of their list in the context: 0 for the solver of the equation, 1 for that of the transposed equation.
         """
         if self.solve is None:
             return []
@@ -213,7 +220,11 @@ class Solver:
         return found[0] if self.has_aux else found
 
     def solution(self, captured: Any, b: Any, like: Any = None) -> Any:
-        """Solve by an operation that is linear in ``b``, whose transpose is ``other``; ``like`` is like the result."""
+        """Return the solution for the right-hand side ``b``, by an operation that is linear in ``b``.
+
+        The transpose of the operation is the solver ``other``. If ``like`` is not None, it is a tree with the types of
+        the result, so that the solver need not be traced for them.
+        """
         call = LinearCall("custom_linear_solve", self._plain, self.other._plain, captured, b)
         if like is not None:
             call.result_like(like)
@@ -325,7 +336,15 @@ def custom_root(
 def _attached(
     f: Any, converted: Callable[..., Any], tangent_solve: Callable[..., Any], captured: Sequence[Any], root: Any
 ) -> Any:
-    """Attach to a root its implicit derivative with respect to the values that ``f`` captured."""
+    """Return ``root``, with its implicit derivative with respect to the values that ``f`` captured.
+
+    Args:
+      f: the user's function, for error messages.
+      converted: ``f`` as a function of ``x`` and the captured values.
+      tangent_solve: the user's solver of linear equations.
+      captured: the captured values.
+      root: the root.
+    """
 
     def apply(at: Any, t: Any) -> Any:
         captured, x = at
