@@ -42,7 +42,7 @@ class Recorded:
     Args:
       function: the user's function, for error messages.
       run: takes and returns flat sequences of arrays.
-      operands: the operands of the first call; those that are differentiated become tracers.
+      operands: the operands of the first call. At this call, operands that are differentiated become tracers.
     """
 
     __slots__ = ("_active", "_again", "_function", "_run")
@@ -124,7 +124,10 @@ class _Replay:
 
 
 def recording(trace: Trace, options: dict[str, Any], call: Callable[[], Any]) -> Any:
-    """Call a checkpointed function outside of reverse mode; record it as a region of an outer one, if there is one."""
+    """Call a checkpointed function, with the options ``options``, outside of reverse mode.
+
+    If an outer checkpointed function is being recorded, record the operations of ``call`` as a region of its program.
+    """
     while not trace.is_bottom:
         if type(trace) is RecordTrace:
             return trace.region(options, call)
@@ -281,7 +284,7 @@ class RecordTrace(Trace):
         return returned if primitive.multiple_results else returned[0]
 
     def _atoms(self, args: Sequence[Any], scalars: bool) -> list[Any]:
-        """The variables of operands, and literals for Python numbers."""
+        """The variables of the operands ``args``; if ``scalars``, literals for Python numbers among them."""
         if not scalars:
             return list(map(self.atom, args))
         atoms: list[Any] = [Literal(x, typeof(x)) if type(x) in SCALARS else self.atom(x) for x in args]
@@ -358,7 +361,10 @@ def _flat(items: Sequence[Any]) -> Iterator[Eqn]:
 
 
 def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
-    """Return the equations that the variables ``live`` need or that have effects; add the variables that they read."""
+    """Return, in order, the equations that the variables ``live`` depend on, and the equations that have effects.
+
+    Each region becomes one equation. The variables that the equations read are added to ``live``.
+    """
     needed: list[Eqn] = []
     for item in reversed(items):
         eqn = _of_region(item, live) if type(item) is _Region else item
@@ -369,7 +375,11 @@ def _needed(items: Sequence[Any], live: set[Any]) -> list[Eqn]:
 
 
 def _of_region(region: _Region, live: set[Any]) -> Eqn | None:
-    """Make the equation of an inner checkpointed function, whose results are its live variables; None if it is dead."""
+    """Make one ``checkpoint`` equation of a region, the record of an inner checkpointed function.
+
+    Its results are the variables of the region that are in ``live``. Return None if no equation of the region is
+    needed.
+    """
     bound = [v for eqn in _flat(region.items) for v in eqn.outvars]
     results = list(filter(live.__contains__, bound))
     inside: set[Any] = set(results)

@@ -83,7 +83,7 @@ class ErrorLayout(NamedTuple):
 
 
 def _slot(aval: ShapedArray) -> ShapedArray:
-    """The type of a slot for a value: without weak types and mesh axes, so that more values share slots."""
+    """The type of a slot for a value: its shape and dtype alone, so that more checks can share slots."""
     return ShapedArray(aval.shape, aval.dtype)
 
 

@@ -355,7 +355,10 @@ class custom_vjp(CustomFunction[P, R]):
 
 
 def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Bind the arguments of a call, with defaults, and return them all by position, as rules take them."""
+    """Return all arguments of a call by position, with defaults, for rules, which take no keyword arguments.
+
+    Raise if that is impossible; ``who`` is the decorator, for error messages.
+    """
     try:
         signature = _signature(fun)
     except (TypeError, ValueError):
@@ -405,7 +408,11 @@ def _signature(fun: Any) -> inspect.Signature:
 
 
 def _arity(fun: Any) -> tuple[int, int]:
-    """The range of numbers of positional arguments for calls that need no binding; empty, (1, 0), if all need it."""
+    """The smallest and largest number of positional arguments of calls that need not be bound to the signature.
+
+    Such a call gives all arguments by position, so that no default is needed. The range is empty, (1, 0), if every call
+    has to be bound.
+    """
     try:
         parameters = _signature(fun).parameters.values()
     except (TypeError, ValueError):

@@ -74,7 +74,10 @@ _depth = _Depth()
 
 
 def _watch(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a call, a hook of the API boundary; after the outermost call of a thread, raise if a tracer has leaked."""
+    """Call a transformed function; if no other is running in this thread, then raise if a tracer has leaked.
+
+    The API boundary uses it for each call of a public function.
+    """
     if not config.check_tracer_leaks:
         return call(*args, **kwargs)
     _depth.value += 1

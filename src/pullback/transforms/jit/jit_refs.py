@@ -39,7 +39,7 @@ class UsedRefs:
         return all(ref.home is None for ref in self.closed_over)
 
     def check(self, own: Sequence[RefCell]) -> None:
-        """Raise if the function closes over a reference that is also an argument."""
+        """Raise if the function closes over one of ``own``, the references among the arguments."""
         check_aliases(own, f"jit of {name_of(self.fun)}", self.closed_over)
 
     def contents(self) -> list[Any]:
@@ -47,7 +47,10 @@ class UsedRefs:
         return contents(self.closed_over)
 
     def written_back(self, outs: Sequence[Any], own: Sequence[RefCell]) -> list[Any]:
-        """Write the new contents among the results of a run to the references; return the results of the function."""
+        """Write the new contents of references, which are the last results ``outs`` of a run, to the references.
+
+        Return the results of the function. ``own`` are the references among the arguments.
+        """
         self.check(own)
         write_all([*own, *self.written], outs[self.results :])
         return list(outs[: self.results])

@@ -74,7 +74,11 @@ class Graph:
         return [dict(sorted(before[v].items())) for v in outputs]
 
     def _reached(self, outputs: Collection[int]) -> tuple[dict[int, dict[int, Any]], dict[int, set[int]]]:
-        """Return the predecessors and the successors of the inputs, and of the vertices that the outputs depend on."""
+        """Find the inputs, and the vertices that the outputs depend on.
+
+        Return two dictionaries with these vertices as keys: the partial derivatives by their predecessors, and their
+        successors.
+        """
         after: dict[int, set[int]] = {v: set() for v in (*range(self.inputs), *outputs)}
         for v in range(len(self.before) - 1, self.inputs - 1, -1):
             if v in after:
@@ -86,7 +90,13 @@ class Graph:
 def _ordered(
     vertices: list[int], order: str, before: dict[int, dict[int, Any]], after: dict[int, set[int]]
 ) -> Iterator[int]:
-    """Yield vertices in an order of elimination, while the caller updates ``before`` and ``after``."""
+    """Yield the vertices in the order in which they are to be eliminated.
+
+    Args:
+      vertices: the vertices.
+      order: ``"forward"``, ``"reverse"`` or ``"markowitz"``, see :meth:`Graph.eliminate`.
+      before, after: the predecessors and successors of each vertex; the caller updates them after each elimination.
+    """
     if order != "markowitz":
         yield from vertices if order == "forward" else reversed(vertices)
         return

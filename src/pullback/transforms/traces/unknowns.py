@@ -41,7 +41,11 @@ class UnknownTrace(StageTrace):
         return super().process(primitive, args, params)
 
     def _cut(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], unknown: list[bool]) -> list[Any]:
-        """Split an operation that holds programs: evaluate the equations whose operands are known, record the rest."""
+        """Split an operation that holds programs by partial evaluation.
+
+        Evaluate the equations whose operands are known, and record the others; return the results. ``unknown`` says
+        which operands are unknown.
+        """
         assert primitive.partial_eval_rule is not None
         avals = [typeof(x) for x in args]
         invars = list(map(Var, avals))
