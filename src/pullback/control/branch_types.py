@@ -94,8 +94,8 @@ class _Types(NamedTuple):
 
     Attributes:
       trees: for each branch the tree of its result.
-      own: for each branch the types of its leaves.
-      wanted: the types of the leaves of the operation's result; None if branches read values, so that they cannot be
+      own: for each branch the types of the leaves of its result.
+      wanted: the common types that the leaves are converted to; None if branches read values, so that they cannot be
         traced.
     """
 
@@ -182,7 +182,8 @@ def _kind(x: Any) -> Any:
 def _identity(x: Any, depth: int = 0) -> Any:
     """A cache key of a function, or of a value that it closes over: equal for functions that the same code makes.
 
-    Different functions may have equal keys: the types of the result show that.
+    The key is not unique: the caller must compare the types of the result, which may differ for equal keys. ``depth``
+    is the number of nested closures so far.
     """
     kind = type(x)
     if kind is FunctionType:

@@ -111,7 +111,7 @@ class Snapshots(NamedTuple):
 
     Attributes:
       depth: the number of saved states.
-      steps: for each saved state, in order, the number of the step before which it was.
+      steps: for each saved state, in order, the number of the step that begins with it.
       order: the indices of the slots of the saved states, followed by those of free slots. There is an extra slot, the
         last, for a state that is needed next, but not saved.
       slots: for each array of the state, the slots, along a new leading axis.
@@ -142,7 +142,10 @@ def with_element(x: Any, value: Any, i: Any) -> Any:
 
 
 def push(saved: Snapshots, state: State, step: Any) -> Snapshots:
-    """Save a further state; without a free slot it goes to the extra slot, which the next such state overwrites."""
+    """Save a further state, the state before the step ``step``.
+
+    If no slot is free, the state goes to the extra slot; the next state that finds no free slot overwrites it.
+    """
     slot = element(saved.order, saved.depth)
     slots = [with_element(x, value, slot) for x, value in zip(saved.slots, state, strict=True)]
     count = saved.order.shape[0] - 1
@@ -151,7 +154,10 @@ def push(saved: Snapshots, state: State, step: Any) -> Snapshots:
 
 
 def _thinned(saved: Snapshots, when: Any) -> Snapshots:
-    """Drop every second state, if ``when`` is True; states do not move, only the order of slots changes."""
+    """Drop every second saved state if ``when`` is True, to free its slot.
+
+    No state is copied: only the order of the slots changes.
+    """
     count = saved.order.shape[0] - 1
 
     def evens_first(x: Any) -> Any:

@@ -36,7 +36,7 @@ from pullback.transforms.traces.stage import stage_flat
 
 
 def leaves_of(value: Any, what: str, name: str) -> tuple[list[Array], Any]:
-    """Flatten a tree to arrays, and its structure.
+    """Flatten a tree to arrays; return them, and the structure of the tree.
 
     Raises:
       OperandError: a leaf is not an array; the message names the leaf and the operation ``what`` (a TypeError).
@@ -93,7 +93,7 @@ def tree_difference(name: str, first: Any, second: Any, where: Sequence[str]) ->
     Args:
       name: the name of the tree.
       first, second: the structures.
-      where: describes the occasion of each, as in ``when it is given``.
+      where: for each structure, when the tree has it, as in ``when it is given``.
     """
     try:
         pair = [tree.unflatten(t, [_LEAF] * t.num_leaves) for t in (first, second)]
@@ -108,7 +108,10 @@ _LEAF = object()
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, str, str] | None:
-    """Find the first subtree that differs between two trees of placeholders: its name, and its kind in each."""
+    """Find the first subtree that differs between two trees of placeholders, or return None.
+
+    Return its name, an expression that begins with ``name``, and the type of the subtree in ``a`` and in ``b``.
+    """
     if a is b:  # leaves, or None
         return None
     if a is _LEAF or b is _LEAF or type(a) is not type(b):
@@ -160,7 +163,7 @@ class Body(NamedTuple):
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        """The types of the results, without those of references."""
+        """The types of the function's results, without the new contents of references."""
         avals = self.jaxpr.out_avals
         return avals[: len(avals) - len(self.refs)]
 
@@ -271,7 +274,7 @@ class Carry(NamedTuple):
         return changed
 
     def check(self, outs: Sequence[ShapedArray]) -> None:
-        """Raise if a step returns a carry of other types than it takes."""
+        """Raise unless ``outs``, the types of the carry that a step returns, are those of the carry it takes."""
         for i, (before, out) in enumerate(zip(self.avals, outs, strict=True)):
             how = aval_difference(before, out)
             if how:
@@ -311,10 +314,9 @@ def stage_step(
 
 
 def _spread(body: Body, varying: dict[Ref, frozenset[Any]]) -> bool:
-    """Update the named axes along which references vary, until a step of a loop no longer changes them.
+    """Find the references whose content varies along more named axes after a step of a loop than before.
 
-    If the content of a reference varies along more axes after the step ``body`` than before, add these to ``varying``.
-    Return whether any were added: the step must then be staged again.
+    Add these axes to ``varying``. Return whether there are any: the step must then be staged again.
     """
     changed = False
     count = len(body.refs)
@@ -367,7 +369,7 @@ def check_no_refs(leaves: Sequence[Any], what: str, name: str) -> None:
 
 
 def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], list[Any]]:
-    """Inline a program into another: return its equations for some operands, and its results."""
+    """Return the equations of a program with ``operands`` substituted for its inputs; and its results."""
     if closed.consts:  # only a separate program can hold values
         results = [Var(a) for a in closed.out_avals]
         return [Eqn(jit_p, list(operands), {"jaxpr": closed, "name": "invariant"}, results)], results
@@ -382,7 +384,10 @@ def inlined(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[Eqn], li
 
 @cached_by_jaxpr
 def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Remove operations that run only for their effects: the program is run again for its results."""
+    """Remove from a program the operations that run only for their effects.
+
+    It is for a program that runs a second time to compute its results again.
+    """
     jaxpr = closed.jaxpr
     if not jaxpr.effect:
         return closed

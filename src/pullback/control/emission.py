@@ -106,7 +106,10 @@ def write_scan(
     index = np.dtype(np.int32 if length < 2**31 - 1 else np.int64)
 
     def step(values: Sequence[Value], i: Value) -> list[Value]:
-        """Emit the step of element ``i``: from carry and stacked results to both after the step."""
+        """Emit the step for element ``i``.
+
+        ``values`` are the carry and the stacked results so far; the result are these values after the step.
+        """
         outs = write_program(hlo, jaxpr, [*consts, *values[:num_carry], *(_row(hlo, x, i) for x in xs)])
         stacked = zip(values[num_carry:], outs[num_carry:], strict=True)
         return [*outs[:num_carry], *(_with_row(hlo, y, row, i) for y, row in stacked)]

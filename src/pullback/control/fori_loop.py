@@ -116,7 +116,10 @@ def _in_python(counts: range, first: Array, body_fun: Callable[..., Any], value:
 
 
 def _with_bar(body_fun: Callable[..., Any], first: Array, last: Array, progress: bool | str) -> Callable[..., Any]:
-    """Wrap a body so that it updates a progress bar; show the bar now."""
+    """Wrap the body of a loop so that each step updates a progress bar, and show the bar.
+
+    ``first`` and ``last`` are the bounds, and ``progress`` is the bar's description or True.
+    """
     bar, total = Bar(progress), sub(last, first)
     bar.start(total)
 

@@ -116,7 +116,17 @@ class TransposedLoop(LinearMap):
 
 @cached_by_jaxpr
 def _program(body: ClosedJaxpr, loop: While, linear: Flags, carry: Flags) -> ClosedJaxpr:
-    """The program of a transposed loop: from its nonlinear operands, and the cotangents of its linear carry."""
+    """Make the program of the transpose of a loop.
+
+    It takes the operands in which the loop is not linear, and the cotangents of the results that ``carry`` flags. It
+    runs the loop, saving states, and then the adjoint of each step in reverse.
+
+    Args:
+      body: the step.
+      loop: the parameters of the loop.
+      linear: for each operand, whether the loop is linear in it.
+      carry: for each carried value, whether it depends on linear operands.
+    """
     condition, cond_nconsts, _, body_nconsts, slots = loop
     _, linear_consts, linear_init = loop.split(linear)
     in_flags, moving = [*linear_consts, *carry], [not c for c in carry]

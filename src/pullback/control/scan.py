@@ -147,7 +147,10 @@ def _pair(out: Any, function: Any) -> tuple[Any, Any]:
 
 
 def _with_bar(f: Callable[..., Any], init: Any, count: int, progress: bool | str) -> tuple[Callable[..., Any], Any]:
-    """Wrap a step so that it counts and updates a progress bar; show the bar now. Return it and the initial carry."""
+    """Wrap a step so that it updates a progress bar, and show the bar.
+
+    The carry of the new step has a counter besides the user's carry. Return the new step, and its initial carry.
+    """
     bar, total = Bar(progress), scalar_array(np.int32(count))
     bar.start(total)
 

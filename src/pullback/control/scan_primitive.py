@@ -116,7 +116,7 @@ scan_p.record(partial(record_split, scan_p))
 @scan_p.impl
 @at_bottom
 def _evaluate(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The impl rule: runs a few operations one by one, and more as a compiled program."""
+    """The impl rule: runs a scan of few operations in all one by one, and a longer scan as a compiled program."""
     arrays = [concrete(x) for x in args]
     jaxpr, length, num_carry = params["jaxpr"], params["length"], params["num_carry"]
     on_other_device = not all(map(is_on_default_device, arrays))

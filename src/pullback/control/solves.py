@@ -115,7 +115,10 @@ def custom_linear_solve(
 
 
 def _transposed(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The transpose of a function with respect to its second argument, in which it is linear."""
+    """The transpose of ``apply(captured, x)`` with respect to ``x``, in which it is linear.
+
+    It is a function of ``captured`` and the cotangent.
+    """
     return lambda captured, ct: linear_transpose(functools.partial(apply, captured), ct)(ct)[0]
 
 
@@ -145,7 +148,15 @@ class Solver:
     def of(
         described: Any, apply: Any, apply_transpose: Any, solve: Any, transpose_solve: Any, has_aux: bool = False
     ) -> Solver:
-        """Make the solvers of an equation and, as its ``other``, of the transposed equation."""
+        """Make the solver of an equation; its attribute ``other`` is the solver of the transposed equation.
+
+        Args:
+          described: the user's function that multiplies by the matrix, for error messages.
+          apply: multiplies by the matrix: from the context's first element and a vector to a vector.
+          apply_transpose: multiplies by the transposed matrix.
+          solve, transpose_solve: the user's solvers, or None.
+          has_aux: whether the user's solver returns auxiliary data.
+        """
         first = Solver(described, apply, solve, has_aux)
         second = Solver(described, apply_transpose, transpose_solve, has_aux)
         first.other, second.other = second, first
@@ -232,7 +243,10 @@ class Solver:
 
 
 def _check_like(expected: Any, found: Any, function: Any, what: str) -> None:
-    """Raise unless a solution has the tree, shapes and dtypes of ``expected``, which is called ``what``."""
+    """Raise unless the solution ``found`` has the tree, shapes and dtypes of ``expected``.
+
+    ``function`` is the user's function, and ``what`` the name of ``expected``, for the message.
+    """
     leaves, treedef = tree.flatten(expected)
     others, other = tree.flatten(found)
     if treedef != other:
