@@ -207,7 +207,7 @@ def transposed(
 
 
 class _ScalarFunction(FlatFunction):
-    """A flat function whose result must be a scalar; it raises for a tree."""
+    """A flat function that raises unless its result is a scalar."""
 
     __slots__ = ()
 

@@ -188,7 +188,7 @@ def _unzipped(trace: JVPTrace, xs: Sequence[Any]) -> tuple[list[bool], list[Any]
 def _with_tangents(trace: JVPTrace, xs: Sequence[Any], flags: Sequence[bool], tangents: Sequence[Any]) -> list[Any]:
     """Make tracers of ``trace`` from results and tangents.
 
-    ``tangents`` has one for each result whose flag is set; the tangents of the others are zero.
+    ``tangents`` has a tangent for each result whose flag is set; the tangents of the other results are zero.
     """
     made_at, rest = source.here(), iter(tangents)
     return [

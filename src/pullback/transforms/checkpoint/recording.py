@@ -72,7 +72,7 @@ class Recorded:
 
 
 class _Replay:
-    """A recorded program as a function, which frees each value after its last use."""
+    """A function that evaluates a recorded program, and frees each value after its last use."""
 
     __slots__ = ("_closed", "_function", "_last")
 
@@ -144,7 +144,7 @@ class RecordTracer(Tracer):
     """A variable of the program that is recorded, with its value.
 
     Attributes:
-      value: a concrete array, or a tracer of a trace below.
+      value: a concrete array, or a tracer of a parent of the trace.
     """
 
     __slots__ = ("value", "variable")
@@ -181,7 +181,7 @@ class RecordTracer(Tracer):
 
 
 class _Region:
-    """The recorded items of an inner checkpointed function, which becomes one equation, rematerialised separately."""
+    """The operations recorded within an inner checkpointed function; they become one ``checkpoint`` equation."""
 
     __slots__ = ("items", "options")
 
@@ -191,7 +191,9 @@ class _Region:
 
 
 class RecordTrace(Trace):
-    """Evaluates operations under its parent, and records those on differentiated values, or with large results.
+    """A trace that evaluates operations under its parent, and records them for a later run.
+
+    It records operations on differentiated values, and operations with large results.
 
     Attributes:
       items: equations, and regions of equations, in order.
@@ -218,7 +220,11 @@ class RecordTrace(Trace):
     # Running the function
 
     def input(self, x: Any, active: bool) -> Any:
-        """Add an input to the program; return the operand, as a tracer if it is active."""
+        """Add an input with the value ``x`` to the program.
+
+        Return what the function is called with: a tracer if derivatives with respect to the input are needed
+        (``active``), otherwise ``x``.
+        """
         var = Var(typeof(x))
         self._invars.append(var)
         if active:
@@ -296,7 +302,7 @@ class RecordTrace(Trace):
         return x.value if type(x) is RecordTracer and x._trace is self else x
 
     def atom(self, x: Any) -> Var:
-        """The variable of a value: a result, an input, or a constant, which is added."""
+        """The variable of a value in the program; a value that is unknown to the program becomes a constant."""
         if type(x) is RecordTracer and x._trace is self:
             return x.variable
         if not isinstance(x, Array):

@@ -85,7 +85,10 @@ for _p in (custom_jvp_call_p, custom_vjp_call_p, custom_vmap_call_p):
 
 
 def _other_checks(rules: CustomCall) -> ErrorLayout:
-    """The layout of a single check, which stands for all checks that only the rules of a function make."""
+    """A layout with one check, which represents every check that occurs only in the rules of a function.
+
+    A layout says how the failures of a program are represented by arrays.
+    """
     message = f"a check failed in a rule of {name_of(rules.function)}".replace("{", "{{").replace("}", "}}")
     return ErrorLayout((Check(FailedCheckError, message, tree.structure(((), {})), (), None),), ())
 

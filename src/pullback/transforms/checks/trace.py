@@ -229,7 +229,7 @@ class CheckTrace(Trace):
         return self.without_failures(layout, feeding.bind(Fed((step,), condition, groups)))
 
     def linear(self, p: Primitive, args: Sequence[Any], linear_map: LinearMap, apply: Callable[..., Any]) -> list[Any]:
-        """Apply a linear map: a Python function, in which the user may have checks.
+        """Apply a linear map, a Python function that may have checks of the user; collect the failures.
 
         In eager code the checks report failures when the function runs. Otherwise the function runs a second time for
         its failures, and the operation omits its checks.
@@ -253,11 +253,11 @@ class CheckTrace(Trace):
         return results  # type: ignore[no-any-return]
 
     def checked(self, closed: ClosedJaxpr) -> Checked:
-        """Make a program that returns its failures first, by :func:`checked_jaxpr`."""
+        """Transform a program to return its failures before its results, as the settings of this trace say."""
         return checked_jaxpr(closed, self.errors, self.enclosed)
 
     def without_failures(self, layout: ErrorLayout, results: Sequence[Any]) -> list[Any]:
-        """Collect the failures among the results of an operation, and return the other results."""
+        """Collect the failures that are the first ``results`` of an operation, and return the other results."""
         count = width(layout)
         if count:
             self.add(Failures(results[0], list(results[1:count]), layout.checks))
@@ -350,11 +350,11 @@ def flat(failures: Failures) -> list[Any]:
 
 @cached_by_jaxpr
 def checked_jaxpr(closed: ClosedJaxpr, errors: Errors, enclosed: bool) -> Checked:
-    """Make a program that returns its failures before its results.
+    """Transform a program to return its failures before its results.
 
     Args:
       closed: the program.
-      errors: the kinds of failures.
+      errors: the kinds of failures to return.
       enclosed: whether checks of other kinds remain in the program, for an enclosing ``checkify``.
     """
     if errors == USER and not may_check(closed.jaxpr):

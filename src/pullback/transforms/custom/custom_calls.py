@@ -375,7 +375,7 @@ class DerivativeCall(CustomCall):
 
 
 def _is_below(trace: Trace, other: Trace) -> bool:
-    """Whether a trace is ``other``, or an ancestor of it."""
+    """Whether ``trace`` is ``other``, or one of the parents (direct or not) of ``other``."""
     while other is not trace and not other.is_same(trace):
         if other is other.parent:
             return False

@@ -73,7 +73,7 @@ class LinearCall(LinearMap):
         return self._out_avals
 
     def result_like(self, out: Any) -> None:
-        """Set the tree and the types of the result, so that the function need not be traced for them."""
+        """Set the tree and the types of the result to those of ``out``; the function is then not traced for them."""
         leaves, self.out_tree = flatten_one(out)
         self._out_avals = [abstractify(x) for x in leaves]
 

@@ -201,7 +201,10 @@ class CustomFunction(HasRules, FunctionWithRules, Generic[P, R]):
             self._staged = False
 
     def _check_nondiff(self, i: int, value: Any) -> Any:
-        """Return the value of an argument that is not differentiated, for the rules; raise if it is invalid."""
+        """Return ``value``, argument ``i`` of a call, which is not differentiated.
+
+        Raise if the rules cannot receive it.
+        """
         raise NotImplementedError
 
     # Calling
@@ -383,7 +386,10 @@ def by_position(fun: Any, who: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _nondiff(fun: Any, nums: Any, names: Any, who: str) -> tuple[int, ...]:
-    """The positions of the arguments that are not differentiated, from positions and names, which are checked."""
+    """The sorted positions of the arguments that are not differentiated, from positions and names.
+
+    Raise if one is not an argument of the function; ``who`` is the decorator, for the message.
+    """
     found = list(nums) if isinstance(nums, Sequence) else [nums]
     names = (names,) if isinstance(names, str) else tuple(names)
     if any(type(i) is not int for i in found):

@@ -342,7 +342,17 @@ class custom_vmap(FunctionWithRules):
     def _batched(
         self, size: int, in_tree: Any, mapped: Sequence[bool], values: Sequence[Any]
     ) -> tuple[list[Any], Any, list[bool]]:
-        """Apply the user's rule; return flat results, their tree, and which are mapped. Raise if the form is wrong."""
+        """Apply the user's rule; raise if its result has a wrong form.
+
+        Args:
+          size: the size of the mapped axis.
+          in_tree: the tree of the arguments.
+          mapped: which leaves of the arguments have the mapped axis.
+          values: the leaves.
+
+        Returns:
+          The leaves of the result, its tree, and which leaves have the mapped axis.
+        """
         rule = self.vmap_rule
         assert rule is not None
         pair = rule(size, list(tree.unflatten(in_tree, mapped)), *tree.unflatten(in_tree, values))

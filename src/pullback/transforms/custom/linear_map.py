@@ -148,7 +148,7 @@ class BatchedLinearMap(LinearMap):
 
     Attributes:
       linear_map: the linear map of one example.
-      trace: the trace that maps it.
+      trace: the trace of ``vmap``.
       residual_dims, in_dims, out_dims: the positions of the mapped axis in residuals, operands and results.
     """
 

@@ -222,7 +222,10 @@ class RuleAdapter(FlatFunction):
         )
 
     def _pair(self, pair: Any, what: str, rule: Any, form: str) -> Any:
-        """Return the result of a rule; raise if it is no pair."""
+        """Return ``pair``, the result of a rule; raise unless it is a pair.
+
+        ``what`` names the rule, and ``form`` describes the pair that it must return, for the message.
+        """
         if isinstance(pair, (tuple, list)):
             if len(pair) == 2:
                 return pair
@@ -247,7 +250,11 @@ class RuleAdapter(FlatFunction):
     # Reverse mode
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], LinearMap]:
-        """Apply the forward rule; return results, residuals that are arrays, and the backward rule for them."""
+        """Apply the forward rule of reverse mode.
+
+        ``perturbed`` says which primals have a tangent. Return the results; the residuals that are arrays; and the
+        backward rule as a linear map, which takes these residuals.
+        """
         owner = self.owner
         rule = owner.fwd
         assert rule is not None

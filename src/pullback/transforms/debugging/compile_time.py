@@ -96,7 +96,7 @@ def _ended() -> list[Tracer]:
 
 
 def _new() -> list[Tracer]:
-    """All tracers whose transformations have ended, except those reported before."""
+    """The tracers that have outlived their transformations, except those that were reported before."""
     return [x for x in _ended() if id(x) not in _known or _known[id(x)]() is not x]
 
 

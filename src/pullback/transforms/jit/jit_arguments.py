@@ -127,7 +127,7 @@ class Call:
         return [x if isinstance(x, Array) else self._array(i, x) for i, x in enumerate(self.leaves)]
 
     def _array(self, i: int, x: Any) -> Array:
-        """Convert leaf ``i`` to an array; for a reference, its content."""
+        """Convert leaf ``i``, with the value ``x``, to an array; for a reference, return its content."""
         if isinstance(x, RefCell):
             self.refs[i] = x
             check_aliases(list(self.refs.values()), f"jit of {name_of(self.fun)}, {self.arg_name(i)}")

@@ -35,7 +35,11 @@ class UsedRefs:
         self.results = results
 
     def are_lasting(self) -> bool:
-        """Whether no reference that it closes over belongs to a transformation, so that the program can be cached."""
+        """Whether the program can be cached.
+
+        It can if all references that the function closes over were made outside of transformations, so that they remain
+        valid.
+        """
         return all(ref.home is None for ref in self.closed_over)
 
     def check(self, own: Sequence[RefCell]) -> None:

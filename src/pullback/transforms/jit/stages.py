@@ -156,7 +156,7 @@ class Traced:
           lowering_platforms: None, or the name of the platform of that device, in a list.
 
         Raises:
-          UnsupportedArgumentError: it is another platform; use ``export`` for these (a NotImplementedError).
+          UnsupportedArgumentError: it is the name of another platform; use ``export`` instead (a NotImplementedError).
         """
         signatures = list(map(_signature_at, self.call.leaves, self.in_avals))
         if self.refs is not None:
@@ -371,7 +371,10 @@ class Compiled:
     donate_argnums = property(lambda self: self.lowered.donate_argnums, doc="The leaves whose memory may be taken.")
 
     def run(self, leaves: Sequence[Any], own: Sequence[RefCell] = ()) -> Any:
-        """Run the program on the leaves of arguments, and write new contents to ``own``, the references among them."""
+        """Run the program on the leaves of the arguments; return the tree of the results.
+
+        ``own`` are the references among the leaves: their new contents are written to them.
+        """
         refs = self.refs
         if refs is not None:
             refs.check(own)
@@ -527,9 +530,9 @@ runtime.several_devices_used.append(_not_simple)
 
 
 def donate(arrays: Iterable[Any]) -> None:
-    """Prepare arrays on devices for donation: drop their views on the host, and copy buffers that other arrays share.
+    """Prepare arrays on devices for donation.
 
-    See ``core.array.fresh``, which shares buffers.
+    Drop their views on the host, and copy a buffer that another array shares.
     """
     for x in arrays:
         try:

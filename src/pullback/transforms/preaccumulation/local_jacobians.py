@@ -72,7 +72,7 @@ class LocalJacobian(NamedTuple):
 
     Attributes:
       program: from the inputs to the results, followed by the arrays of the entries.
-      entries: the partial derivatives that are not zero.
+      entries: the partial derivatives that are not zero; some of them are arrays.
     """
 
     program: ClosedJaxpr
@@ -91,7 +91,14 @@ class LocalJacobian(NamedTuple):
 
 
 def _applied(entry: Entry, array: Any, t: Any, aval: ShapedArray) -> Any:
-    """Multiply an entry of the Jacobian by the tangent ``t`` of its input: a term of the tangent of its result."""
+    """A term of the tangent of a result: the product of a partial derivative and the tangent of an input.
+
+    Args:
+      entry: the partial derivative.
+      array: its array, if it is not a constant number.
+      t: the tangent of the input.
+      aval: the type of the result.
+    """
     t = convert_element_type(t, aval.dtype)
     if entry.axes:
         return dot_general(array, t, ((entry.axes, range(len(t.shape))), ((), ())))
@@ -138,7 +145,10 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
 
 
 class NotElementwise(Exception):
-    """An equation is not elementwise, so that its partial derivatives do not have the shapes of its results."""
+    """Raised for an equation that is not elementwise, so that elimination cannot be used.
+
+    Its partial derivatives do not have the shapes of its results.
+    """
 
     def __init__(self, eqn: Eqn) -> None:
         self.eqn = eqn
@@ -150,7 +160,7 @@ respect to an operand that is not active; otherwise differentiation raises the e
 
 
 class Recorder:
-    """Evaluates equations, and builds their computational graph.
+    """Evaluates equations, and builds their computational graph, whose edges are partial derivatives.
 
     Attributes:
       graph: the graph.
@@ -170,7 +180,15 @@ class Recorder:
         return self.graph.vertex(joined)
 
     def run(self, eqn: Eqn, values: Sequence[Any], vertices: Vertices) -> tuple[list[Any], list[int | None]]:
-        """Evaluate an equation; return its results and their vertices, None where a result depends on no input.
+        """Evaluate an equation, and add its results to the graph.
+
+        Args:
+          eqn: the equation.
+          values: its operands.
+          vertices: for each operand its vertex in the graph; None for a constant.
+
+        Returns:
+          The results; and the vertex of each, None for a result that depends on no input.
 
         Raises:
           NotElementwise: the equation is not elementwise.
@@ -298,7 +316,7 @@ def useful_variables(jaxpr: Jaxpr) -> set[Any]:
 
 
 def record(closed: ClosedJaxpr, active: Sequence[bool], primals: Sequence[Any]) -> Recorded:
-    """Evaluate a program, and build its computational graph.
+    """Evaluate a program at ``primals``, and build its computational graph from the ``active`` inputs.
 
     Raises:
       NotElementwise: an equation is not elementwise.

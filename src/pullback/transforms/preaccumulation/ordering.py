@@ -128,7 +128,7 @@ def peak_elements(eqns: Sequence[Eqn], outs: Sequence[Any]) -> int:
 
 
 def last_uses(eqns: Sequence[Eqn], outs: Sequence[Any]) -> list[list[Any]]:
-    """For each equation, the variables that it reads or binds and that are dead after it."""
+    """For each equation, the variables among its operands and results that no later equation and no result reads."""
     read: set[Any] = set(outs)
     found: list[list[Any]] = []
     for eqn in reversed(eqns):

@@ -19,7 +19,10 @@ from pullback.primitives.arrays.shapes import broadcast_in_dim_p
 
 
 class Factor:
-    """A partial derivative that is represented by a multiplication, which rounds as the operation itself does."""
+    """A partial derivative that is represented by the operation that multiplies by it, instead of by an array.
+
+    The product is rounded as in the jvp rule of the differentiated operation.
+    """
 
     __slots__ = ()
 
@@ -46,7 +49,7 @@ class Selected(Factor):
 
 
 class Divided(Factor):
-    """The reciprocal of an array."""
+    """The partial derivative ``1 / x``: multiplication by it is division by ``x``, its array ``divisor``."""
 
     __slots__ = ("divisor",)
 

@@ -139,7 +139,10 @@ def _example(x: Any, i: int) -> Any:
 
 @contextmanager
 def _eager_with(settings: dict[str, Any]) -> Iterator[None]:
-    """A block that runs eagerly and with ``settings``, whatever transformations and settings its thread has."""
+    """A block that runs in eager mode, outside of all transformations, with the configuration ``settings``.
+
+    A callback runs in it, on whichever thread the runtime calls it.
+    """
     dynamic = state.trace, state.axes, state.source_loc, state.scope
     switches = vars(config)
     before = dict(switches)
@@ -176,7 +179,10 @@ call, and silently be zero.
 
 
 class NotRepeatable(Exception):
-    """A program cannot run again without its effects, since it needs values from them."""
+    """Raised when a program cannot run again without its effects.
+
+    It has a callback whose effects happened in the first run, and whose results it needs.
+    """
 
 
 class _EagerMode(threading.local):
@@ -236,7 +242,10 @@ def _evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any])
 
 
 def _raising_as_compiled(primitive: Primitive, call: Any, arrays: Sequence[Any]) -> Any:
-    """Run a callback; convert an exception to the HostFunctionError that a compiled program raises."""
+    """Run the host function ``call`` on ``arrays``; return its results.
+
+    An exception becomes the HostFunctionError that a compiled program raises.
+    """
     outer, _mode.as_compiled = _mode.as_compiled, False  # the function's own operations are not the program's
     try:
         return call(*arrays)
@@ -273,7 +282,10 @@ def _compiled_call(primitive: Primitive, call: Any, kinds: Sequence[np.dtype[Any
 
 
 def _lowering(primitive: Primitive, hlo: Any, *operands: Any, call: Any, **params: Any) -> Any:
-    """The lowering rule of callbacks: a custom call, which finds the function by its index in the module."""
+    """The lowering rule of callbacks: a custom call.
+
+    At run time it finds the function by an index into the list of functions that the module holds.
+    """
     from pullback.backends.host.calls import TARGET
 
     calls = hlo.module.callbacks
@@ -322,7 +334,7 @@ for _primitive in (pure_callback_p, io_callback_p, required_callback_p):
 def _loop(
     primitive: Primitive, axis: MappedAxis, args: Sequence[Any], dims: Sequence[int | None], *, call: Any, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    """The batching rule by one call that loops over the examples."""
+    """The batching rule of a callback: a single callback, whose function loops over the examples."""
     args = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     looped = Looped(call, [d is not None for d in dims], axis.size)
     return primitive.bind(*args, call=looped, **params), [0] * len(call.avals)

@@ -90,12 +90,12 @@ def _dce(used: list[bool], eqn: Eqn) -> Eqn:
 
 
 def if_needed(eqn: Eqn) -> list[Eqn]:
-    """A list of the equation, or an empty list if it has no results and no effects."""
+    """A list with the equation, or an empty list if the equation has neither results nor effects."""
     return [eqn] if eqn.outvars or eqn.effect else []
 
 
 def check_types(what: str, actual: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> None:
-    """Raise unless the operands have the shapes and dtypes of the inputs of a program.
+    """Raise unless ``actual``, the types of operands, have the shapes and dtypes ``expected`` by the program ``what``.
 
     Raises:
       JaxprError: the message shows both (an AssertionError).

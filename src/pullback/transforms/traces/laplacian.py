@@ -83,9 +83,10 @@ class Directions(NamedTuple):
     """The directions of the derivatives.
 
     Attributes:
-      size: the number of directions; for :class:`Blocks`, the number for each index.
+      size: the number of directions; for block-sparse Jacobians, the number for each index along ``axis``.
       weights: the weight of each direction in the sum of second derivatives, as a vector; None if each is 1.
-      axis: for :class:`Blocks`, the axis of the result whose indices have their own directions.
+      axis: for block-sparse Jacobians (:class:`Blocks`), the axis of the result each of whose indices has its own
+        directions.
     """
 
     size: int
@@ -268,7 +269,7 @@ def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], pa
 def _dense(
     primitive: Primitive, directions: Directions, operands: list[LaplacianTriple], params: Any
 ) -> list[LaplacianTriple]:
-    """Apply an operation to operands whose Jacobians are arrays."""
+    """Apply an operation to operands whose Jacobians are dense arrays, by a formula for its class or by jvps."""
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]
     part = None if primitive.multiple_results else linear_part(primitive, active, len(operands), params)
     if part is not None:
@@ -337,7 +338,7 @@ def _mapped(primitive: Primitive, count: int, values: Sequence[Any], rows: dict[
 
 
 def _in_front(x: Any, dim: int | None, count: int) -> Any:
-    """Move the mapped axis to the front; broadcast a value without one to ``count`` rows."""
+    """Move the mapped axis ``dim`` to the front; if it is None, broadcast ``x`` along a new first axis of ``count``."""
     return shapes.broadcast_to(x, (count, *x.shape)) if dim is None else shapes.moveaxis(x, int(dim), 0)
 
 

@@ -127,19 +127,19 @@ class Forward:
         return hash((type(self), self.options))
 
     def marks(self, xs: Sequence[Any]) -> tuple[Any, ...]:
-        """The marks of some values."""
+        """The mark of each value: which extras (further arrays, such as a tangent) it has."""
         raise NotImplementedError
 
     def width(self, mark: Any) -> int:
-        """The number of extras of a value with a mark."""
+        """The number of extras (further arrays, such as a tangent) of a value with the mark ``mark``."""
         return int(mark)
 
     def values(self, xs: Sequence[Any]) -> list[Any]:
-        """The values without extras."""
+        """The values, without their extras, such as tangents."""
         return [x[0] for x in xs]
 
     def extras(self, xs: Sequence[Any]) -> list[Any]:
-        """The extras of all values, in one list."""
+        """The extras (further arrays, such as tangents) of all values, in one list."""
         raise NotImplementedError
 
     def made(self, values: Sequence[Any], extras: Iterator[Any], marks: Sequence[Any]) -> list[Any]:
@@ -347,7 +347,11 @@ def lifted(
 
 
 class Tangents(Forward):
-    """Forward mode of programs: pairs of a value and its tangent, or ``ZERO``; marks say whether there is a tangent."""
+    """Forward mode of programs.
+
+    A value is represented by a pair of the value and its tangent, which may be ``ZERO``. Its mark says whether there is
+    a tangent.
+    """
 
     __slots__ = ("directional",)
     nothing = False
@@ -377,7 +381,10 @@ class Tangents(Forward):
 
 
 class Mapped(Forward):
-    """``vmap`` of programs: pairs of a value and its mark, the position of the mapped axis, or None."""
+    """``vmap`` of programs.
+
+    A value is represented by a pair of the value and its mark, the position of the mapped axis, or None.
+    """
 
     __slots__ = ("axis",)
     nothing = None

@@ -309,7 +309,10 @@ class Scope(Outside):
         return [r for r in self.touched if r not in written]
 
     def inputs(self) -> list[Var]:
-        """The inputs of the program for references: of those that are read, followed by those that are written."""
+        """The inputs that the program has for references.
+
+        Those of references that are only read come first, followed by those of references whose content is a result.
+        """
         return [self.touched[r].var for r in [*self.read, *self.written]] if self.touched else []
 
     def results(self) -> list[Any]:
@@ -353,7 +356,10 @@ def write(ref: RefCell, x: Any) -> None:
 
 
 def _check_owner(ref: RefCell, x: Tracer, owner: Trace | None) -> None:
-    """Raise if a tracer belongs to a transformation within the trace that owns the reference: it would leak."""
+    """Raise if the tracer ``x`` must not be written to a reference that ``owner`` owns.
+
+    It must not if it belongs to a transformation that began later, and would outlive this transformation.
+    """
     trace = owner
     while trace is not None and not trace.is_bottom:
         if trace.is_same(x._trace):
@@ -630,7 +636,9 @@ def argument_ref(content: Any) -> Ref:
 
 
 class WithRefs:
-    """A flat function of references as a function of their contents, which returns the last contents after its results.
+    """A flat function whose references are replaced by their contents.
+
+    It returns the last contents of the references after the results.
 
     Attributes:
       run: takes flat arguments, with references among them, and returns a list of results.

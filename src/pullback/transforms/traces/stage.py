@@ -65,7 +65,7 @@ class StageTrace(Trace):
       invars: the variables of the inputs.
       name_input: names an input by its index, for error messages; None if inputs have no names.
       literals: whether scalar arrays become literals; otherwise they become constants.
-      outside: the references from outside that the program uses.
+      outside: the references that the program uses, and that were made outside of it.
     """
 
     __slots__ = ("consts", "constvars", "eqns", "invars", "literals", "name_input", "outside", "transformation")

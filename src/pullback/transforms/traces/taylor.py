@@ -113,7 +113,10 @@ class TaylorTrace(Trace):
         return results if primitive.multiple_results else results[0]
 
     def _forget(self) -> None:
-        """Clear the memo of a rule, and break the reference cycles of series that are computed from each other."""
+        """Clear the memo of the operations of a rule.
+
+        Break the reference cycles of series of coefficients that are computed from each other.
+        """
         assert self.made is not None
         for made in self.made.values():
             for _, outs in made:
@@ -166,7 +169,10 @@ class TaylorTrace(Trace):
         return found
 
     def _remember(self, key: Any, args: Sequence[Any], params: dict[str, Any], outs: Any) -> Any:
-        """Add the results of an operation to the memo, and return them; keep the operands alive for their ids."""
+        """Add the results of an operation to the memo under ``key``, and return them.
+
+        The operands are kept alive, since the key has their ids.
+        """
         assert self.made is not None
         self.made.setdefault(key, []).append((params, outs))
         self.alive.append(args)
@@ -574,9 +580,11 @@ def grouped(values: Iterable[Any], nonzero: Sequence[tuple[bool, ...]]) -> list[
 
 
 class Coefficients(Forward):
-    """Taylor mode of programs: pairs of a value and its coefficients from 1 to an order, some of them ``ZERO``.
+    """Taylor mode of programs.
 
-    A mark says which coefficients are nonzero.
+    A value is represented by a pair of the value and its coefficients from 1 to an order, some of them ``ZERO``.
+
+    The mark of a value says which coefficients are nonzero.
     """
 
     __slots__ = ("nothing", "order")
