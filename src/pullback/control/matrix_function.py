@@ -138,7 +138,10 @@ def _size(shape: Sequence[int]) -> int:
 
 
 def _broadcast_axes(x: Any, axes: Sequence[int], count: int) -> Any:
-    """Insert axes of size 1, so that the last axes of ``x`` become the axes ``axes`` of ``count`` last axes."""
+    """Insert axes of size 1, so that ``x`` broadcasts against arrays with ``count`` last axes.
+
+    The last axes of ``x``, as many as ``axes`` has entries, move to these positions among the ``count`` axes.
+    """
     lead = len(x.shape) - len(axes)
     return shapes.expand_dims(x, [lead + i for i in range(count) if i not in axes])
 
@@ -368,9 +371,16 @@ def _cotangent(ct: Any, a: Any, *rest: Any, count: int, function: Scalar, index:
 
 
 def _cotangent_along(u: Any, ct: Any, a: Any, *rest: Any, count: int, function: Scalar, indices: Any) -> Any:
-    """The derivative of :func:`_cotangent` with respect to a captured array along its tangent ``u``.
+    """The cotangent of a captured array, from the cotangent of a derivative with respect to another captured array.
 
-    ``indices`` is a pair: the index of this array, and the index of the array whose cotangent it is.
+    Args:
+      u: the tangent of the other array.
+      ct: the cotangent of the derivative along ``u`` and ``count`` directions.
+      a: the matrices.
+      rest: the directions, followed by the captured arrays.
+      count: the number of directions.
+      function: the scalar function.
+      indices: the index of the other array, and of the array whose cotangent is computed.
     """
     j, i = indices
     return _cotangent(ct, a, *rest, u, count=count, function=function.along(j), index=i)

@@ -292,7 +292,7 @@ def _transpose(
 ) -> list[Any]:
     """The transposition rule: a scan in the other direction, which carries cotangents.
 
-    The step is linear in the entire carry, since the record rule has moved other carried values to a separate scan.
+    The step is linear in its entire carry, since linearisation has moved other carried values to a separate scan.
     """
     loop = Loop(**rest)
     (jaxpr, carry, ys), used = smaller_body(jaxpr, num_consts, num_carry, tuple(ct is not ZERO for ct in cts))
