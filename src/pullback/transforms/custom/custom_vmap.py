@@ -249,7 +249,14 @@ def _transpose(call: VmapCall, active: Sequence[bool], inexact: int) -> VmapCall
 
 
 def _mapped(size: int, values: Sequence[Any], mapped: Sequence[bool], wanted: Sequence[bool]) -> list[Any]:
-    """Broadcast values that ``wanted`` flags and ``mapped`` does not to a mapped axis of ``size`` in front."""
+    """Broadcast values without a mapped axis to have one in front, where one is wanted.
+
+    Args:
+      size: the size of the axis.
+      values: the values.
+      mapped: which values have the mapped axis already.
+      wanted: which values must have it.
+    """
     axis = MappedAxis(None, size)
     return [front(x, None, axis) if w and not m else x for x, m, w in zip(values, mapped, wanted, strict=True)]
 

@@ -188,8 +188,8 @@ class Cost(NamedTuple):
 
     Attributes:
       elementwise: whether the equation may be in a region that is replaced by its local Jacobian.
-      operands: the active operands: those that depend on active inputs; empty if no useful result does.
-      results: the active results.
+      operands: the active operands, which depend on differentiated inputs; empty if no result that matters does.
+      results: the active results, which depend on differentiated inputs.
       residuals: the size in bytes of each residual, by variable.
     """
 
@@ -209,9 +209,14 @@ def costs_of(closed: ClosedJaxpr, active: Sequence[bool], changing: range) -> li
 def _counted(
     closed: ClosedJaxpr, active: Sequence[bool], changing: range, costs: list[Cost], *primals: Any
 ) -> list[Any]:
-    """Evaluate a program with tracers of staging, and append the cost of each equation to ``costs``; return no results.
+    """Trace a program, and append the cost of each of its equations in reverse mode to ``costs``; return an empty list.
 
-    ``active`` and ``changing`` are as for :func:`automatic`.
+    Args:
+      closed: the program.
+      active: for each input, whether the program is differentiated with respect to it.
+      changing: for the body of a loop, the indices of the inputs that change in each step.
+      costs: receives the costs.
+      primals: the inputs, as tracers.
     """
     jaxpr = closed.jaxpr
     useful = useful_variables(jaxpr)
@@ -234,10 +239,10 @@ def _counted(
 
 
 def _cost_of(eqn: Eqn, values: Sequence[Any], own: Sequence[bool]) -> tuple[list[Any], Cost]:
-    """Evaluate an equation with tracers of staging; return its results and its cost.
+    """Evaluate an equation on tracers; return its results, and its cost in reverse mode.
 
-    The equation may be in a region only if it is elementwise in all operands: another transformation may differentiate
-    with respect to operands that are not active.
+    The equation may be in a region that is replaced by its local Jacobian only if it is elementwise in all operands:
+    another transformation may differentiate with respect to operands that are not active.
 
     Args:
       eqn: the equation.

@@ -19,7 +19,9 @@ ORDERS = "markowitz", "forward", "reverse"
 
 
 class Graph:
-    """A computational graph. Vertices are numbers, and each edge goes from a smaller one to a larger one.
+    """A computational graph, whose vertices are numbered and whose edges are partial derivatives.
+
+    An edge goes from an operand to a result, which has a larger number.
 
     >>> graph = Graph(2)  # the derivative of x * y * 2 by x and y, where x is 3 and y is 5
     >>> product = graph.vertex({0: 5.0, 1: 3.0})
@@ -37,7 +39,10 @@ class Graph:
         self.before: list[dict[int, Any]] = [{} for _ in range(inputs)]
 
     def vertex(self, edges: dict[int, Any]) -> int:
-        """Add a vertex, with the partial derivatives by its predecessors, and return its number."""
+        """Add a vertex, and return its number.
+
+        ``edges`` has the partial derivative of the vertex by each operand, with the number of the operand as key.
+        """
         self.before.append(edges)
         return len(self.before) - 1
 

@@ -118,10 +118,11 @@ def local_jacobian(closed: ClosedJaxpr, active: Sequence[bool], order: str, name
     Args:
       closed: the program.
       active: for each input, whether to differentiate with respect to it.
-      order: the order of elimination, see :meth:`Graph.eliminate`. Without elimination, ``"forward"`` computes columns,
+      order: ``"forward"``, ``"reverse"`` or ``"markowitz"``, the order in which an elementwise program's operations are
+        eliminated; see :meth:`Graph.eliminate`. For other programs, ``"forward"`` computes columns of the Jacobian,
         ``"reverse"`` rows, and ``"markowitz"`` whichever are fewer.
       name: the name of the function, for error messages.
-      most: the largest number of elements if elimination is impossible.
+      most: the largest number of elements of the Jacobian of a program that is not elementwise.
 
     Raises:
       PreaccumulationError: the program is not elementwise, and the Jacobian would be too large. The message names the
@@ -251,7 +252,10 @@ class Recorder:
 
 
 def _of_numbers(eqn: Eqn, active: Sequence[bool]) -> bool:
-    """Whether all results, and all operands that ``active`` flags, are scalars, except integers and booleans."""
+    """Whether the results of an equation, and the operands that ``active`` flags, are scalars.
+
+    Integers and booleans among them may have any shape.
+    """
     atoms = [*select(eqn.invars, active), *eqn.outvars]
     return all(a.aval.shape == () for a in atoms if dtypes.is_inexact(a.aval.dtype))
 

@@ -77,7 +77,10 @@ def _cached_split(closed: ClosedJaxpr, primitive: Primitive, params: Any, linear
 
 
 def _split(primitive: Primitive, params: dict[str, Any], args: Sequence[Any], linear: Sequence[bool]) -> Split:
-    """Split an operation by its rule for partial evaluation, with the linear operands as unknown inputs."""
+    """Split an operation into steps on known values and steps that are linear, by its rule for partial evaluation.
+
+    ``linear`` flags the operands in which the operation is linear; the rule takes them as unknown.
+    """
     assert primitive.partial_eval_rule is not None
     avals = operand_avals(args)
     invars, outvars = list(map(Var, avals)), list(map(Var, infer(primitive, avals, params)))

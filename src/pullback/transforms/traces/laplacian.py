@@ -243,9 +243,10 @@ def _block_axis(primitive: Primitive, operands: Sequence[LaplacianTriple], param
 
 
 def _sparse_linear(primitive: Primitive, operands: Sequence[LaplacianTriple], params: Any) -> LaplacianTriple | None:
-    """Apply a linear operation that sums over the axis of :class:`Blocks`; return None for any other operation.
+    """Apply a linear operation to a block-sparse Jacobian (:class:`Blocks`), if it sums over the axis of the blocks.
 
-    Each term of the sum depends on its own directions: the rows of the dense Jacobian are the terms, without the sum.
+    The result has a dense Jacobian: each term of the sum depends on its own directions, so that the terms, unsummed,
+    are its rows. Return None for any other operation.
     """
     rule = unsummed.of(primitive)
     active = [i for i, x in enumerate(operands) if x.jacobian is not ZERO]

@@ -150,15 +150,24 @@ class Forward:
         raise NotImplementedError
 
     def carried(self, mark: Any) -> Any:
-        """The mark of a carried value, from the mark of its initial value or of the result of a step."""
+        """The mark of a carried value, from the mark of its initial value or of a step's result.
+
+        A mark says what extras, such as a tangent, a value has.
+        """
         return mark
 
     def joined(self, marks: Sequence[Any]) -> Any:
-        """The common mark of a result of several branches, from its mark in each branch."""
+        """The mark of a result of several branches, from its marks in the branches.
+
+        A mark says what extras, such as a tangent, a value has.
+        """
         raise NotImplementedError
 
     def filled(self, x: Any, mark: Any) -> Any:
-        """Extend a value to the mark ``mark``, by extras that are zeros, or copies of the value."""
+        """Extend a value to the extras, such as a tangent, that the mark ``mark`` asks for.
+
+        The new extras are zeros, or copies of the value.
+        """
         raise NotImplementedError
 
     def row(self, x: Any) -> Any:
@@ -166,7 +175,10 @@ class Forward:
         return x
 
     def element(self, mark: Any) -> Any:
-        """The mark of an element of an array, from the mark of the array after :meth:`row`."""
+        """The mark of an element that a step of a loop takes, from the mark of the array after :meth:`row`.
+
+        A mark says what extras, such as a tangent, a value has.
+        """
         return mark
 
     def stacked(self, x: Any) -> Any:
@@ -252,13 +264,13 @@ def _lift(
 
 
 def _grouped(forward: Any, groups: Sequence[Sequence[Any]], start: int) -> list[int]:
-    """The order of inputs that has the extras of each group directly after the group.
+    """The order of inputs in which each group of values is followed by its extras, such as tangents.
 
     For two groups of one value with one extra each, ``a, b, da, db -> a, da, b, db``: [0, 2, 1, 3].
 
     Args:
       forward: the transformation.
-      groups: the marks of the values of each group.
+      groups: for each group the mark of each value, which says how many extras it has.
       start: the index of the first value; the extras of all groups follow the values.
     """
     extra = start + sum(map(len, groups))

@@ -281,7 +281,7 @@ class Scope(Outside):
             self.enter(ref, trace)
 
     def enter(self, ref: Ref, trace: StageTrace) -> Touched:
-        """Return the state of a reference in the program; at its first use, add an input for its content."""
+        """Return the state of a reference in the program; if it has none yet, add an input for its content."""
         found = self.touched.get(ref)
         if found is None:
             aval = typeof(content_of(ref, trace.parent))
@@ -600,7 +600,7 @@ def _ended(ref: Ref, what: str, why: str) -> Array:
 
 
 def contents(refs: Sequence[RefCell]) -> list[Any]:
-    """The contents of references for the current trace."""
+    """The content of each reference, as the current trace sees it: in a traced function, a tracer."""
     return [content_of(r) for r in refs]
 
 
