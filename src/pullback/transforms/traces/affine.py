@@ -116,7 +116,7 @@ def refused_if_affine(
 
 
 def _check(trace: LinearTrace, node: LinearVar, tracers: list[LinearTracer]) -> None:
-    """Raise if the recorded operation ``node`` adds a constant; otherwise set the source lines of ``tracers``."""
+    """Raise if the recorded operation ``node`` adds a constant; otherwise give ``tracers`` the user's source line."""
     if trace.parent.eager and is_affine(node, trace.parent):
         assert node.primitive is not None
         raise trace.not_linear(node.primitive, "with a constant that is not zero is affine, not linear")

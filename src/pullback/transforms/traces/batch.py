@@ -76,7 +76,7 @@ class BatchTag:
     """The identity of one use of ``vmap``, which its traces share: each call of :meth:`BatchTrace.run` makes a trace.
 
     Attributes:
-      has_uniform: whether any value has a mapped axis at an ``UnmappedResult`` position.
+      has_uniform: whether any value has a mapped axis along which it is constant (:class:`UnmappedResult`).
     """
 
     has_uniform = False
