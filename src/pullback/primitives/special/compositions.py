@@ -381,7 +381,10 @@ def _power_by_squaring(hlo: Builder, x: Value, y: Value) -> Value:
 
 
 def _pow(hlo: Builder, x: Value, y: Value) -> Value:
-    """Emit a power; integers by squaring for large exponents, of which the compiler reads only six bits."""
+    """Emit a power.
+
+    For integers with large exponents it is computed by squaring, since the compiler reads only six bits of an exponent.
+    """
     dtype = x.dtype
     if not dtypes.is_integer(dtype):
         return hlo.elementwise("stablehlo.power", x, y)
