@@ -579,7 +579,10 @@ def _is_even(n: Any) -> Any:
 
 
 def _polygamma_at_ends(out: Any, n: Any, x: Any) -> Any:
-    """Correct polygamma to zero at infinity, infinity at the poles, as in SciPy, and digamma for order zero."""
+    """Correct the result ``out`` of polygamma at its special points, as in SciPy.
+
+    It is zero at infinity, infinite at the poles, and digamma for order zero.
+    """
     even = _is_even(n)
     pole = (x <= 0) & (floor(x) == x)
     out = where(pole & even, -math.inf, where(pole, math.inf, out))

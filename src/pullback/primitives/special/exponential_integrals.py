@@ -83,8 +83,7 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _host_expn(n: Any, x: Any) -> Any:
-    """Evaluate SciPy's expn; for orders n = -m below one, exp(-x) times a finite sum, through gammaincc (DLMF 8.4.10).
-    """
+    """Evaluate SciPy's expn; for orders n = -m below one exp(-x) times a finite sum, by gammaincc (DLMF 8.4.10)."""
     out = _scipy_expn(np.asarray(n, np.float64), np.asarray(x, np.float64))
     if np.any(np.asarray(n) <= 0):
         m, wide = np.maximum(-np.asarray(n, np.float64), 0), np.asarray(x, np.float64)
